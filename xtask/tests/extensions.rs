@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use boon::{Compiler, Schemas};
-use door::line::FromChild;
+use extensions::line::FromChild;
 use serde_json::Value;
 
 const PLACE: &str = "https://example.com/extensions.json";
@@ -28,7 +28,7 @@ fn examples(name: &str) -> Vec<Value> {
 
 /// Every line fits, and every kind of line is there.
 fn fit(union: &str, lines: &[Value]) {
-    let document = door::reference::document();
+    let document = extensions::reference::document();
     let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
     compiler.add_resource(PLACE, document.clone()).unwrap();
     let schema = compiler

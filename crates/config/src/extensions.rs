@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use door::line::{Kind, Scope as ChildScope, Source};
-use door::program::Program;
+use extensions::line::{Kind, Scope as ChildScope, Source};
+use extensions::program::Program;
 use files::{Kind as FileKind, Root};
 
 use crate::hooks::is_script;
@@ -136,7 +136,7 @@ impl Finder {
     fn named(&mut self, places: &Places<'_>, kind: Kind, path: &Path, scope: Scope, origin: SourceOrigin) {
         let base = path.parent().unwrap_or(path).to_path_buf();
         let root = places.root(scope, path);
-        for path in door::find::at(&root, path) {
+        for path in extensions::find::at(&root, path) {
             self.add(&root, kind, path, scope, origin, &base);
         }
     }
@@ -149,7 +149,7 @@ impl Finder {
             Kind::Tool => "tools",
         };
         let root = places.root(scope, base);
-        for path in door::find::in_directory(&root, &base.join(name)) {
+        for path in extensions::find::in_directory(&root, &base.join(name)) {
             self.add(&root, kind, path, scope, SourceOrigin::Auto, base);
         }
     }

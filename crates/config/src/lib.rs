@@ -1,6 +1,6 @@
 //! What the user and the project configure: settings files, trust in projects, resources (context files, skills, prompt
 //! templates, packages), and which extensions and hooks a session has. Not here: the environment and the command line (the binary), and what a session does with all of it
-//! (`host`).
+//! (`session`).
 //!
 //! Nothing here runs code of a project. Files of a project are read through `files` only.
 

@@ -4,8 +4,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use door::line::{Kind, Scope as ChildScope};
-use door::runtime::Runtime;
+use ::extensions::line::{Kind, Scope as ChildScope};
+use ::extensions::runtime::Runtime;
 
 use crate::extensions::{self, Key};
 use crate::hooks::{self, Hook};

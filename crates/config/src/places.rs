@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use door::line::Generation;
+pub use extensions::line::Generation;
 use files::{Boundaries, Root};
 use serde_json::{Map, Value};
 

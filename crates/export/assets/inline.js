@@ -104,9 +104,10 @@ function codeRuns(text) {
 function codeAt(text, at, push, runs) {
   let end = at;
   while (text[end] === '`') end += 1;
-  const run = runs.get(end - at);
-  while (run && run.next < run.at.length && run.at[run.next] < end) run.next += 1;
-  if (!run || run.next >= run.at.length) {
+  // After an escaped mark, the rest of its run may have a length that was not counted.
+  const run = runs.get(end - at) || { at: [], next: 0 };
+  while (run.next < run.at.length && run.at[run.next] < end) run.next += 1;
+  if (run.next >= run.at.length) {
     push(text.slice(at, end));
     return end;
   }

@@ -1,6 +1,6 @@
 //! How the answers of several listeners to one event become one answer (dialects.md 10.2): a table of the events and their
 //! rules. The process of TypeScript extensions does this for its own handlers; here its answer is
-//! one among several, next to the answers of programs (`doors`) and of hook executables (`host`).
+//! one among several, next to the answers of programs (`pool`) and of hook executables (`session`).
 
 use serde_json::{Map, Value, json};
 

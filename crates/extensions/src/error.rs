@@ -3,7 +3,7 @@
 /// Why there is no answer from an extension process.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum DoorError {
+pub enum ProcessError {
     /// It could not be started.
     #[error("The extension process could not be started: {0}")]
     Start(String),

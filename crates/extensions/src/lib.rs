@@ -2,19 +2,19 @@
 //! program; JSON lines over pipes of their own, in both directions (`line`).
 //!
 //! What lives here: the lines, how answers to one event combine (`combining`), pairing questions with answers, noticing that a
-//! child has died or hangs. What does not: what an extension's wish means for a session (`host`), who starts and kills
-//! processes (the reaper, handed in as a [`Child`]), where extensions are found.
+//! child has died or hangs. What does not: what an extension's wish means for a session (`session`), who starts and kills
+//! processes (the reaper, handed in as a [`ChildProcess`](::process::ChildProcess)), where extensions are found.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod combining;
-mod door;
-mod doors;
 mod embedded;
 mod error;
 pub mod find;
 pub mod limits;
 pub mod line;
+mod pool;
+mod process;
 pub mod program;
 #[cfg(feature = "schema")]
 pub mod reference;
@@ -22,7 +22,7 @@ pub mod runtime;
 #[cfg(test)]
 mod tests;
 
-pub use door::{Answer, Asking, Child, Door, Greeting, Pipes, Said, Updates};
-pub use doors::Doors;
 pub use embedded::{is_there, unpack};
-pub use error::DoorError;
+pub use error::ProcessError;
+pub use pool::ExtensionPool;
+pub use process::{Answer, ExtensionProcess, Greeting, PendingAnswer, ProcessMessage, Updates};

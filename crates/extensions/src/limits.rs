@@ -32,9 +32,6 @@ pub const PONG_WAIT: Duration = Duration::from_secs(10);
 /// Longest line of stderr that is logged, in bytes. The rest is dropped.
 pub const ERROR_LINE: usize = 8 * 1024;
 
-/// Bytes that are read from a process at once.
-pub const READ_CHUNK: usize = 64 * 1024;
-
 /// Interval of memory checks.
 pub const MEMORY_EVERY: Duration = Duration::from_secs(1);
 

@@ -1,4 +1,4 @@
-//! The lines between agent and extension processes, as types. `door` matches requests with answers; the agent decides the
+//! The lines between agent and extension processes, as types. `process` matches requests with answers; the agent decides the
 //! effect of a call.
 
 use serde::{Deserialize, Serialize};

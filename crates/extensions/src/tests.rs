@@ -1,7 +1,5 @@
 //! Connections to simulated children, over pipes in memory.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -11,7 +9,9 @@ use tokio::io::{
 use tokio::sync::{mpsc, oneshot};
 
 use crate::line::{Era, Generation, Kind, Scope, Source};
-use crate::{Child, Door, DoorError, Greeting, Pipes, Said, limits};
+use process::{Boxed, ChildProcess, Pipes};
+
+use crate::{ExtensionProcess, Greeting, ProcessError, ProcessMessage, limits};
 
 const GREETING: Greeting<'_> = Greeting {
     version: "1.2.3",
@@ -50,8 +50,8 @@ struct Handle {
     killed: Option<oneshot::Sender<()>>,
 }
 
-impl Child for Handle {
-    fn ended(&mut self) -> Pin<Box<dyn Future<Output = String> + Send + '_>> {
+impl ChildProcess for Handle {
+    fn ended(&mut self) -> Boxed<'_, String> {
         Box::pin(async {
             match &mut self.died {
                 Some(died) => {
@@ -64,7 +64,7 @@ impl Child for Handle {
         })
     }
 
-    fn kill(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+    fn kill(&mut self) -> Boxed<'_, ()> {
         if let Some(killed) = self.killed.take() {
             let _ = killed.send(());
         }
@@ -99,9 +99,9 @@ fn child() -> (Handle, Pipes, Played) {
 }
 
 /// An open connection, the lines without a session, and the child.
-pub(crate) async fn open() -> (Door, mpsc::Receiver<Said>, Played) {
+pub(crate) async fn open() -> (ExtensionProcess, mpsc::Receiver<ProcessMessage>, Played) {
     let (handle, pipes, mut played) = child();
-    let opening = Door::open(handle, pipes, GREETING);
+    let opening = ExtensionProcess::open(handle, pipes, GREETING);
     let greeting = async {
         let hello = played.next().await;
         played.say(&json!({"type": "ready", "protocol": 1})).await;
@@ -112,15 +112,15 @@ pub(crate) async fn open() -> (Door, mpsc::Receiver<Said>, Played) {
         hello,
         json!({"type": "hello", "protocol": 1, "agent": "pinion", "version": "1.2.3", "agentDir": "/agent"})
     );
-    let (door, said) = opened.unwrap();
-    (door, said, played)
+    let (process, said) = opened.unwrap();
+    (process, said, played)
 }
 
 #[tokio::test]
 async fn answers_reach_their_request_in_any_order() {
-    let (door, _said, mut played) = open().await;
-    let first = door.event("s", "input", &json!({"text": "a"})).unwrap();
-    let second = door.event("s", "input", &json!({"text": "b"})).unwrap();
+    let (process, _said, mut played) = open().await;
+    let first = process.event("s", "input", &json!({"text": "a"})).unwrap();
+    let second = process.event("s", "input", &json!({"text": "b"})).unwrap();
     let (one, two) = (played.next().await, played.next().await);
     assert_eq!(
         (&one["name"], &one["event"]["text"], &two["event"]["text"]),
@@ -136,18 +136,18 @@ async fn answers_reach_their_request_in_any_order() {
     assert_eq!(second.await.unwrap().value, "B");
     let first = first.await.unwrap();
     assert_eq!((first.value, first.errors.len()), (json!("A"), 1));
-    let third = door.call("s", "tool.execute", &json!({}), None).unwrap();
+    let third = process.call("s", "tool.execute", &json!({}), None).unwrap();
     let call = played.next().await;
     played
         .say(&json!({"type": "error", "id": call["id"], "message": "no such tool"}))
         .await;
-    assert_eq!(third.await, Err(DoorError::Failed("no such tool".to_owned())));
+    assert_eq!(third.await, Err(ProcessError::Failed("no such tool".to_owned())));
 }
 
 #[tokio::test]
 async fn session_messages_arrive_before_following_result() {
-    let (door, _said, mut played) = open().await;
-    let mut said = door.attach("s");
+    let (process, _said, mut played) = open().await;
+    let mut said = process.attach("s");
     let source = Source {
         path: "x.ts".to_owned(),
         scope: Scope::User,
@@ -157,7 +157,7 @@ async fn session_messages_arrive_before_following_result() {
         generation: Generation::Hooks,
         hook_timeout: Some(30_000),
     };
-    let opening = door
+    let opening = process
         .open_session("s", &[source], &Map::new(), &json!({"cwd": "/"}), era)
         .unwrap();
     let open = played.next().await;
@@ -180,7 +180,7 @@ async fn session_messages_arrive_before_following_result() {
         .await;
     opening.await.unwrap();
     let mut methods = Vec::new();
-    while let Ok(Said::Call { method, .. }) = said.try_recv() {
+    while let Ok(ProcessMessage::Call { method, .. }) = said.try_recv() {
         methods.push(method);
     }
     assert_eq!(methods, ["ui.setStatus", "sendMessage"]);
@@ -188,8 +188,8 @@ async fn session_messages_arrive_before_following_result() {
 
 #[tokio::test]
 async fn dropped_request_is_cancelled() {
-    let (door, _said, mut played) = open().await;
-    let asking = door.event("s", "context", &json!({})).unwrap();
+    let (process, _said, mut played) = open().await;
+    let asking = process.event("s", "context", &json!({})).unwrap();
     let event = played.next().await;
     drop(asking);
     assert_eq!(played.next().await, json!({"type": "cancel", "id": event["id"]}));
@@ -197,7 +197,7 @@ async fn dropped_request_is_cancelled() {
     played
         .say(&json!({"type": "result", "id": event["id"], "value": 1}))
         .await;
-    let next = door.event("s", "context", &json!({})).unwrap();
+    let next = process.event("s", "context", &json!({})).unwrap();
     let event = played.next().await;
     played
         .say(&json!({"type": "result", "id": event["id"], "value": 2}))
@@ -207,25 +207,27 @@ async fn dropped_request_is_cancelled() {
 
 #[tokio::test]
 async fn state_is_flattened_and_withdrawn_calls_are_broadcast() {
-    let (door, _said, mut played) = open().await;
-    let (mut one, mut two) = (door.attach("one"), door.attach("two"));
+    let (process, _said, mut played) = open().await;
+    let (mut one, mut two) = (process.attach("one"), process.attach("two"));
     let state = Map::from_iter([("isIdle".to_owned(), json!(true))]);
-    door.state("one", &state);
+    process.state("one", &state);
     assert_eq!(
         played.next().await,
         json!({"type": "state", "session": "one", "isIdle": true})
     );
     played.say(&json!({"type": "cancel", "id": 7})).await;
     for heard in [&mut one, &mut two] {
-        assert!(matches!(heard.recv().await, Some(Said::Withdrawn(7))));
+        assert!(matches!(heard.recv().await, Some(ProcessMessage::Withdrawn(7))));
     }
 }
 
 #[tokio::test]
 async fn call_updates_arrive_before_result() {
-    let (door, _said, mut played) = open().await;
+    let (process, _said, mut played) = open().await;
     let (updates, mut news) = mpsc::channel(limits::UPDATES);
-    let asking = door.call("s", "tool.execute", &json!({}), Some(updates)).unwrap();
+    let asking = process
+        .call("s", "tool.execute", &json!({}), Some(updates))
+        .unwrap();
     let call = played.next().await;
     played
         .say(&json!({"type": "update", "id": call["id"], "value": "half"}))
@@ -240,22 +242,22 @@ async fn call_updates_arrive_before_result() {
 
 #[tokio::test]
 async fn malformed_and_unknown_lines_are_logged() {
-    let (door, mut said, mut played) = open().await;
+    let (process, mut said, mut played) = open().await;
     played
         .says
         .write_all(b"Debugger attached.\n\n{\"type\":\"later\"}\n\xff\xfe\n")
         .await
         .unwrap();
     played.errors.write_all(b"odd things\n").await.unwrap();
-    let asking = door.event("s", "x", &json!({})).unwrap();
+    let asking = process.event("s", "x", &json!({})).unwrap();
     let event = played.next().await;
     played.say(&json!({"type": "result", "id": event["id"]})).await;
     assert_eq!(asking.await.unwrap().value, Value::Null);
     let mut logged = Vec::new();
     for _ in 0..3 {
         match said.recv().await.unwrap() {
-            Said::Log(level, _) => logged.push(level),
-            Said::Printed(line) => logged.push(line),
+            ProcessMessage::Log(level, _) => logged.push(level),
+            ProcessMessage::Printed(line) => logged.push(line),
             other => panic!("{other:?}"),
         }
     }
@@ -265,9 +267,9 @@ async fn malformed_and_unknown_lines_are_logged() {
 
 #[tokio::test]
 async fn process_death_fails_requests_and_notifies_sessions() {
-    let (door, mut said, mut played) = open().await;
-    let mut session = door.attach("s");
-    let asking = door.event("s", "x", &json!({})).unwrap();
+    let (process, mut said, mut played) = open().await;
+    let mut session = process.attach("s");
+    let asking = process.event("s", "x", &json!({})).unwrap();
     played.next().await;
     played
         .dies
@@ -275,19 +277,19 @@ async fn process_death_fails_requests_and_notifies_sessions() {
         .unwrap()
         .send("exit code 3".to_owned())
         .unwrap();
-    assert_eq!(asking.await, Err(DoorError::Gone("exit code 3".to_owned())));
-    assert!(matches!(session.recv().await, Some(Said::Gone(reason)) if reason == "exit code 3"));
+    assert_eq!(asking.await, Err(ProcessError::Gone("exit code 3".to_owned())));
+    assert!(matches!(session.recv().await, Some(ProcessMessage::Gone(reason)) if reason == "exit code 3"));
     assert!(session.recv().await.is_none());
-    assert!(matches!(said.recv().await, Some(Said::Gone(_))));
-    assert!(door.is_gone());
-    let late = door.event("s", "x", &json!({})).unwrap();
-    assert_eq!(late.await, Err(DoorError::Gone("exit code 3".to_owned())));
+    assert!(matches!(said.recv().await, Some(ProcessMessage::Gone(_))));
+    assert!(process.is_gone());
+    let late = process.event("s", "x", &json!({})).unwrap();
+    assert_eq!(late.await, Err(ProcessError::Gone("exit code 3".to_owned())));
 }
 
 #[tokio::test(start_paused = true)]
 async fn hanging_process_is_killed() {
-    let (door, _said, mut played) = open().await;
-    let asking = door.event("s", "x", &json!({})).unwrap();
+    let (process, _said, mut played) = open().await;
+    let asking = process.event("s", "x", &json!({})).unwrap();
     let error = asking.await.unwrap_err();
     assert!(error.to_string().contains("did not answer for 10 s"), "{error}");
     played.killed.try_recv().unwrap();
@@ -298,8 +300,8 @@ async fn hanging_process_is_killed() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_handler_is_allowed_while_pings_are_answered() {
-    let (door, _said, mut played) = open().await;
-    let asking = door.event("s", "x", &json!({})).unwrap();
+    let (process, _said, mut played) = open().await;
+    let asking = process.event("s", "x", &json!({})).unwrap();
     let event = played.next().await;
     for _ in 0..20 {
         let ping = played.next().await;
@@ -315,33 +317,33 @@ async fn slow_handler_is_allowed_while_pings_are_answered() {
 #[tokio::test(start_paused = true)]
 async fn process_that_never_becomes_ready_is_killed() {
     let (handle, pipes, mut played) = child();
-    let opening = Door::open(handle, pipes, GREETING).await;
-    assert!(matches!(opening, Err(DoorError::NotReady(_))));
+    let opening = ExtensionProcess::open(handle, pipes, GREETING).await;
+    assert!(matches!(opening, Err(ProcessError::NotReady(_))));
     tokio::time::sleep(Duration::from_secs(5)).await;
     played.killed.try_recv().unwrap();
     let (handle, pipes, mut played) = child();
     played.say(&json!({"type": "ready", "protocol": 9})).await;
-    let opening = Door::open(handle, pipes, GREETING).await;
+    let opening = ExtensionProcess::open(handle, pipes, GREETING).await;
     assert!(opening.unwrap_err().to_string().contains("version 9"));
 }
 
 #[tokio::test]
 async fn unread_input_beyond_limit_kills_extension_process() {
-    let (door, _said, mut played) = open().await;
+    let (process, _said, mut played) = open().await;
     let big = "x".repeat(1 << 20);
     for _ in 0..=(limits::UNREAD_BYTES >> 20) {
-        door.tell("s", "x", &json!({ "text": big })).unwrap();
+        process.tell("s", "x", &json!({ "text": big })).unwrap();
     }
-    let asking = door.event("s", "x", &json!({})).unwrap();
-    assert!(matches!(asking.await, Err(DoorError::Gone(_))));
+    let asking = process.event("s", "x", &json!({})).unwrap();
+    assert!(matches!(asking.await, Err(ProcessError::Gone(_))));
     (&mut played.killed).await.unwrap();
 }
 
 #[tokio::test]
 async fn dropping_last_handle_kills_process() {
-    let (door, _said, mut played) = open().await;
-    let clone = door.clone();
-    drop(door);
+    let (process, _said, mut played) = open().await;
+    let clone = process.clone();
+    drop(process);
     assert!(played.killed.try_recv().is_err());
     drop(clone);
     (&mut played.killed).await.unwrap();
@@ -349,8 +351,8 @@ async fn dropping_last_handle_kills_process() {
 
 #[tokio::test]
 async fn printed_text_does_not_lose_answers() {
-    let (door, mut said, mut played) = open().await;
-    let asking = door.event("s", "input", &json!({})).unwrap();
+    let (process, mut said, mut played) = open().await;
+    let asking = process.event("s", "input", &json!({})).unwrap();
     let id = played.next().await["id"].clone();
     let line = format!(
         "loading... {{\"type\": 5}} \u{1b}[0m{}\n",
@@ -358,15 +360,15 @@ async fn printed_text_does_not_lose_answers() {
     );
     played.says.write_all(line.as_bytes()).await.unwrap();
     assert_eq!(asking.await.unwrap().value, 1);
-    assert!(matches!(said.recv().await, Some(Said::Log(..))));
+    assert!(matches!(said.recv().await, Some(ProcessMessage::Log(..))));
 }
 
 #[tokio::test]
 async fn process_that_floods_log_lines_is_killed() {
-    let (door, mut said, mut played) = open().await;
+    let (process, mut said, mut played) = open().await;
     let drain = tokio::spawn(async move {
         loop {
-            if let Some(Said::Gone(why)) = said.recv().await {
+            if let Some(ProcessMessage::Gone(why)) = said.recv().await {
                 break why;
             }
         }
@@ -375,7 +377,7 @@ async fn process_that_floods_log_lines_is_killed() {
     line.push('\n');
     let many = line.repeat(1000);
     while played.says.write_all(many.as_bytes()).await.is_ok() {
-        if door.is_gone() {
+        if process.is_gone() {
             break;
         }
     }

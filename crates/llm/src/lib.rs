@@ -1,7 +1,7 @@
 //! Model providers: one folder per API family, the stream of an answer, recording.
 //!
 //! What lives here: everything that knows how a provider wants to be asked and how it answers. What does not: what to ask
-//! and what to do with the answer (`core`), when to try a whole run again (`core`, with the texts judged here), tools,
+//! and what to do with the answer (`agent`), when to try a whole run again (`agent`, with the texts judged here), tools,
 //! sessions, which models there are (`models`), credentials (`auth`). No environment reads: keys, proxies and paths are handed in.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -1,4 +1,4 @@
-//! Detects answers that failed because the context is too long (pi-core.md 4.3, pi-1.5-delta.md 5). `core` decides what
+//! Detects answers that failed because the context is too long (pi-core.md 4.3, pi-1.5-delta.md 5). `agent` decides what
 //! follows.
 
 use wire::{AssistantMessage, StopReason};

@@ -1,4 +1,4 @@
-//! Classifies error texts by whether a failed run may be retried (pi-core.md 4.1, pi-1.5-delta.md 5). `core` decides
+//! Classifies error texts by whether a failed run may be retried (pi-core.md 4.1, pi-1.5-delta.md 5). `agent` decides
 //! how often and when.
 
 use crate::pattern::{has_number, matches};

@@ -2,8 +2,8 @@
 //! The protocol itself is spoken by `rmcp`; here is what makes a server that is slow, broken or hostile harmless.
 //!
 //! What lives here: configuration entries, connections and their repair, lists, calls, bounds. What does not: which files are
-//! read and which servers a session has, what tools look like to a session, how results are shown and questions asked (`host`);
-//! who starts and kills processes (the reaper, handed in as [`Spawn`]); how proxies and certificates are found ([`Web`]).
+//! read and which servers a session has, what tools look like to a session, how results are shown and questions asked (`session`);
+//! who starts and kills processes (the reaper, handed in as [`Spawn`](process::Spawn)); how proxies and certificates are found ([`Web`]).
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -33,7 +33,6 @@ pub use listing::{Argument, Lists, Prompt, Tool};
 pub use names::{PREFIX, namespace};
 pub use oauth::Login;
 pub use outcome::{Block, Outcome};
-pub use pipe::{Boxed, Child, Pipes, Program, Spawn, Started};
 pub use question::{AskUser, Field, Form, Kind, Question, Reply};
 pub use server::{Server, Snapshot, Status};
 pub use store::Logins;

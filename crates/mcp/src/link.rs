@@ -1,11 +1,13 @@
 //! Making a connection, and ending it.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
+use process::{Boxed, ChildProcess, Spawn, SpawnSpec};
 use rmcp::service::{ClientInitializeError, RunningService, RunningServiceCancellationToken};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
@@ -22,7 +24,7 @@ use crate::expand::Expander;
 use crate::limits;
 use crate::listing::Has;
 use crate::oauth::{self, Logins};
-use crate::pipe::{Boxed, Child, Pipe, Program, Spawn, Tail};
+use crate::pipe::{Pipe, Tail};
 use crate::question::AskUser;
 use crate::text::{line, plain};
 
@@ -40,6 +42,8 @@ pub trait Web: Send + Sync + fmt::Debug {
 pub struct Surroundings {
     /// Starts programs.
     pub spawn: Arc<dyn Spawn>,
+    /// Environment of every program; the variables of a server's configuration come on top.
+    pub env: Vec<(OsString, OsString)>,
     /// Gives HTTP clients.
     pub web: Arc<dyn Web>,
     /// Variables.
@@ -67,7 +71,7 @@ pub(crate) struct Link {
     /// Ends with the connection.
     over: JoinHandle<()>,
     stop: Option<RunningServiceCancellationToken>,
-    child: Option<Box<dyn Child>>,
+    child: Option<Box<dyn ChildProcess>>,
     pub(crate) asker: Asker,
     pub(crate) changed: Arc<Notify>,
     pub(crate) about: About,
@@ -174,22 +178,18 @@ async fn start(
     around: &Surroundings,
     client: Client,
     tail: &Tail,
-) -> Result<(Running, Option<Box<dyn Child>>), McpError> {
+) -> Result<(Running, Option<Box<dyn ChildProcess>>), McpError> {
     // Expanding a value can run a command, which must not block the runtime.
     let (expander, config, cwd) = (around.expand.clone(), config.clone(), around.cwd.clone());
     let expanded = tokio::task::spawn_blocking(move || expander.stdio(&config, &cwd)).await;
     let (config, cwd) = expanded.map_err(McpError::connect)??;
-    let program = Program {
+    let spec = SpawnSpec {
         program: config.command.clone().into(),
         args: config.args.into_iter().map(Into::into).collect(),
-        env: config
-            .env
-            .into_iter()
-            .map(|(name, value)| (name.into(), value.into()))
-            .collect(),
-        cwd,
+        env: environment(&around.env, config.env),
+        cwd: cwd.into(),
     };
-    let started = around.spawn.spawn(program).await;
+    let started = around.spawn.spawn_child(spec).await;
     let (mut child, pipes) = started.map_err(|error| {
         McpError::connect(format!(
             "{} cannot be started: {error}",
@@ -220,6 +220,21 @@ async fn start(
             Err(McpError::connect(tail.explain(why)))
         }
     }
+}
+
+/// The environment of a program: the common one, with the variables of its configuration.
+fn environment(
+    common: &[(OsString, OsString)],
+    own: impl IntoIterator<Item = (String, String)>,
+) -> Vec<(OsString, OsString)> {
+    let own: Vec<(OsString, OsString)> = own
+        .into_iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+    let is_kept = |name: &OsString| own.iter().all(|(other, _)| other != name);
+    let mut env: Vec<_> = common.iter().filter(|(name, _)| is_kept(name)).cloned().collect();
+    env.extend(own);
+    env
 }
 
 /// Reaches an address and greets who is there.

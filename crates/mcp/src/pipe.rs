@@ -2,65 +2,19 @@
 //! writes, and no way of not reading, holds the agent up. What messages mean is `rmcp`'s business.
 
 use std::collections::{HashSet, VecDeque};
-use std::ffi::OsString;
-use std::fmt;
 use std::future::Future;
 use std::io;
-use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use process::{Line, LineReader, Output, Pipes};
 use rmcp::RoleClient;
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcError, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Mutex as Waiting, mpsc};
 
 use crate::limits;
 use crate::text::line;
-
-/// A future in a box.
-pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// The standard streams of a program.
-pub struct Pipes {
-    /// Its input.
-    pub input: Box<dyn AsyncWrite + Send + Unpin>,
-    /// Its output.
-    pub output: Box<dyn AsyncRead + Send + Unpin>,
-    /// What it says to people.
-    pub errors: Box<dyn AsyncRead + Send + Unpin>,
-}
-
-/// A program that was started.
-pub trait Child: Send {
-    /// Waits for its end and says how it ended. Cancel-safe.
-    fn ended(&mut self) -> Boxed<'_, String>;
-    /// Kills it with everything that it started.
-    fn kill(&mut self) -> Boxed<'_, ()>;
-}
-
-/// A program to be started.
-#[derive(Debug, Clone)]
-pub struct Program {
-    /// By name or path.
-    pub program: OsString,
-    /// Its arguments.
-    pub args: Vec<OsString>,
-    /// Variables in addition to the usual ones.
-    pub env: Vec<(OsString, OsString)>,
-    /// Where it works.
-    pub cwd: PathBuf,
-}
-
-/// A program that was started and its streams, or a sentence that says why not.
-pub type Started = Result<(Box<dyn Child>, Pipes), String>;
-
-/// Starts programs.
-pub trait Spawn: Send + Sync + fmt::Debug {
-    /// Starts one.
-    fn spawn(&self, program: Program) -> Boxed<'_, Started>;
-}
 
 /// The last lines that a server wrote to its standard error.
 #[derive(Debug, Clone, Default)]
@@ -115,7 +69,7 @@ impl Pipe {
         let open = Open::default();
         let reader = Reader {
             name: name.to_owned(),
-            lines: Lines::new(pipes.output, limits::LINE),
+            lines: LineReader::new(pipes.output, limits::LINE),
             open: Arc::clone(&open),
         };
         tokio::spawn(reader.run(sender));
@@ -187,7 +141,7 @@ impl Transport<RoleClient> for Pipe {
 /// Reads messages until the output ends, or is of no use.
 struct Reader {
     name: String,
-    lines: Lines,
+    lines: LineReader,
     open: Open,
 }
 
@@ -202,7 +156,7 @@ impl Reader {
             let bytes = match next {
                 Ok(Some(Line::Whole(bytes))) => bytes,
                 Ok(None) | Err(_) => return,
-                Ok(Some(Line::TooLong)) => {
+                Ok(Some(Line::TooLong(_))) => {
                     tracing::warn!(server = self.name, "an MCP server sent a line that is too long");
                     return;
                 }
@@ -263,8 +217,8 @@ async fn parse(bytes: Vec<u8>) -> Result<ServerJsonRpcMessage, String> {
 }
 
 /// Writes what a server says to people into the log.
-async fn log(name: String, errors: Box<dyn AsyncRead + Send + Unpin>, tail: Tail) {
-    let mut lines = Lines::new(errors, limits::LINE);
+async fn log(name: String, errors: Output, tail: Tail) {
+    let mut lines = LineReader::new(errors, limits::LINE);
     let mut left = limits::LOG_LINES;
     while let Ok(Some(next)) = lines.next().await {
         let Line::Whole(bytes) = next else { return };
@@ -278,54 +232,6 @@ async fn log(name: String, errors: Box<dyn AsyncRead + Send + Unpin>, tail: Tail
             }
             left = left.saturating_sub(1);
             tail.push(text);
-        }
-    }
-}
-
-/// Cuts bytes into lines of limited length.
-struct Lines {
-    source: Box<dyn AsyncRead + Send + Unpin>,
-    held: Vec<u8>,
-    /// Bytes of `held` that were looked through.
-    seen: usize,
-    most: usize,
-}
-
-enum Line {
-    Whole(Vec<u8>),
-    TooLong,
-}
-
-impl Lines {
-    fn new(source: Box<dyn AsyncRead + Send + Unpin>, most: usize) -> Self {
-        Self {
-            source,
-            held: Vec::new(),
-            seen: 0,
-            most,
-        }
-    }
-
-    /// The next line without its end. Cancel-safe.
-    async fn next(&mut self) -> io::Result<Option<Line>> {
-        const PIECE: usize = 64 << 10;
-        loop {
-            let fresh = self.held.get(self.seen..).unwrap_or_default();
-            if let Some(at) = memchr::memchr(b'\n', fresh) {
-                let rest = self.held.split_off(self.seen + at + 1);
-                let mut whole = std::mem::replace(&mut self.held, rest);
-                self.seen = 0;
-                whole.pop();
-                return Ok(Some(Line::Whole(whole)));
-            }
-            self.seen = self.held.len();
-            if self.held.len() > self.most {
-                return Ok(Some(Line::TooLong));
-            }
-            self.held.reserve(PIECE);
-            if self.source.read_buf(&mut self.held).await? == 0 {
-                return Ok(None);
-            }
         }
     }
 }

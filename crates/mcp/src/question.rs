@@ -5,8 +5,8 @@ use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Map, Value};
 
 use crate::limits;
-use crate::pipe::Boxed;
 use crate::text::{line, plain};
+use process::Boxed;
 
 /// A question.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,5 +1,5 @@
 //! Which tool calls may run: the rule language, what a shell command line does, the decision, and the text of the question to
-//! the user. Not here: where the rules come from (`config`), and who asks the user (`host`).
+//! the user. Not here: where the rules come from (`config`), and who asks the user (`session`).
 //!
 //! The crate reads no file and starts no process. Two facts about the disk come from the caller: where a path leads when its
 //! links are followed ([`Bases::real_path`], [`Call::file`]), and what a file is that a call would replace ([`Existing`]).

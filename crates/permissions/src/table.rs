@@ -2,8 +2,9 @@
 
 use std::os::unix::fs::symlink;
 
+use process::{Reaper, real_path};
 use serde_json::json;
-use tools::{Reaper, Toolbox, ToolsConfig, real_path};
+use tools::{Toolbox, ToolsConfig};
 use wire::state::PermissionMode;
 
 use super::{Bases, Call, PermissionSettings, Policy, Verdict};

@@ -24,7 +24,7 @@ fn bases(cwd: &Path) -> Bases<'_> {
     Bases {
         cwd,
         home: Some(Path::new("/nowhere/home")),
-        real_path: tools::real_path,
+        real_path: process::real_path,
     }
 }
 
@@ -52,7 +52,7 @@ fn word(verdict: Verdict) -> &'static str {
 }
 
 fn file_call(tool: &str, named: PathBuf) -> Call {
-    let real = tools::real_path(&named);
+    let real = process::real_path(&named);
     Call::file(tool, named, real)
 }
 
@@ -68,7 +68,7 @@ fn file(policy: &Policy, tool: &str, path: &str) -> &'static str {
 fn permission_modes_without_rules_give_defaults() {
     let calls = [
         file_call("read", PathBuf::from("/etc/passwd")),
-        Call::other(pinion_core::todo::TOOL),
+        Call::other(agent::todo::TOOL),
         file_call("edit", PathBuf::from("/nowhere/project/a")),
         Call::command("bash", "ls"),
         Call::other("host_tool"),

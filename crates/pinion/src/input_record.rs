@@ -1,11 +1,11 @@
-//! `--record-inputs`: the file for the record of inputs. What goes into it is decided in `host`.
+//! `--record-inputs`: the file for the record of inputs. What goes into it is decided in `session`.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use anyhow::Context as _;
 use auth::Secrets;
-use host::{InputRecord, InputWriter};
+use session::{InputRecord, InputWriter};
 
 use crate::args::Args;
 use crate::environment::Environment;

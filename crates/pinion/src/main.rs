@@ -28,19 +28,19 @@ fn main() -> ExitCode {
         .skip(1)
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    // The reaper's helper process is this same program; it must do nothing else (tools::reaper).
+    // The reaper's helper process is this same program; it must do nothing else (process::Reaper).
     #[cfg(target_os = "linux")]
     if words.first().is_some_and(|word| word == "__guardian") {
-        return tools::guardian::main(words.get(1).and_then(|level| level.parse().ok()));
+        return process::guardian::main(words.get(1).and_then(|level| level.parse().ok()));
     }
-    // So is the program that confines a command and becomes it (tools::sandbox); its words are no text.
+    // So is the program that confines a command and becomes it (process::sandbox); its words are no text.
     #[cfg(target_os = "linux")]
     if words
         .first()
-        .is_some_and(|word| word == tools::sandbox::SANDBOX_ARG)
+        .is_some_and(|word| word == process::sandbox::SANDBOX_ARG)
     {
         let words = std::env::args_os().skip(2).collect();
-        return tools::sandbox::launcher::main(words, std::env::current_dir(), environment::say);
+        return process::sandbox::launcher::main(words, std::env::current_dir(), environment::say);
     }
     environment::forbid_inspection();
     match start(words) {

@@ -1,7 +1,7 @@
 //! Checks options and tool names that only loaded extensions can know, before a session exists and before a tool can run.
 
-use host::extensions::{Declared, declared, has_extensions};
-use host::{Agent, mcp};
+use session::extensions::{Declared, declared, has_extensions};
+use session::{Agent, mcp};
 use tools::Toolbox;
 use tools::pattern::fits;
 
@@ -74,7 +74,7 @@ impl Known {
             .iter()
             .map(|info| info.spec.name.clone())
             .collect();
-        names.push(pinion_core::todo::TOOL.to_owned());
+        names.push(agent::todo::TOOL.to_owned());
         let (servers, _) = mcp::configured(&agent.mcp, &agent.settings, &agent.agent_dir, &agent.cwd);
         let has_clients = args.mode.is_some_and(crate::args::Mode::serves_clients);
         Self {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use config::resources::Kind;
 use config::settings::Settings;
 use config::trust::Trust;
-use host::mcp::McpSetup;
-use tools::Sandbox;
+use process::Sandbox;
+use session::mcp::McpSetup;
 use wire::state::{SandboxMode, SandboxState};
 
 use crate::args::Args;
@@ -23,7 +23,7 @@ pub(crate) fn of(
     trust: &Trust,
 ) -> Option<Sandbox> {
     #[cfg(target_os = "linux")]
-    tools::sandbox::clear_placeholders(&env.cwd);
+    process::sandbox::clear_placeholders(&env.cwd);
     let said = &settings.sandbox;
     let mode = said.mode(args.sandbox);
     if mode.is_off() {
@@ -82,7 +82,7 @@ fn denied_programs(settings: &Settings, env: &Environment) -> Vec<PathBuf> {
     let bases = permissions::Bases {
         cwd: &env.cwd,
         home: env.home.as_deref(),
-        real_path: tools::real_path,
+        real_path: process::real_path,
     };
     let names = permissions::denied_programs(&settings.permissions, bases);
     let path = env.get("PATH").unwrap_or_default();
@@ -138,7 +138,7 @@ fn code(args: &Args, settings: &Settings, env: &Environment, mcp: &McpSetup) -> 
         found.push(hook.program.clone());
         found.extend(hook.args.iter().filter_map(|arg| file(arg)));
     }
-    let (servers, _) = host::mcp::configured(mcp, settings, &env.agent_dir, &env.cwd);
+    let (servers, _) = session::mcp::configured(mcp, settings, &env.agent_dir, &env.cwd);
     for (server, _) in servers {
         if let mcp::config::Reach::Stdio(program) = &server.reach {
             let words = std::iter::once(&program.command).chain(&program.args);

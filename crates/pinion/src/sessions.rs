@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use host::Opening;
+use session::Opening;
 
 use crate::args::Args;
 use crate::environment::Environment;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent::todo;
 use anyhow::bail;
 use auth::Secret;
 use config::resources::{Package, PackageSpec, ResourceOptions};
@@ -11,16 +12,16 @@ use config::settings::{Settings, SettingsSource};
 use config::trust::{ProjectAccess, Trust};
 use config::{Choice, Diagnostic, ExtraPath, Generation, Scope};
 use files::Boundaries;
-use host::extensions::{Extensions, Launch};
-use host::mcp::McpSetup;
-use host::{Agent, AgentFor, InputRecord, InputWriter, Maker, Options, SessionHome};
 use llm::tape::{Player, Recorder, Replaying, Tape};
 use llm::{Client, ClientConfig};
 use models::local::LocalSources;
 use models::{Registry, RegistryError, RunCommand, Sources, StartRequest};
-use pinion_core::todo;
+use process::{GuardianLaunch, Reaper};
+use session::extensions::{ExtensionProcesses, Launch};
+use session::mcp::McpSetup;
+use session::{Agent, AgentByDirectory, AgentFactory, InputRecord, InputWriter, Options, SessionHome};
 use tools::pattern::fits;
-use tools::{FuzzyEdit, GuardianLaunch, Reaper, Toolbox, ToolsConfig};
+use tools::{FuzzyEdit, Toolbox, ToolsConfig};
 
 use wire::Dialect;
 use wire::state::PermissionMode;
@@ -51,7 +52,7 @@ struct Shared {
     registry: Arc<Registry>,
     client: Client,
     reaper: Reaper,
-    extensions: Arc<Extensions>,
+    extensions: Arc<ExtensionProcesses>,
     trust: Arc<Trust>,
     inputs: Option<InputRecord>,
 }
@@ -63,7 +64,7 @@ struct Workshop {
     shared: Shared,
 }
 
-impl Maker for Workshop {
+impl AgentFactory for Workshop {
     fn make(&self, cwd: &Path) -> Agent {
         let workshop = Self {
             args: self.args.clone(),
@@ -114,7 +115,10 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
         home: env.cwd.clone(),
         client: Client::new(config),
         registry: Arc::new(registry),
-        extensions: Arc::new(Extensions::new(extension_launch(&settings, env), reaper.clone())),
+        extensions: Arc::new(ExtensionProcesses::new(
+            extension_launch(&settings, env),
+            reaper.clone(),
+        )),
         reaper,
         trust,
         inputs,
@@ -179,7 +183,7 @@ fn tape(args: &Args, env: &Environment, registry: &mut Registry) -> anyhow::Resu
 impl Setup {
     /// Agents for sessions of other working directories: with their directory's own settings and resources, and the models,
     /// keys and processes of this one. No path means this one.
-    pub(crate) fn agent_for(&self) -> AgentFor {
+    pub(crate) fn agent_for(&self) -> AgentByDirectory {
         let home = Arc::clone(&self.agent);
         Box::new(move |dir| {
             let dir = if dir.as_os_str().is_empty() {

@@ -28,6 +28,7 @@ impl Budget {
 
     /// Takes bytes; the calling thread waits until they fit. More than the limit fits when nothing else is held.
     pub(crate) fn hold(self: &Arc<Self>, bytes: usize) -> Held {
+        // The first case keeps a line larger than the budget from waiting for ever.
         let fits = |held: &mut usize| *held == 0 || held.saturating_add(bytes) <= self.limit;
         let mut held = self
             .released
@@ -55,6 +56,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         let mut held = self.budget.lock();
         *held = held.saturating_sub(self.bytes);
+        // Unlocked first, or the thread that is woken would wait for the lock at once.
         drop(held);
         self.budget.released.notify_one();
     }

@@ -1,7 +1,7 @@
 //! The meaning of a line where it depends on the dialect (dialects.md 5, rows 12, 15 and 16). No code behind this module
 //! depends on the client's dialect.
 
-use host::{ClientId, Mail, Origin};
+use session::{ClientId, Origin, SessionRequest};
 use wire::command::{MessageParams, PromptParams, SwitchParams};
 use wire::hosted::Frame;
 use wire::{Command, Dialect, Response, SessionCommand};
@@ -12,7 +12,11 @@ use crate::parse::{Inbound, session_of};
 /// Converts a line to a message for a session, and returns the session's handle. `None` for lines that are ignored:
 /// responses to questions that were never asked (dialects.md 2), and the end of input, which is no line.
 #[must_use]
-pub fn mail(inbound: Inbound, manner: Manner, client: ClientId) -> Option<(Mail, Option<Box<str>>)> {
+pub fn mail(
+    inbound: Inbound,
+    manner: Manner,
+    client: ClientId,
+) -> Option<(SessionRequest, Option<Box<str>>)> {
     match inbound {
         Inbound::Request(request) => {
             let origin = Origin {
@@ -21,14 +25,20 @@ pub fn mail(inbound: Inbound, manner: Manner, client: ClientId) -> Option<(Mail,
                 command: request.command.name(),
             };
             let mail = match request.command {
-                Command::Session(asked) => Mail::Command(origin, command(asked, manner.dialect)),
-                Command::Manager(asked) => Mail::Manager(origin, asked),
-                Command::Connection(asked) => Mail::Connection(origin, asked),
+                Command::Session(asked) => SessionRequest::Command(origin, command(asked, manner.dialect)),
+                Command::Manager(asked) => SessionRequest::Manager(origin, asked),
+                Command::Connection(asked) => SessionRequest::Connection(origin, asked),
             };
             Some((mail, request.session))
         }
-        Inbound::Rejected(response) => Some((Mail::Reject(client, refusal(response, manner)), None)),
-        Inbound::Frame(name, line) => Some((Mail::Frame(Frame::parse(name, &line)?), session_of(&line))),
+        Inbound::Rejected(response) => {
+            Some((SessionRequest::Reject(client, refusal(response, manner)), None))
+        }
+        // Frames are never answered, so an unreadable one is dropped.
+        Inbound::Frame(name, line) => Some((
+            SessionRequest::Frame(Frame::parse(name, &line)?),
+            session_of(&line),
+        )),
         Inbound::Eof => None,
     }
 }
@@ -62,6 +72,7 @@ fn command(command: SessionCommand, dialect: Dialect) -> SessionCommand {
                 ..params
             })
         }
+        // Row 15: as a prompt it starts a run when none is under way.
         SessionCommand::Steer(params) if dialect.steering_starts_runs() => prompt(params, "steer"),
         SessionCommand::FollowUp(params) if dialect.steering_starts_runs() => prompt(params, "followUp"),
         other => other,

@@ -1,7 +1,7 @@
 //! The transports of the agent: bytes in, commands out; events in, bytes out.
 //!
 //! What lives here: the line codec, the step from a line to a command, the encoder that writes events without quadratic
-//! cost, and the two ends of stdio with bounded queues. Commands are defined in `wire` and executed in `host`. Only
+//! cost, and the two ends of stdio with bounded queues. Commands are defined in `wire` and executed in `session`. Only
 //! this crate writes to stdout.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

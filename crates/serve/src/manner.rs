@@ -91,6 +91,7 @@ impl Manner {
         self.ids |= id;
         match name {
             "prompt" | "abort" | "compact" => self.early = true,
+            // A line that is no command says nothing about the client.
             "" | "parse" => {}
             _ => self.other = true,
         }
@@ -98,6 +99,7 @@ impl Manner {
             Dialect::Auto => self.dialect = sniff(name, inbound).unwrap_or_default(),
             Dialect::Omp if name == "negotiate_protocol" => self.dialect = Dialect::OmpNow,
             // Commands that the first omp did not have.
+            // By name there are only the first omp and today's, so it must be today's; a guess may as well have been xcsh.
             Dialect::Omp if IS_NEWER.contains(&name) => {
                 self.dialect = if self.chosen {
                     Dialect::OmpNow
@@ -119,6 +121,7 @@ impl Manner {
             Some(false) => 1,
             Some(true) => 2,
         };
+        // Bits 0 to 7: the dialect; 8 to 11: facts about the client; then two bits for each wish.
         u32::try_from(dialect.unwrap_or_default()).unwrap_or_default()
             | u32::from(self.chosen) << 8
             | u32::from(self.ids) << 9
@@ -238,6 +241,7 @@ impl Spoken {
     }
 
     fn update(&self, change: impl Fn(Manner) -> Manner) -> Manner {
+        // One word and no lock: both halves look at it for every line, and a change by one must not undo that of the other.
         let mut before = self.0.load(Ordering::Acquire);
         loop {
             let manner = change(Manner::unpack(before));

@@ -65,10 +65,12 @@ pub fn parse_line(line: &[u8]) -> Inbound {
         Ok(text) => text,
         Err(error) => return no_json(format!("invalid UTF-8 at byte {}", error.valid_up_to())),
     };
+    // Before serde sees the line: its recursion uses the stack, which nesting in the input must not decide.
     let found = scan::scan(line);
     if found.depth > MAX_DEPTH {
         return no_json(format!("nested deeper than {MAX_DEPTH} levels"));
     }
+    // JavaScript clients send halves of surrogate pairs when they cut text. Pi reads them, so the line must not be refused.
     if found.lone_surrogate {
         return parse_text(&scan::repair(text));
     }
@@ -90,10 +92,12 @@ fn parse_text(text: &str) -> Inbound {
         return match serde_json::from_str::<IgnoredAny>(text) {
             // JavaScript cannot ask null for its type; pi dies of it (behaviour.md 1.4).
             Ok(IgnoredAny) if start.starts_with("null") => no_json("null is not an object"),
+            // For numbers, texts and arrays JavaScript finds `undefined` as the type, and pi says so.
             Ok(IgnoredAny) => unknown(None, None, "undefined"),
             Err(error) => no_json(error),
         };
     }
+    // Only the head now: the command decides how the rest is read, and a frame is handed on as text.
     match serde_json::from_str::<LineHead<'_>>(text) {
         Ok(head) => parse_object(text, &head),
         Err(error) => no_json(error),
@@ -106,6 +110,7 @@ fn parse_object(text: &str, head: &LineHead<'_>) -> Inbound {
         return unknown(id(), None, "undefined");
     };
     let Ok(name) = serde_json::from_str::<std::borrow::Cow<'_, str>>(kind) else {
+        // As JavaScript turns a value into text.
         let shown = if kind.starts_with('{') {
             "[object Object]"
         } else {
@@ -113,6 +118,7 @@ fn parse_object(text: &str, head: &LineHead<'_>) -> Inbound {
         };
         return unknown(id(), serde_json::from_str(cut(kind)).ok(), shown);
     };
+    // Before the session is looked at: frames are never answered, not even with an error.
     if let Some(frame) = FRAMES.into_iter().find(|frame| *frame == name) {
         return Inbound::Frame(frame, text.to_owned());
     }

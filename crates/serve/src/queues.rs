@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::stream::{FusedStream, SelectAll, Stream, StreamExt};
-use host::{Lane, Outgoing};
+use session::{Lane, Outgoing};
 use tokio::sync::mpsc;
 
 /// Something to write, or a change of who writes.
@@ -65,6 +65,7 @@ impl SessionQueues {
         if let Some(joining) = &mut self.joining {
             match joining.poll_recv(context) {
                 Poll::Ready(Some(Lane { session, queue })) => {
+                    // Returned before the queue is polled, so the connection knows the session before its first event.
                     self.queues.push(Queue {
                         session: Some(Arc::clone(&session)),
                         items: Some(queue),
@@ -107,6 +108,7 @@ impl Stream for Queue {
         };
         match items.poll_recv(context) {
             Poll::Ready(Some(item)) => Poll::Ready(Some(QueueItem::Item(self.session.clone(), item))),
+            // The end of a queue becomes its last item: everything that the session said has been written by then.
             Poll::Ready(None) => {
                 self.items = None;
                 Poll::Ready(self.session.take().map(QueueItem::Left))

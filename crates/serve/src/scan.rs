@@ -28,6 +28,7 @@ pub(crate) fn scan(line: &[u8]) -> Scan {
         };
         rest = tail;
         match byte {
+            // Brackets inside of strings do not nest.
             b'"' => {
                 let (tail, lone) = skip_string(rest);
                 rest = tail;
@@ -37,6 +38,7 @@ pub(crate) fn scan(line: &[u8]) -> Scan {
                 depth += 1;
                 found.depth = found.depth.max(depth);
             }
+            // More closing than opening brackets: bad JSON, which the parser reports.
             _ => depth = depth.saturating_sub(1),
         }
     }
@@ -63,6 +65,7 @@ fn skip_string(mut rest: &[u8]) -> (&[u8], bool) {
 fn escape(text: &[u8]) -> (usize, bool) {
     match unit(text) {
         Some(0xD800..=0xDBFF) => {
+            // The second half must follow at once; anything in between leaves the first one alone.
             let next = text.get(6..).and_then(unit);
             match next {
                 Some(0xDC00..=0xDFFF) => (12, false),
@@ -78,6 +81,7 @@ fn escape(text: &[u8]) -> (usize, bool) {
 fn unit(text: &[u8]) -> Option<u16> {
     let digits = text.strip_prefix(b"\\u")?.get(..4)?;
     let digits = std::str::from_utf8(digits).ok()?;
+    // `from_str_radix` would take a plus sign, too.
     digits
         .bytes()
         .all(|byte| byte.is_ascii_hexdigit())

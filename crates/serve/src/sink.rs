@@ -32,6 +32,7 @@ impl Sink {
     /// When a thread cannot be started or the file cannot be duplicated.
     pub fn open(file: File) -> Result<Self, Error> {
         stdio::widen(&file);
+        // A descriptor of its own: the writing thread may close its one while the watcher polls.
         let watched = file.try_clone().map_err(Error::Thread)?;
         let (stop, watch) = io::pipe().map_err(Error::Thread)?;
         let (mut sink, failures) = Self::start(stdio::Patient(file))?;
@@ -49,6 +50,7 @@ impl Sink {
     }
 
     fn start(output: impl Write + Send + 'static) -> Result<(Self, mpsc::Sender<io::Error>), Error> {
+        // A thread and not async writes: a pipe or file may block, and the thread of the sessions must not.
         let (full, batches) = mpsc::channel(BATCHES);
         let (back, written) = mpsc::channel(BATCHES);
         // One place for the thread, one for the watcher: neither ever waits.
@@ -97,6 +99,7 @@ impl Sink {
     /// A buffer that was written; waits for it.
     async fn returned(&mut self) -> Result<Vec<u8>, Error> {
         tokio::select! {
+            // A buffer that was written counts even if the next write has failed since.
             biased;
             buffer = self.written.recv() => match buffer {
                 Some(buffer) => Ok(buffer),
@@ -141,6 +144,7 @@ impl Sink {
     pub async fn failure(&mut self) -> Error {
         match self.failed.recv().await {
             Some(error) => Error::from_write(error),
+            // The thread ended without an error to report: it panicked, or another caller has taken the error.
             None => Error::Closed,
         }
     }
@@ -153,6 +157,7 @@ fn write_all(
     back: &mpsc::Sender<Vec<u8>>,
 ) -> io::Result<()> {
     while let Some(mut buffer) = batches.blocking_recv() {
+        // One call per batch: a system call for each line would cost more than everything before it.
         output.write_all(&buffer)?;
         output.flush()?;
         buffer.clear();

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::thread;
 
-use host::{ClientId, Slot};
+use session::{ClientId, RequestSender};
 
 use crate::budget::{Budget, Held};
 use crate::codec::{Line, LineReader};
@@ -40,11 +40,12 @@ impl Default for StdinOptions {
 /// When the thread cannot be started.
 pub fn spawn(
     input: impl Read + Send + 'static,
-    slot: Slot,
+    slot: RequestSender,
     spoken: Spoken,
     options: StdinOptions,
 ) -> Result<(), Error> {
     spawn_with(input, options, move |inbound, held| {
+        // Before the line is acted on: its response is to be in the dialect that the line has shown.
         let manner = spoken.hear(&inbound);
         if matches!(inbound, Inbound::Eof) {
             // Dropping the slot is what ends the session.
@@ -64,6 +65,7 @@ pub(crate) fn spawn_with(
     options: StdinOptions,
     deliver: impl Fn(Inbound, Held) -> bool + Send + 'static,
 ) -> Result<(), Error> {
+    // A thread of its own: reads of a pipe block, and asynchronous reads of a terminal or file are a thread as well.
     let budget = Budget::new(options.queue_bytes);
     thread::Builder::new()
         .name("stdin".to_owned())
@@ -79,6 +81,7 @@ fn read(input: impl Read, max_line: usize, budget: &Arc<Budget>, deliver: impl F
     while let Ok(Some(line)) = lines.next_line() {
         let (inbound, bytes) = match line {
             Line::Text(line) => (parse_line(line), line.len()),
+            // Nothing of the line is kept.
             Line::TooLong => (too_long(max_line), 0),
         };
         if !deliver(inbound, budget.hold(bytes)) {

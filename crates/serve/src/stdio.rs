@@ -19,6 +19,8 @@ use crate::limits::WATCH_STACK;
 /// # Errors
 /// When a descriptor is not open.
 pub fn take_stdout() -> io::Result<File> {
+    // From 3 on: 0 to 2 stay standard streams even if the parent closed one of them. Close-on-exec: a child that kept it would
+    // keep the client's pipe open after the agent has ended.
     let stdout: OwnedFd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     Ok(File::from(stdout))
@@ -29,6 +31,7 @@ pub fn take_stdout() -> io::Result<File> {
 /// # Errors
 /// When stdin is not open.
 pub fn open_stdin() -> io::Result<Patient> {
+    // Close-on-exec: a child that read from it would take commands away.
     let stdin: OwnedFd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     Ok(Patient(File::from(stdin)))
 }
@@ -65,6 +68,7 @@ impl Write for Patient {
 
 fn wait(file: &File, flags: PollFlags) -> io::Result<()> {
     match poll(&mut [PollFd::new(&file, flags)], None) {
+        // After a signal the caller tries again and comes back here.
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -74,6 +78,7 @@ fn wait(file: &File, flags: PollFlags) -> io::Result<()> {
 pub(crate) fn widen(file: &File) {
     #[cfg(target_os = "linux")]
     {
+        // Fails for files and sockets, and beyond the limit of the user: then the size stays, which is only slower.
         let _as_it_is = rustix::pipe::fcntl_setpipe_size(file, PIPE_BYTES);
     }
     #[cfg(not(target_os = "linux"))]
@@ -94,6 +99,7 @@ pub(crate) fn watch_hangup(
         .stack_size(WATCH_STACK)
         .spawn(move || {
             loop {
+                // No flags: poll reports a hang-up and errors in any case. Readiness to write would look like one here.
                 let mut fds = [
                     PollFd::new(&file, PollFlags::empty()),
                     PollFd::new(&stop, PollFlags::empty()),

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use host::{Lane, Outgoing};
+use session::{Lane, Outgoing};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -21,7 +21,7 @@ pub struct StdoutWriter {
 }
 
 impl StdoutWriter {
-    /// Starts [`run`] on the current runtime.
+    /// Starts `run` on the current runtime.
     #[must_use]
     pub fn spawn(queue: mpsc::Receiver<Outgoing>, connection: impl Into<Connection>, sink: Sink) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl StdoutWriter {
     }
 
     /// Resolves when the task ended: with an error when stdout was closed or broke (the process should then end), without
-    /// one when every [`Outbox`](host::Outbox) was dropped and everything was written. Not to be called again afterwards.
+    /// one when every [`Outbox`](session::Outbox) was dropped and everything was written. Not to be called again afterwards.
     ///
     /// # Errors
     /// Why writing ended early.
@@ -54,7 +54,7 @@ impl StdoutWriter {
         }
     }
 
-    /// Waits until everything in the queue was written, after the caller dropped every [`Outbox`](host::Outbox). After
+    /// Waits until everything in the queue was written, after the caller dropped every [`Outbox`](session::Outbox). After
     /// `limit` (usually [`CLOSE_WAIT`](crate::limits::CLOSE_WAIT)) the rest is given up.
     ///
     /// # Errors
@@ -62,6 +62,7 @@ impl StdoutWriter {
     pub async fn close(mut self, limit: Duration) -> Result<(), Error> {
         match tokio::time::timeout(limit, self.ended()).await {
             Ok(outcome) => outcome,
+            // The reader may have stopped for good; the process must end all the same.
             Err(_) => {
                 self.task.abort();
                 Err(Error::OutputStuck(limit))
@@ -85,6 +86,7 @@ pub(crate) async fn run(
     let mut carried = None;
     loop {
         let item = match carried.take() {
+            // The deltas before it had the last batch for themselves.
             Some(item) => Some(item),
             None => match next(&mut queue, &connection, &mut sink).await? {
                 Next::Item(item) => Some(item),
@@ -93,6 +95,7 @@ pub(crate) async fn run(
             },
         };
         let mut batch = sink.buffer().await?;
+        // Read after the wait for a buffer, which may be long: deadlines are judged by when the batch is written.
         let now = Instant::now();
         let filled = match item {
             Some(item) => fill(item, &mut queue, &mut connection, now, &mut batch),
@@ -109,12 +112,14 @@ pub(crate) async fn run(
             Filled::Enough => {}
             Filled::Before(item) => carried = Some(*item),
             Filled::UpTo(waiting) => {
+                // Not before the bytes have left: the caller may end the process next.
                 sink.flush().await?;
                 // The receiver may be gone; then no caller waits.
                 let _ = waiting.send(());
             }
         }
     }
+    // All sessions are gone: no later event will push out the deltas that are held back.
     let mut batch = sink.buffer().await?;
     connection.flush(Instant::now(), &mut batch);
     sink.write(batch).await?;

@@ -73,12 +73,14 @@ impl SessionLog {
     }
 
     pub(crate) fn make_entries(&self, bodies: Vec<EntryBody>) -> Vec<Arc<Entry>> {
+        // One time for the batch: its entries belong together.
         let timestamp = stamp::now_iso();
         let mut parent_id = self.leaf_id().map(str::to_owned);
         let mut made: Vec<Arc<Entry>> = Vec::with_capacity(bodies.len());
         for mut body in bodies {
             let taken = |id: &str| self.forest.position(id).is_some() || made.iter().any(|e| e.id == id);
             let id = stamp::entry_id(taken);
+            // An entry of an unknown type is written as its map, so these members must be in the map itself.
             if let EntryBody::Other(map) = &mut body {
                 map.insert("id".to_owned(), id.clone().into());
                 map.insert("parentId".to_owned(), parent_id.clone().into());
@@ -111,9 +113,11 @@ impl SessionLog {
         } else {
             start
         };
+        // A session in memory keeps no lines: nothing will ever read them.
         if !self.committed && self.path.is_some() {
             self.pending.extend(lines.iter().flatten());
         }
+        // Reading back may have counted these lines already, and those of another writer.
         self.lines = self.lines.max(lines_then + lines.len() as u64);
         for (entry, line) in entries.iter().zip(lines) {
             let len = if self.path.is_some() { line.len() - 1 } else { 0 };
@@ -163,6 +167,7 @@ impl SessionLog {
 
     /// Cuts the torn header of a file that was opened as empty. Further content means that another program wrote.
     fn clear_for_first_write(&mut self, path: &Path) -> Result<()> {
+        // The torn header that was seen on opening may go, and nothing else.
         let (torn, medium) = (self.torn, self.medium()?);
         let size = medium
             .size()
@@ -199,15 +204,18 @@ impl SessionLog {
             Presence::Missing => medium
                 .restore()
                 .map_err(|e| StoreError::io("cannot write", &path, e))?,
+            // Appending would write to a file that no path leads to any more.
             Presence::Replaced => return Err(StoreError::Changed { path }),
         }
         let size = medium.size().map_err(failed)?;
+        // Shorter than the known part: the spans of entries point to other bytes now.
         if size < len {
             return Err(StoreError::Changed { path });
         }
         if size > len + self.torn {
             self.read_more()?;
         }
+        // A new line after a torn one would become part of it, and both would be lost.
         if self.torn > 0 && self.settles()? {
             let len = self.len;
             self.medium()?.truncate(len).map_err(|e| refused(&path, e))?;
@@ -277,8 +285,10 @@ impl SessionLog {
         } else {
             lines
         };
+        // The line feed that is missing goes out with the lines: after a write of its own the lines could still fail.
         let medium = self.medium()?;
         let (taken, written) = write_all(medium, bytes);
+        // An error of the sync counts as a failed write: the caller announces an entry only once it is on disk.
         let done = written.and_then(|()| if is_synced { medium.sync() } else { Ok(()) });
         if let Err(error) = done {
             roll_back(medium, before, taken);
@@ -315,6 +325,7 @@ fn write_all(medium: &mut Box<dyn Medium>, bytes: &[u8]) -> (u64, io::Result<()>
             break Ok(());
         }
         match medium.append(rest) {
+            // Would repeat for ever.
             Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
             Ok(taken) => rest = rest.get(taken..).unwrap_or_default(),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -327,6 +338,7 @@ fn write_all(medium: &mut Box<dyn Medium>, bytes: &[u8]) -> (u64, io::Result<()>
 /// Removes the bytes of a failed write. If lines of another program follow them, they stay as one damaged line. If the
 /// removal fails too, the next `catch_up` finds the torn line and cuts it.
 fn roll_back(medium: &mut Box<dyn Medium>, before: u64, taken: u64) {
+    // Only if nothing follows them: the lines of another writer must not be cut.
     if taken > 0 && medium.size().is_ok_and(|size| size == before + taken) {
         drop(medium.truncate(before));
     }

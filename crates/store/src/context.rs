@@ -1,4 +1,4 @@
-//! What a leaf's path means to a model (pi-core.md 2.5, pi-1.5-delta.md 3). How messages become a request lives in `core`.
+//! What a leaf's path means to a model (pi-core.md 2.5, pi-1.5-delta.md 3). How messages become a request lives in `agent`.
 
 use std::sync::Arc;
 

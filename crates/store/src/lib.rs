@@ -3,7 +3,7 @@
 //! What lives here: locations of session files, opening one with recovery of damage, appending so that an acknowledged
 //! entry is on disk, migration of old versions, the tree of entries, the context of a leaf, forks and the listing of
 //! sessions. What does not: when a session is first written (the caller says so with [`SessionLog::ensure_on_disk`]),
-//! the content of a model request (`core`), tokio. Exports are in `export`. All calls are plain and synchronous.
+//! the content of a model request (`agent`), tokio. Exports are in `export`. All calls are plain and synchronous.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 

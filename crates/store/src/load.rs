@@ -63,6 +63,7 @@ impl Loader {
     pub(crate) fn resume(lines: u64) -> Self {
         Self {
             lines,
+            // Not the beginning of the file: no line here can be the remains of its header.
             spoken: lines.max(2),
             notes_known: true,
             ..Self::default()
@@ -86,6 +87,7 @@ impl Loader {
             let whole = match memchr::memrchr(b'\n', &bytes) {
                 _ if ends_here => bytes.as_slice(),
                 Some(end) => bytes.get(..=end).unwrap_or_default(),
+                // A line longer than the block. It is read again from its start, so doubling keeps the work linear.
                 None => {
                     block *= 2;
                     continue;
@@ -164,6 +166,7 @@ impl Loader {
                 unterminated: true,
             };
         }
+        // A header that was cut off while it was written: the file is still ours.
         if self.spoken == 0 {
             self.remains = rest.iter().copied().take(HEADER_REMAINS).collect();
         }
@@ -213,6 +216,7 @@ impl Loader {
 
     fn take(&mut self, line: Line, span: Span, forest: &mut Forest, damage: &mut Damage) {
         match line {
+            // The first one counts: entries before a second one belong to it, too.
             Line::Header(_) if self.header.is_some() => damage.duplicate_headers += 1,
             Line::Header(header) => {
                 damage.mended += u64::from(header.mended);

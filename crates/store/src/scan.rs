@@ -191,6 +191,7 @@ impl Head {
             self.title = Some(title);
             return None;
         }
+        // A damaged header still makes a session, as for `load`; without it the session would vanish from listings.
         if self.lines == 1 && header::looks_like_header(line) {
             return Some(HeaderLine {
                 header: header::rebuild(line, Some(path), ""),
@@ -198,6 +199,7 @@ impl Head {
                 mended: true,
             });
         }
+        // JSON, but neither header nor title: some other file of lines.
         self.foreign |= map.is_some();
         None
     }
@@ -229,6 +231,7 @@ impl Scan<'_> {
                 ControlFlow::Continue(())
             };
         };
+        // Of a very long line only both ends are kept. Type and role are at its beginning, the time is at its end.
         let joined = match line {
             Line::Whole(_) => Vec::new(),
             Line::Cut(head, tail) => [head, tail].concat(),
@@ -236,6 +239,7 @@ impl Scan<'_> {
         let seen = if joined.is_empty() { head } else { &joined };
         match glance(seen) {
             Glance::Nothing => {}
+            // Most lines end here, unparsed; a listing reads every session of a project.
             Glance::Message(speaker, time) if !wants_text(summary, speaker) => {
                 summary.message_count += 1;
                 summary.modified = summary.modified.max(time);
@@ -278,6 +282,7 @@ fn parsed(summary: &mut SessionSummary, line: &[u8]) {
         return;
     };
     match (line.r#type.as_deref(), line.message) {
+        // The newest name counts. An empty one takes the name back.
         (Some("session_info"), _) => {
             let name = line.name.as_ref().and_then(Value::as_str);
             let name = name.map(str::trim).filter(|name| !name.is_empty());
@@ -356,6 +361,7 @@ fn message(summary: &mut SessionSummary, raw: &RawValue, entry_time: Option<&Val
 
 /// The text of a message's content, text blocks joined by blanks.
 fn text_of(content: &str) -> String {
+    // JavaScript writes halves of surrogate pairs; without this the whole text would be missing from the listing.
     let mended = crate::repair::replace_lone_surrogates(content);
     match serde_json::from_str(mended.as_deref().unwrap_or(content)) {
         Ok(Value::String(text)) => text,

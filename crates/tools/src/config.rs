@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use wire::ToolResult;
 
-use crate::sandbox::Sandbox;
+use process::Sandbox;
 
 /// What all calls of a toolbox share.
 #[derive(Debug, Clone, Default)]

@@ -1,8 +1,9 @@
-//! The agent's tools: read, bash, edit, write, grep, find and ls, and the reaper that owns every child process.
+//! The agent's tools: read, bash, edit, write, grep, find and ls.
 //!
-//! What lives here: what the tools do, the texts they answer with, argument validation, and the processes they start.
-//! What does not: which tools are active and permitted (`host`), their form on the wire (`wire`). This crate reads
-//! no environment, changes no working directory and writes nothing to the standard streams.
+//! What lives here: what the tools do, the texts they answer with, and argument validation.
+//! What does not: how processes are started, killed and confined (`process`), which tools are active and permitted
+//! (`session`), their form on the wire (`wire`). This crate reads no environment, changes no working directory and writes
+//! nothing to the standard streams.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -18,8 +19,6 @@ mod path;
 pub mod pattern;
 mod queue;
 mod read;
-pub mod reaper;
-pub mod sandbox;
 mod search;
 pub mod text;
 mod toolbox;
@@ -30,11 +29,6 @@ pub use bash::{BashRun, UserBash};
 pub use config::{FuzzyEdit, Progress, ToolContext, ToolOutcome, ToolRequest, ToolsConfig};
 pub use error::ToolsError;
 pub use info::{ToolInfo, infos};
-pub use path::real_path;
-#[cfg(target_os = "linux")]
-pub use reaper::guardian;
-pub use reaper::{GuardianLaunch, Reaper};
-pub use sandbox::Sandbox;
 pub use search::complete::{Completed, Fitting, complete};
 pub use toolbox::Toolbox;
 pub use validate::ForeignSchema;

@@ -1,11 +1,8 @@
 //! From what a model writes as a path to an absolute one (pi-core.md 5.1). What a sandbox says of it is not known here.
 
-use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use unicode_normalization::UnicodeNormalization as _;
-
-use crate::limits;
 
 /// How paths are resolved.
 #[derive(Debug, Clone, Copy)]
@@ -92,49 +89,6 @@ pub(crate) fn normalize(path: &Path) -> PathBuf {
         }
     }
     out
-}
-
-/// Resolves every link of a path, also links whose target does not exist. A path with a cycle of links stays unchanged:
-/// it cannot be opened.
-#[must_use]
-pub fn real_path(path: &Path) -> PathBuf {
-    let mut real = PathBuf::new();
-    let mut left: Vec<OsString> = parts(path);
-    let mut links = 0;
-    while let Some(part) = left.pop() {
-        match Path::new(&part).components().next() {
-            Some(Component::RootDir | Component::Prefix(_)) => {
-                real = PathBuf::from(part);
-                continue;
-            }
-            Some(Component::ParentDir) => {
-                real.pop();
-                continue;
-            }
-            Some(Component::CurDir) | None => continue,
-            Some(Component::Normal(_)) => {}
-        }
-        let next = real.join(&part);
-        match std::fs::read_link(&next) {
-            Ok(target) => {
-                links += 1;
-                if links > limits::LINKS {
-                    return path.to_path_buf();
-                }
-                left.extend(parts(&target));
-            }
-            Err(_) => real = next,
-        }
-    }
-    real
-}
-
-/// The parts of a path, the last one first.
-fn parts(path: &Path) -> Vec<OsString> {
-    path.components()
-        .rev()
-        .map(|part| part.as_os_str().to_owned())
-        .collect()
 }
 
 /// `path` as seen from `base`, with `/`; the path itself when it is elsewhere.

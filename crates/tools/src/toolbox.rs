@@ -17,11 +17,11 @@ use crate::info::{ToolInfo, infos};
 use crate::path::Resolver;
 use crate::queue::FileQueue;
 use crate::read::{ImageRules, Window};
-use crate::reaper::Reaper;
-use crate::sandbox::{Aim, Guard, Policy, file_tool};
 use crate::search::{Names, find, grep, ls};
 use crate::validate::{NullText, validate_with};
 use crate::{edit, limits, read, write};
+use process::Reaper;
+use process::sandbox::{Aim, Guard, Policy, file_tool};
 
 const ABORTED: &str = "Operation aborted";
 

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use pinion_tools::{
-    BashRun, Progress, Reaper, ToolContext, ToolOutcome, ToolRequest, Toolbox, ToolsConfig, UserBash,
+    BashRun, Progress, ToolContext, ToolOutcome, ToolRequest, Toolbox, ToolsConfig, UserBash,
 };
+use process::{GuardianLaunch, Reaper};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +24,10 @@ impl Room {
     }
 
     fn with(change: impl FnOnce(&mut ToolsConfig)) -> Self {
+        Self::with_reaper(Reaper::direct(), change)
+    }
+
+    fn with_reaper(reaper: Reaper, change: impl FnOnce(&mut ToolsConfig)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut config = ToolsConfig {
             tmp_dir: dir.path().to_path_buf(),
@@ -32,7 +37,7 @@ impl Room {
         change(&mut config);
         Self {
             dir,
-            toolbox: Toolbox::new(config, Reaper::direct()),
+            toolbox: Toolbox::new(config, reaper),
         }
     }
 
@@ -261,6 +266,69 @@ async fn bash_uses_prefix_shell_and_directory() {
 }
 
 /// Expected counts of output that is reported in full.
+#[tokio::test]
+async fn bash_start_failure_names_cause() {
+    let room = Room::with(|config| config.shell_path = Some("/etc/passwd".into()));
+    let (text, _, is_error) = room.bash(json!({ "command": "true" })).await;
+    assert!(
+        is_error && text.starts_with("Failed to start /etc/passwd: "),
+        "{text}"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn bash_without_guardian_names_cause() {
+    let launch = GuardianLaunch {
+        program: "/no/such/guardian".into(),
+        args: Vec::new(),
+    };
+    let room = Room::with_reaper(Reaper::new(launch), |_| {});
+    let (text, _, is_error) = room.bash(json!({ "command": "true" })).await;
+    assert!(
+        is_error && text.starts_with("The process guardian is not available: "),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn concurrent_user_commands_are_aborted_separately() {
+    let room = Room::new();
+    let first = CancellationToken::new();
+    let start = |command: &str, cancel: &CancellationToken| {
+        room.toolbox.user_bash(UserBash {
+            command: command.to_owned(),
+            cwd: room.dir.path().to_path_buf(),
+            cancel: cancel.clone(),
+            deltas: None,
+            env: Vec::new(),
+        })
+    };
+    let long = start("echo partial; touch up; sleep 1000", &first);
+    let short = async {
+        let begun = std::time::Instant::now();
+        while !room.dir.path().join("up").exists() {
+            assert!(begun.elapsed() < Duration::from_secs(20));
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let done = start("echo side; exit 7", &CancellationToken::new())
+            .await
+            .unwrap();
+        first.cancel();
+        done
+    };
+    let (long, short) = tokio::join!(long, short);
+    assert_eq!(
+        (short.output.as_str(), short.exit_code, short.cancelled),
+        ("side\n", Some(7), false)
+    );
+    let long = long.unwrap();
+    assert_eq!(
+        (long.output.as_str(), long.exit_code, long.cancelled),
+        ("partial\n", None, true)
+    );
+}
+
 fn counts(output: &str) -> wire::state::OutputCounts {
     let (lines, bytes) = (output.split('\n').count() as u64, output.len() as u64);
     wire::state::OutputCounts {

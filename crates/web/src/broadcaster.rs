@@ -9,12 +9,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use host::{ClientId, Origin, Outgoing};
 use serde_json::{Value, json};
 use serve::connection::{ConnectionRules, FixedOption, FollowUp, NegotiatedOptions, UnknownNumber};
 use serve::encode::escape;
 use serve::queues::{QueueItem, SessionQueues};
 use serve::{Encoder, Spoken, WantedUi};
+use session::{ClientId, Origin, Outgoing};
 use wire::connection::Snapshot;
 use wire::ui::UiMethod;
 use wire::{ConnectionCommand, Dialect, Event, Message, Response, StopReason, StreamEvent, Usage};

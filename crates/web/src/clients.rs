@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
-use host::ClientId;
 use serve::connection::{EventNumbers, NegotiatedOptions};
+use session::ClientId;
 use tokio::sync::Notify;
 use uuid::Uuid;
 use wire::Event;

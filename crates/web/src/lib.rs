@@ -2,7 +2,7 @@
 //! (web.md 1). It has a thread of its own, so that a thousand readers do not slow down the sessions.
 //!
 //! `server` listens and routes paths, `guard` controls access, `socket` (on `frames`) and `http` carry lines, `page`
-//! has the files. Events flow one way: sessions, [`broadcaster`], [`log`], and from there to each client ([`clients`]) at its
+//! has the files. Events flow one way: sessions, `broadcaster`, `log`, and from there to each client (`clients`) at its
 //! own pace.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -32,8 +32,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::thread;
 
-use host::{Lane, Outgoing, Slot};
 use serve::queues::SessionQueues;
+use session::{Lane, Outgoing, RequestSender};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -88,7 +88,7 @@ impl Web {
         options: WebOptions,
         queue: Receiver<Outgoing>,
         joining: Receiver<Lane>,
-        slot: Slot,
+        slot: RequestSender,
     ) -> Result<Self, Error> {
         let failed = |what: String| move |error: io::Error| Error::Setup(format!("{what}: {error}"));
         let page = match &options.ui {
@@ -155,7 +155,7 @@ impl Web {
     }
 
     /// Accepts no more commands and clients, and reports that at `/ready`; connected clients still get events. Closes
-    /// the sessions' mailbox unless another transport holds it.
+    /// the sessions' requests unless another transport holds it.
     pub fn drain(&self) {
         self.state.drain();
     }

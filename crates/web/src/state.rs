@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use axum::body::Bytes;
-use host::{ClientId, Slot};
+use session::{ClientId, RequestSender};
 
 use crate::clients::Clients;
 use crate::guard::Guard;
@@ -24,11 +24,11 @@ pub(crate) struct WebState {
     pub(crate) guard: Guard,
     pub(crate) page: Page,
     /// None once the agent ends.
-    slot: Mutex<Option<Slot>>,
+    slot: Mutex<Option<RequestSender>>,
 }
 
 impl WebState {
-    pub(crate) fn new(clients: Clients, guard: Guard, page: Page, slot: Slot) -> Self {
+    pub(crate) fn new(clients: Clients, guard: Guard, page: Page, slot: RequestSender) -> Self {
         Self {
             clients,
             guard,

@@ -1,4 +1,4 @@
-//! Attachments of the oldest dialects (dialects.md 13): what they are. What the model gets of them is decided in `host`.
+//! Attachments of the oldest dialects (dialects.md 13): what they are. What the model gets of them is decided in `session`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

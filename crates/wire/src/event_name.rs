@@ -1,8 +1,8 @@
 //! The table of events: their names, as they stand in `type`, and the dialects that have them. What an event says is in
 //! `event`, with its members.
 
+use crate::dialect_set::{ALL, Belongs, E, EVERY, HO, LATE, N, OWN, PI, W, XN};
 use crate::event::Event;
-use crate::protocol::{ALL, Belongs, E, EVERY, HO, LATE, N, OWN, PI, W, XN};
 
 macro_rules! events {
     ($( $variant:ident = $name:literal, $dialects:expr; )+ [older: $( $older:literal = $today:literal, $had:expr; )+]) => {

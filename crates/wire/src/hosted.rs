@@ -99,6 +99,12 @@ impl UriOperation {
     }
 }
 
+/// A tool result as the agent writes it; the definition is made once, with the lines that go out.
+#[cfg(feature = "schema")]
+fn tool_result(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "$ref": "#/$defs/ToolResult" })
+}
+
 /// Progress of a client tool call.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -108,7 +114,7 @@ pub struct HostToolUpdate {
     pub id: String,
     /// The whole result so far. Its `content` must be an array.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::tool_result"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "tool_result"))]
     pub partial_result: Value,
 }
 
@@ -121,7 +127,7 @@ pub struct HostToolResult {
     pub id: String,
     /// The result; its `content` must be an array.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::tool_result"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "tool_result"))]
     pub result: Value,
     /// Whether it failed. The text is then the error.
     #[serde(default, deserialize_with = "exactly_true")]
@@ -172,6 +178,17 @@ pub enum Frame {
 }
 
 impl Frame {
+    /// The id of the question that the frame answers.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        match self {
+            Self::ToolUpdate(update) => &update.id,
+            Self::ToolResult(result) => &result.id,
+            Self::UriResult(result) => &result.id,
+            Self::UiResponse(response) => &response.id,
+        }
+    }
+
     /// Makes a frame of its name and the whole line. `None`: no frame of the host, or one without a text as `id`, which
     /// cannot belong to any question of ours.
     #[must_use]

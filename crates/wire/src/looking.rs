@@ -1,4 +1,4 @@
-//! Parameters and answers of commands that list directories and files for the user of a client. `host` and `tools` search
+//! Parameters and answers of commands that list directories and files for the user of a client. `session` and `tools` search
 //! the disk.
 
 use serde::{Deserialize, Deserializer, Serialize};

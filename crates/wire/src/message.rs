@@ -1,4 +1,4 @@
-//! Messages of a conversation, one type per role (pi-core.md 1.2). How they are turned into a request lives in `core`.
+//! Messages of a conversation, one type per role (pi-core.md 1.2). How they are turned into a request lives in `agent`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Rules that watch an answer while it streams in (TTSR, dialects.md 8). What they match lives in `core`, where they are
-//! found in `host`.
+//! Rules that watch an answer while it streams in (TTSR, dialects.md 8). What they match lives in `agent`, where they are
+//! found in `session`.
 
 use serde::{Deserialize, Serialize};
 

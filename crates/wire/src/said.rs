@@ -1,5 +1,5 @@
 //! Messages of the entries of a branch: which message each stands for, as later `context_edit` entries left it
-//! (pi-1.5-delta.md 3). Which of them count for a context lives in `store` and `core`.
+//! (pi-1.5-delta.md 3). Which of them count for a context lives in `store` and `agent`.
 
 use std::collections::HashMap;
 use std::sync::Arc;

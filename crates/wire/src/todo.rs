@@ -1,4 +1,4 @@
-//! The todo list of a session, in the shape of xcsh (dialects.md 8). What may be done with it lives in `core`.
+//! The todo list of a session, in the shape of xcsh (dialects.md 8). What may be done with it lives in `agent`.
 
 use serde::{Deserialize, Serialize};
 

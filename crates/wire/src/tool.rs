@@ -1,4 +1,4 @@
-//! Tools as the model and clients see them. How tools work lives in `tools`; who may call them in `host`.
+//! Tools as the model and clients see them. How tools work lives in `tools`; who may call them in `session`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

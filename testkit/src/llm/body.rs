@@ -14,7 +14,7 @@ use rustix::net::{RecvFlags, recv};
 use super::expand::{self, Piece};
 use super::fault::{Cut, CutHow, Framing, Pace};
 use super::reply::Reply;
-use super::server::Shared;
+use super::shared::Shared;
 use crate::limits::POLL;
 
 /// Why a body was not written to its end.

@@ -17,7 +17,7 @@ use super::http::{self, NoRequest, RawRequest, Requests};
 use super::record::{Outcome, Request};
 use super::reply::{ErrorReply, Reply};
 use super::script::Picked;
-use super::server::Shared;
+use super::shared::Shared;
 use crate::limits::CONNECTION_IDLE;
 
 /// What becomes of the connection after an answer.

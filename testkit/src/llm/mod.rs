@@ -18,6 +18,7 @@ mod reply;
 mod script;
 mod secs;
 mod server;
+mod shared;
 
 pub(crate) use encode::pyjson;
 
@@ -28,4 +29,5 @@ pub use fault::{Before, Cut, CutHow, End, Framing, Pace};
 pub use item::{Deltas, ErrorEvent, Item, Part, Tool, Tools};
 pub use record::{Outcome, Recorded, Request};
 pub use reply::{ErrorReply, Match, Page, Reply, Usage};
-pub use server::{Options, ScriptedServer};
+pub use server::ScriptedServer;
+pub use shared::Options;

@@ -65,7 +65,7 @@ fn extensions(root: &Path) -> Result<String> {
     };
     let examples = page::extensions::EXAMPLES;
     Ok(page::extensions::render(
-        &door::reference::document(),
+        &extensions::reference::document(),
         &read("examples/programs/minimal.py".to_owned())?,
         &read(format!("{examples}/agent.jsonl"))?,
         &read(format!("{examples}/program.jsonl"))?,

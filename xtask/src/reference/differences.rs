@@ -13,7 +13,7 @@ use wire::table::TABLE;
 use super::{cell, head, read};
 
 const KNOWN: &str = ".ci/known-differences";
-const HEARD: &str = "crates/host/src/session/extensions/heard.txt";
+const HEARD: &str = "crates/session/src/session/extensions/heard.txt";
 
 const INTRO: &str = "\
 Pinion accepts the command lines, session files, settings and protocol messages of pi, oh-my-pi and xcsh. This page lists what differs.

@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use door::combining::names;
-use door::reference::EVENTS;
+use extensions::combining::names;
+use extensions::reference::EVENTS;
 
 use super::{cell, head, read};
 
-const SOURCE: &str = "crates/host/src/session/extensions/heard.txt";
+const SOURCE: &str = "crates/session/src/session/extensions/heard.txt";
 
 const INTRO: &str = "\
 Extensions in TypeScript listen to these events with `pi.on`, [programs in other languages](extension-protocol.md) name them in

@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 use super::{cell, head, read, scan};
 
 /// The files and their headings.
-const FILES: [(&str, &str); 21] = [
+const FILES: [(&str, &str); 22] = [
     ("Settings files", "crates/config/src/settings/limits.rs"),
     ("Discovery of hooks", "crates/config/src/limits.rs"),
     (
         "Sessions, dialogs, extensions, hooks",
-        "crates/host/src/limits.rs",
+        "crates/session/src/limits.rs",
     ),
     ("Permission dialogs", "crates/permissions/src/limits.rs"),
     (
@@ -21,13 +21,14 @@ const FILES: [(&str, &str); 21] = [
         "crates/config/src/resources/limits.rs",
     ),
     ("Trust decisions", "crates/config/src/trust/limits.rs"),
-    ("Runs, todos, rules", "crates/core/src/limits.rs"),
-    ("Compaction", "crates/core/src/compaction/limits.rs"),
+    ("Runs, todos, rules", "crates/agent/src/limits.rs"),
+    ("Compaction", "crates/agent/src/compaction/limits.rs"),
     ("Providers", "crates/llm/src/limits.rs"),
     ("Model lists and local servers", "crates/models/src/limits.rs"),
     ("Credentials", "crates/auth/src/limits.rs"),
     ("Logins", "crates/auth/src/login/limits.rs"),
     ("Tools", "crates/tools/src/limits.rs"),
+    ("Child processes", "crates/process/src/limits.rs"),
     ("Session files", "crates/store/src/limits.rs"),
     ("Exports", "crates/export/src/limits.rs"),
     ("RPC", "crates/serve/src/limits.rs"),

@@ -1,4 +1,4 @@
-//! `settings.md`: the keys of settings.json from the table of `host`.
+//! `settings.md`: the keys of settings.json from the table of `session`.
 
 use config::settings::TRUSTED_ONLY;
 use config::settings::foreign::{IGNORED, RENAMED};

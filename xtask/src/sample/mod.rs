@@ -56,7 +56,7 @@ pub(crate) struct Sample {
 impl Sample {
     /// Makes up a session.
     pub(crate) fn new(plan: &Plan) -> Self {
-        let mut maker = Maker::new(plan);
+        let mut maker = AgentFactory::new(plan);
         while !maker.full() {
             maker.turn();
         }
@@ -75,7 +75,7 @@ impl Sample {
 }
 
 /// Appends entries until the session is as long as planned.
-struct Maker<'a> {
+struct AgentFactory<'a> {
     plan: &'a Plan,
     words: Words,
     sample: Sample,
@@ -87,7 +87,7 @@ struct Maker<'a> {
     compacted: bool,
 }
 
-impl<'a> Maker<'a> {
+impl<'a> AgentFactory<'a> {
     fn new(plan: &'a Plan) -> Self {
         let mut random = Prng::new(plan.seed);
         let id = format!("019b7a2c-5000-7000-8000-{:012x}", random.next() >> 16);

@@ -68,8 +68,12 @@ pub(super) fn all(root: &Path) -> Result<Vec<String>> {
             } else {
                 format!("{folder}/{name}")
             };
+            // In a linked worktree `.git` is a file, which names a folder of this machine.
+            if SKIPPED.contains(&name.as_str()) {
+                continue;
+            }
             let kind = entry.file_type()?;
-            if kind.is_dir() && !SKIPPED.contains(&name.as_str()) {
+            if kind.is_dir() {
                 folders.push(path);
             } else if kind.is_file() {
                 paths.push(path);

@@ -6,28 +6,30 @@ use serde::Deserialize;
 use super::{Finding, finding};
 
 /// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and more where [`TESTS`] says so.
-const ARROWS: [(&str, &[&str]); 20] = [
+const ARROWS: [(&str, &[&str]); 21] = [
     ("wire", &[]),
     ("files", &[]),
-    ("core", &["wire"]),
+    ("agent", &["wire"]),
     ("auth", &["files"]),
     ("llm", &["wire", "files", "auth"]),
     ("models", &["wire", "auth", "llm"]),
-    ("tools", &["wire"]),
+    ("process", &["wire"]),
+    ("tools", &["wire", "process"]),
     ("store", &["wire"]),
     ("export", &["wire", "store"]),
-    ("extensions", &["files"]),
-    ("mcp", &[]),
+    ("extensions", &["files", "process"]),
+    ("mcp", &["process"]),
     ("permissions", &["wire"]),
-    ("config", &["wire", "files", "core", "permissions", "extensions"]),
+    ("config", &["wire", "files", "agent", "permissions", "extensions"]),
     (
-        "host",
+        "session",
         &[
             "wire",
             "files",
             "permissions",
+            "process",
             "config",
-            "core",
+            "agent",
             "auth",
             "llm",
             "models",
@@ -38,23 +40,24 @@ const ARROWS: [(&str, &[&str]); 20] = [
             "mcp",
         ],
     ),
-    ("serve", &["wire", "config", "host"]),
-    ("web", &["wire", "config", "host", "serve"]),
+    ("serve", &["wire", "config", "session"]),
+    ("web", &["wire", "config", "session", "serve"]),
     (
         "pinion",
         &[
             "wire",
             "files",
             "permissions",
+            "process",
             "config",
-            "core",
+            "agent",
             "auth",
             "llm",
             "models",
             "tools",
             "store",
             "export",
-            "host",
+            "session",
             "serve",
             "web",
             "mcp",
@@ -66,7 +69,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
         "xtask",
         &[
             "wire",
-            "core",
+            "agent",
             "auth",
             "llm",
             "models",
@@ -74,7 +77,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
             "store",
             "extensions",
             "config",
-            "host",
+            "session",
             "serve",
             "testkit",
         ],
@@ -82,13 +85,14 @@ const ARROWS: [(&str, &[&str]); 20] = [
 ];
 
 /// Further packages that the tests of a package may use.
-const TESTS: [(&str, &str); 3] = [
+const TESTS: [(&str, &str); 4] = [
     ("pinion", "client"),
-    ("permissions", "core"),
+    ("permissions", "agent"),
+    ("permissions", "process"),
     ("permissions", "tools"),
 ];
 /// Packages without an async runtime.
-const WITHOUT_RUNTIME: [&str; 2] = ["wire", "core"];
+const WITHOUT_RUNTIME: [&str; 2] = ["wire", "agent"];
 
 /// What `cargo metadata` prints, as far as it is needed.
 #[derive(Deserialize)]

@@ -42,8 +42,8 @@ fn long_files_are_found() {
 
 #[test]
 fn files_need_a_module_comment() {
-    assert_eq!(found("crates/host/src/a.rs", "use std::fmt;\n").len(), 1);
-    assert!(found("crates/host/src/a.rs", "#![cfg(unix)]\n\n//! Doc.\n").is_empty());
+    assert_eq!(found("crates/session/src/a.rs", "use std::fmt;\n").len(), 1);
+    assert!(found("crates/session/src/a.rs", "#![cfg(unix)]\n\n//! Doc.\n").is_empty());
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn arrows_between_packages_are_checked() {
             {"name": "pinion-llm", "kind": null},
             {"name": "pinion-testkit", "kind": "dev"},
         ]},
-        {"name": "pinion-core", "dependencies": [{"name": "tokio", "kind": null}]},
+        {"name": "pinion-agent", "dependencies": [{"name": "tokio", "kind": null}]},
         {"name": "pinion-other", "dependencies": []},
     ]});
     let found = manifest::check_metadata(metadata.to_string().as_bytes()).unwrap();
@@ -70,7 +70,7 @@ fn arrows_between_packages_are_checked() {
         messages,
         [
             "store must not depend on llm",
-            "core must not depend on tokio",
+            "agent must not depend on tokio",
             "the package other is not in the table of xtask/src/tidy/manifest.rs"
         ]
     );
@@ -139,7 +139,7 @@ fn words_and_citations_are_found_in_prose_only() {
     let texts = [
         file(
             "crates/example/src/a.rs",
-            "/// Nobody waits, see pi.md 1.2.\nlet nobody = \"somebody\"; // pi.md 1.3, gone.md",
+            "/// Nobody waits for `nobody`, see pi.md 1.2.\nlet nobody = \"somebody\"; // pi.md 1.3, gone.md",
         ),
         file("docs/internals/specifications/pi.md", "# 1 Lines\n## 1.2 Ends\n"),
     ];

@@ -7,7 +7,7 @@ use super::callback::{Callback, Outcome, pasted};
 use super::codex;
 use super::endpoints::Endpoints;
 use super::pkce::{Proof, random};
-use super::run::{Step, Tell};
+use super::step::{Step, Tell};
 use super::token_server::Http;
 use super::tokens::Tokens;
 

@@ -5,7 +5,7 @@ use super::jwt::account_id;
 use super::pkce::Proof;
 use super::token_server::{Answer, Http, query};
 use super::tokens::Tokens;
-use super::{LoginError, refresher};
+use super::{LoginError, clock};
 use crate::Secret;
 
 /// The public client that OpenAI lets agents use. Pi's too: tokens in `auth.json` are renewed by whichever comes first, and
@@ -98,5 +98,5 @@ pub(super) async fn renew(http: &Http, endpoints: &Endpoints, old: &Tokens) -> R
 /// These tokens have no margin: they count until they end.
 fn expires(answer: &Answer) -> i64 {
     let seconds = answer.number("expires_in").unwrap_or(DEFAULT_LIFETIME);
-    refresher::after(refresher::now_ms(), seconds)
+    clock::after(clock::now_ms(), seconds)
 }

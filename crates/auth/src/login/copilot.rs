@@ -7,9 +7,9 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::LoginError;
+use super::clock;
 use super::endpoints::Endpoints;
 use super::limits::{MARGIN_MS, POLICIES, POLICIES_AT_ONCE};
-use super::refresher;
 use super::token_server::Http;
 use super::tokens::Tokens;
 use crate::Secret;
@@ -46,8 +46,8 @@ pub(super) async fn exchange(
     let answer = http.get(&url, github, &EDITOR).await?.success()?;
     let access = Secret::new(answer.need("token")?);
     let ends = match answer.number("expires_at") {
-        Some(seconds) => refresher::after(0, seconds),
-        None => refresher::after(refresher::now_ms(), DEFAULT_LIFETIME),
+        Some(seconds) => clock::after(0, seconds),
+        None => clock::after(clock::now_ms(), DEFAULT_LIFETIME),
     };
     Ok(Tokens {
         access,

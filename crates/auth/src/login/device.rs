@@ -8,7 +8,7 @@ use super::LoginError;
 use super::copilot::GITHUB;
 use super::endpoints::Endpoints;
 use super::limits::LOGIN;
-use super::run::{Step, Tell};
+use super::step::{Step, Tell};
 use super::token_server::{Answer, Http};
 use crate::Secret;
 

@@ -8,10 +8,10 @@ use tokio::time::timeout;
 
 use super::LoginError;
 use super::auth_file::AuthEntry;
+use super::clock::now_ms;
 use super::fields::{Fields, Member};
 use super::file::AuthStore;
 use super::limits::RENEWAL;
-use super::refresher::now_ms;
 use super::tokens::kept;
 use crate::Secrets;
 

@@ -10,6 +10,7 @@ pub mod alias;
 mod auth_file;
 mod browser;
 mod callback;
+mod clock;
 mod codex;
 mod copilot;
 mod device;
@@ -25,8 +26,11 @@ mod lock;
 mod pkce;
 mod refresher;
 mod run;
+mod step;
+
 mod token_server;
 mod tokens;
+mod way;
 
 #[cfg(test)]
 mod tests;
@@ -41,4 +45,6 @@ pub use file::AuthStore;
 pub use jwt::account_id;
 pub use lent::Credentials;
 pub use refresher::{Token, TokenRefresher};
-pub use run::{Login, Step, Way, way};
+pub use run::Login;
+pub use step::Step;
+pub use way::{Way, way};

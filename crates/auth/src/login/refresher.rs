@@ -3,15 +3,15 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::clock::now_ms;
 use super::copilot::copilot_address;
 use super::endpoints::Endpoints;
 use super::file::AuthStore;
 use super::limits::MARGIN_MS;
-use super::run::way;
 use super::token_server::Http;
 use super::tokens::Tokens;
+use super::way::way;
 use super::{LoginError, codex, copilot};
 use crate::http::HttpClients;
 use crate::{Secret, Secrets};
@@ -184,17 +184,4 @@ fn address(provider: &str, access: &Secret, enterprise: Option<&str>) -> Option<
     (provider == copilot::PROVIDER)
         .then(|| copilot_address(access.expose(), enterprise))
         .flatten()
-}
-
-/// Milliseconds since 1970.
-pub(super) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// So many seconds after a time in ms.
-pub(super) fn after(ms: i64, seconds: f64) -> i64 {
-    #[expect(clippy::cast_possible_truncation, reason = "the cast saturates")]
-    let span = (seconds * 1000.0) as i64;
-    ms.saturating_add(span)
 }

@@ -10,47 +10,11 @@ use tokio_util::sync::CancellationToken;
 use super::endpoints::Endpoints;
 use super::limits::LOGIN;
 use super::refresher::TokenRefresher;
+use super::step::{Step, Tell};
 use super::tokens::Tokens;
+use super::way::{Way, way};
 use super::{LoginError, browser, copilot, device};
 use crate::http::HttpClients;
-
-/// How a provider lets people log in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// A page in a browser on this machine, or its address pasted.
-    Browser,
-    /// A code typed in on any machine.
-    Device,
-}
-
-/// How people log in to a provider; none when they cannot.
-#[must_use]
-pub fn way(provider: &str) -> Option<Way> {
-    match provider {
-        "openai-codex" => Some(Way::Browser),
-        copilot::PROVIDER => Some(Way::Device),
-        _ => None,
-    }
-}
-
-/// What the person has to be told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step<'a> {
-    /// Go to this page and agree.
-    Visit(&'a str),
-    /// Go to this page and type in this code.
-    Enter {
-        /// The page.
-        address: &'a str,
-        /// The code.
-        code: &'a str,
-    },
-    /// Something worth knowing.
-    Note(&'a str),
-}
-
-/// Tells the person.
-pub(super) type Tell<'a> = &'a (dyn Fn(Step<'_>) + Send + Sync);
 
 /// Logs people in.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use door::combining::names;
+use extensions::combining::names;
 use files::Root;
 
 use crate::limits;

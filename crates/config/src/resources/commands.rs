@@ -31,7 +31,7 @@ pub struct CommandInfo {
 impl CommandInfo {
     /// A command of an extension that was found there.
     #[must_use]
-    pub fn of_extension(command: &door::line::Command, info: &SourceInfo) -> Self {
+    pub fn of_extension(command: &extensions::line::Command, info: &SourceInfo) -> Self {
         Self {
             argument_hint: command.argument_hint.clone(),
             ..entry(

@@ -25,8 +25,8 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use agent::ttsr::Rules;
 use files::Boundaries;
-use pinion_core::ttsr::Rules;
 
 use crate::diagnostic::Diagnostic;
 use crate::source::ExtraPath;

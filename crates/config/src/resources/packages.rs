@@ -202,8 +202,8 @@ impl Package {
     fn usual(&self, kind: Kind) -> Vec<PathBuf> {
         let dir = self.root.join(kind.word());
         match kind {
-            Kind::Extensions if self.files.is_dir(&dir) => door::find::in_directory(&self.files, &dir),
-            Kind::Extensions => door::find::at(&self.files, &self.root),
+            Kind::Extensions if self.files.is_dir(&dir) => extensions::find::in_directory(&self.files, &dir),
+            Kind::Extensions => extensions::find::at(&self.files, &self.root),
             _ if self.files.is_dir(&dir) => vec![dir],
             _ => Vec::new(),
         }
@@ -219,7 +219,7 @@ impl Package {
             let path = resolve_path(&entry, &self.root, None);
             match kind {
                 Kind::Extensions if self.files.find(&path).is_ok() => {
-                    found.extend(door::find::at(&self.files, &path));
+                    found.extend(extensions::find::at(&self.files, &path));
                 }
                 _ => found.push(path),
             }

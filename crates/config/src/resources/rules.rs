@@ -1,10 +1,10 @@
 //! Files with rules that watch answers while they stream in (TTSR, dialects.md 8): Markdown with front matter that has a
-//! `condition`. Finding and reading them; what they match is `core`'s.
+//! `condition`. Finding and reading them; what they match is `agent`'s.
 
 use std::path::{Path, PathBuf};
 
+use agent::limits::RULES;
 use files::Root;
-use pinion_core::limits::RULES;
 use wire::Rule;
 use wire::rule::{RuleInterrupt, RuleSource};
 

@@ -1,8 +1,8 @@
-//! Settings of todos and of rules that watch answers (dialects.md 8, 10.5). What they do lives in `core`.
+//! Settings of todos and of rules that watch answers (dialects.md 8, 10.5). What they do lives in `agent`.
 
-use pinion_core::limits;
-use pinion_core::todo::TodoSettings;
-use pinion_core::ttsr::{Repeat, TtsrSettings};
+use agent::limits;
+use agent::todo::TodoSettings;
+use agent::ttsr::{Repeat, TtsrSettings};
 use serde_json::Value;
 use wire::rule::RuleInterrupt;
 

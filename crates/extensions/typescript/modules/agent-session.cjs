@@ -131,7 +131,7 @@ class AgentSession {
     const stop = new AbortController();
     this.#running.set(id, stop);
     let result;
-    let isError = false;
+    let isError;
     try {
       const tool = this.#tools.get(toolName);
       if (!tool) throw new Error(`Tool ${toolName} not found`);

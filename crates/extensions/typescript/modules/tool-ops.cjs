@@ -91,9 +91,9 @@ async function run(operations, { command, cwd, env }, { timeout, signal, onUpdat
     return { code: exitCode, output: output() };
   } catch (error) {
     const before = output() ? `${output()}\n\n` : "";
-    if (signal?.aborted) throw new Error(`${before}Command aborted`);
+    if (signal?.aborted) throw new Error(`${before}Command aborted`, { cause: error });
     const late = /^timeout:(.*)$/.exec(error.message);
-    throw new Error(late ? `${before}Command timed out after ${late[1]} seconds` : before + error.message);
+    throw new Error(late ? `${before}Command timed out after ${late[1]} seconds` : before + error.message, { cause: error });
   }
 }
 

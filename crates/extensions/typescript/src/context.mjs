@@ -104,7 +104,10 @@ class CommandContext extends HandlerContext {
     return this.#ask("navigateTree", { targetId, ...options });
   }
 
-  /** `setup` fills the new session before it starts. */
+  /**
+   * `setup` fills the new session before it starts.
+   * @param {{ parentSession?: string, setup?: Function, withSession?: Function }} [options]
+   */
   async newSession({ parentSession, setup, withSession } = {}) {
     const params = { parentSession };
     if (setup) {
@@ -115,6 +118,7 @@ class CommandContext extends HandlerContext {
     return this.#replace("newSession", params, withSession);
   }
 
+  /** @param {string} entryId @param {{ position?: string, withSession?: Function }} [options] */
   fork(entryId, { position, withSession } = {}) {
     return this.#replace("fork", { entryId, position }, withSession);
   }
@@ -123,6 +127,7 @@ class CommandContext extends HandlerContext {
     return this.fork(entryId);
   }
 
+  /** @param {string} sessionPath @param {{ withSession?: Function }} [options] */
   switchSession(sessionPath, { withSession } = {}) {
     return this.#replace("switchSession", { sessionPath }, withSession);
   }
@@ -176,7 +181,12 @@ class ToolContext extends HandlerContext {
 
   get tools() { return this.#session.state.tools ?? []; }
 
-  /** Never rejects for failures of the tool: they come back with isError. */
+  /**
+   * Never rejects for failures of the tool: they come back with isError.
+   * @param {string} name
+   * @param {any} args
+   * @param {{ signal?: AbortSignal, onUpdate?: Function }} [options]
+   */
   async executeTool(name, args, { signal, onUpdate } = {}) {
     this.#session.assertLive();
     try {

@@ -28,7 +28,7 @@ export class LiveEntries extends TreeReader {
     for (const entry of entries ?? []) this.#tree.add(entry);
   }
 
-  /** @returns {SessionTree} as it is now */
+  /** @returns {InstanceType<typeof SessionTree>} as it is now */
   read() {
     const path = this.#state.sessionFile;
     if (path !== this.#file?.path) {

@@ -8,7 +8,10 @@ const leaving = (reason) => (event) => event.reason === reason;
 const always = () => true;
 const quitting = (event) => (event.reason ?? "quit") === "quit";
 
-/** The one `session` event of the first hooks: its reason, and the event of today it comes from. */
+/**
+ * The one `session` event of the first hooks: its reason, and the event of today it comes from.
+ * @type {[string, string, (event: any) => boolean][]}
+ */
 const SESSION_REASONS = [
   ["session_start", "start", startedAs("startup", "reload")],
   ["session_start", "switch", startedAs("resume")],
@@ -24,7 +27,10 @@ const SESSION_REASONS = [
   ["session_shutdown", "shutdown", quitting],
 ];
 
-/** Names between the first hooks and today's. */
+/**
+ * Names between the first hooks and today's.
+ * @type {[string, string, (event: any) => boolean][]}
+ */
 const RENAMED = [
   ["session_start", "session_switch", startedAs("new", "resume")],
   ["session_start", "session_new", startedAs("new")],
@@ -129,7 +135,7 @@ export function executeOrder(session, extension, execute) {
 
 /**
  * Loads what the factory of a custom tool file returns.
- * @param {object} pi the API object, which older tool files use as well
+ * @param {any} pi the API object, which older tool files use as well
  */
 export function registerCustomTools(extension, pi, made) {
   for (const tool of [].concat(made ?? [])) {

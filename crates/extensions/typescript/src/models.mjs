@@ -5,7 +5,7 @@ import fs from "node:fs";
 
 export class Models {
   #session;
-  #read = { path: undefined, mtime: 0, models: [], available: new Set() };
+  #read = { path: undefined, stamp: "", models: [], available: new Set(), error: undefined, oauth: new Set() };
 
   /** @param {import("./session.mjs").Session} session */
   constructor(session) {
@@ -53,7 +53,7 @@ export class Models {
   }
   getError() { return this.#snapshot.error; }
   hasConfiguredAuth(model) { return this.#snapshot.available.has(key(model)); }
-  isUsingOAuth(model) { return this.#snapshot.oauth?.has(model.provider) ?? false; }
+  isUsingOAuth(model) { return this.#snapshot.oauth.has(model.provider); }
   getProviderAuthStatus(provider) {
     const configured = this.getAvailable().some((model) => model.provider === provider);
     return { configured, source: configured ? "agent" : undefined };

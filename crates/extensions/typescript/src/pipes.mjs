@@ -51,7 +51,7 @@ function isPipe(fd) {
 function divertPrinting() {
   const { stderr } = process;
   const empty = new Readable({ read() { this.push(null); } });
-  empty.fd = 0;
+  Object.assign(empty, { fd: 0 });
   Object.defineProperty(process, "stdout", { configurable: true, enumerable: true, get: () => stderr });
   Object.defineProperty(process, "stdin", { configurable: true, enumerable: true, get: () => empty });
   const quiet = new Console({ stdout: stderr, stderr });

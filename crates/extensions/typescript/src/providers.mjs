@@ -9,7 +9,7 @@ import os from "node:os";
 const { remember } = createRequire(import.meta.url)("../modules/ai-models.cjs");
 
 /**
- * @param {string|object} provider a name with a configuration, or a whole provider object of pi 1.x
+ * @param {string|{ id: string, [member: string]: any }} provider a name with a configuration, or a whole provider object of pi 1.x
  * @param {object} [config]
  */
 export function registerProvider(session, extension, provider, config) {
@@ -52,7 +52,7 @@ function configured(config) {
 }
 
 function nativeProvider(provider) {
-  const { id, name, baseUrl, headers, auth } = provider;
+  const { name, baseUrl, headers, auth } = provider;
   const models = [...(provider.getModels?.() ?? [])].map((model) => ({ ...model, provider: undefined }));
   const { oauth } = auth ?? {};
   return {

@@ -18,7 +18,10 @@ const LOST = /exports\.([\w$]+) = \1,/;
 /** Where a name is exported. */
 const EXPORTED = /\bexports\.([\w$]+) = ([\w$]+);/g;
 
-/** Sucrase's helpers; jiti's own way of looking at modules does their work, and lets lazy members be lazy. */
+/**
+ * Sucrase's helpers; jiti's own way of looking at modules does their work, and lets lazy members be lazy.
+ * @type {[string|RegExp, string][]}
+ */
 const HELPERS = [
   ["function _interopRequireDefault(obj) { return obj && obj.__esModule ? obj : { default: obj }; }", "function _interopRequireDefault(obj) { return obj; }"],
   [/function _interopRequireWildcard\(obj\) \{ if [^]*?return newObj; \} \}/, "function _interopRequireWildcard(obj) { return obj; }"],

@@ -21,14 +21,17 @@ export class Session {
 
   /**
    * @param {import("./host.mjs").Host} host
-   * @param {{session: string, state?: object, flags?: object, generation?: string}} open
+   * @param {{session: string, state?: object, flags?: object, generation?: string, hookTimeout?: number}} open
    */
   constructor(host, open) {
     this.host = host;
     this.handle = open.session;
     this.generation = open.generation ?? "pi";
+    /** @type {any} `ExtensionState` of the protocol */
     this.state = { isIdle: true, hasPending: false, hasUI: true, mode: "rpc", ...open.state };
     this.flags = { ...open.flags };
+    /** @type {any} the modules that extensions import, made when the first one is loaded */
+    this.modules = undefined;
     this.hookTimeout = open.hookTimeout;
     /** @type {import("./extension.mjs").Extension[]} in load order */
     this.extensions = [];
@@ -45,7 +48,7 @@ export class Session {
     this.promptOverride = undefined;
   }
 
-  /** @returns {Promise<object[]>} one description per extension, in load order */
+  /** @returns {Promise<any[]>} one description per extension, in load order */
   async load(specs) {
     const loaded = await loadAll(this, specs);
     this.loading = false;

@@ -44,7 +44,7 @@ export function translatedDir(hello) {
 /** Unpacked file and what it exports. */
 const loaded = new Map();
 
-/** @returns {(options: object) => {code: string}} */
+/** @returns {(options: { source: string, filename?: string, ts?: boolean, async?: boolean }) => { code: string, error?: unknown }} */
 export function transformer(hello) {
   const get = (file) => {
     if (!loaded.has(file)) loaded.set(file, load(file, cacheDir(hello)));
@@ -91,7 +91,7 @@ function load(file, cache) {
 
 /** Nowhere to put it: it is read each time. */
 function evaluate(file, source) {
-  const module = new Module(file);
+  const module = /** @type {any} */ (new Module(file));
   module.filename = file;
   module.paths = [];
   module._compile(source, file);

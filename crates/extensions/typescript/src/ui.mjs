@@ -25,7 +25,10 @@ export const THEME = Object.freeze({
   getBashModeBorderColor: () => (text) => text,
 });
 
-/** Methods that only a terminal could serve: [name, how the refusal is called, what they answer]. */
+/**
+ * Methods that only a terminal could serve: [name, how the refusal is called, what they answer].
+ * @type {[string, string|undefined, () => any][]}
+ */
 const TERMINAL_ONLY = [
   ["custom", "custom UI", async () => undefined],
   ["setFooter", "custom footer", () => {}],
@@ -106,7 +109,13 @@ function silentUi() {
   return silent;
 }
 
-/** @returns {Promise<any>} the answer, or undefined when nobody gives one */
+/**
+ * @param {any} session
+ * @param {string} method
+ * @param {any} params
+ * @param {{ signal?: AbortSignal, timeout?: number }} [options]
+ * @returns {Promise<any>} the answer; undefined without one
+ */
 async function dialog(session, method, params, { signal, timeout } = {}) {
   session.assertLive();
   if (signal?.aborted) return undefined;

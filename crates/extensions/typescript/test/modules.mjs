@@ -182,7 +182,7 @@ test("skills, found as the agent finds them", () => {
   assert.equal(own.sourceInfo.source, "mine");
   assert.equal(own.baseDir, path.join(dir, "work/.pi/skills/one"));
   const block = agent.formatSkillsForPrompt(skills);
-  assert.match(block, /<name>one<\/name>\n    <description>about &lt;one&gt;<\/description>/);
+  assert.match(block, /<name>one<\/name>\n {4}<description>about &lt;one&gt;<\/description>/);
   assert.equal(block.includes("<name>two"), false);
   assert.equal(agent.formatSkillsForPrompt([]), "");
 });

@@ -1,7 +1,7 @@
 /** Tools, commands, flags, shortcuts, providers, requests to models, and the agent's own tools. */
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { withAgent, FakeAgent } from "./support/fake-agent.mjs";
+import { withAgent } from "./support/fake-agent.mjs";
 
 const one = (body, head = "") => ({ "a.ts": `${head}\nexport default function (pi: any) { ${body} }` });
 

@@ -1,5 +1,5 @@
 //! Sending a request until there is a response to read, with the retries an SDK would make (pi-core.md 4.2). Retries of
-//! whole runs are decided in `core`.
+//! whole runs are decided in `agent`.
 
 use std::time::{Duration, SystemTime};
 

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pinion_mcp::{
-    AskUser, Boxed, Child, Expander, HttpClient, Logins, Pipes, Program, Question, Reply, Server,
-    ServerConfig, Snapshot, Spawn, Started, Status, Surroundings, Web,
+    AskUser, Expander, HttpClient, Logins, Question, Reply, Server, ServerConfig, Snapshot, Status,
+    Surroundings, Web,
 };
+use process::{Boxed, ChildProcess, Pipes, Spawn, SpawnSpec, Spawned};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
 use tokio::sync::{Notify, mpsc};
@@ -83,7 +84,7 @@ impl fmt::Debug for Played {
 }
 
 impl Spawn for Played {
-    fn spawn(&self, _: Program) -> Boxed<'_, Started> {
+    fn spawn_child(&self, _: SpawnSpec) -> Boxed<'_, Spawned> {
         let (input, heard) = tokio::io::duplex(64 << 10);
         let (out, output) = tokio::io::duplex(64 << 10);
         let (errors_in, errors) = tokio::io::duplex(64 << 10);
@@ -92,7 +93,7 @@ impl Spawn for Played {
             out,
             errors: errors_in,
         };
-        let child: Box<dyn Child> = Box::new(Task(tokio::spawn((self.0)(wire))));
+        let child: Box<dyn ChildProcess> = Box::new(Task(tokio::spawn((self.0)(wire))));
         let pipes = Pipes {
             input: Box::new(input),
             output: Box::new(output),
@@ -105,7 +106,7 @@ impl Spawn for Played {
 /// A server's play is its process.
 struct Task(JoinHandle<()>);
 
-impl Child for Task {
+impl ChildProcess for Task {
     fn ended(&mut self) -> Boxed<'_, String> {
         Box::pin(async {
             if !self.0.is_finished() {
@@ -161,6 +162,7 @@ where
     let config = ServerConfig::read("p", &entry).unwrap();
     let around = Surroundings {
         spawn: Arc::new(Played(Arc::new(move |wire| Box::pin(play(wire))))),
+        env: Vec::new(),
         web: Arc::new(NoWeb),
         expand: Expander {
             lookup: Arc::new(|_| None),

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use wire::Model;
 
 use super::Place;
+use super::asker::{Asker, Listed, Miss};
 use super::model::{Facts, Thinks};
-use super::probe::{Asker, Listed, Miss};
 
 /// `/props`, as much of it as matters.
 #[derive(Deserialize, Default)]

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use wire::Model;
 
 use super::Place;
+use super::asker::{Asker, Miss};
 use super::model::Facts;
-use super::probe::{Asker, Miss};
 use crate::limits::LOCAL_MODELS;
 
 #[derive(Deserialize)]

@@ -2,6 +2,7 @@
 //! and the models made of their responses; one file per kind of server. Not here: when they are probed and how their
 //! models are listed, which `registry` decides; answers of their models, which are ordinary chat completions.
 
+mod asker;
 mod llama_cpp;
 mod lm_studio;
 mod model;

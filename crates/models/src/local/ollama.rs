@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use wire::Model;
 
 use super::Place;
+use super::asker::{Asker, Miss};
 use super::model::{Facts, Thinks};
-use super::probe::{Asker, Miss};
 use crate::limits::{LOCAL_AT_ONCE, LOCAL_MODELS};
 
 /// `/api/tags` and `/api/ps`.

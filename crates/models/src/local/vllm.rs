@@ -3,8 +3,8 @@
 use wire::Model;
 
 use super::Place;
+use super::asker::Listed;
 use super::model::Facts;
-use super::probe::Listed;
 
 /// Its models.
 pub(super) fn models(place: &Place, listed: Vec<Listed>) -> Vec<Model> {

@@ -1,5 +1,5 @@
 //! Consumers of logs and traces: stderr or a file, and an OpenTelemetry collector if the program was built with it.
-//! Without a consumer nothing is collected. Every line is written without credentials, crash texts included. `host` and
+//! Without a consumer nothing is collected. Every line is written without credentials, crash texts included. `session` and
 //! `llm` decide which events are logged.
 
 mod file;

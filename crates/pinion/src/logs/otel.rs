@@ -85,7 +85,7 @@ pub(super) fn start(env: &Environment, secrets: &Secrets) -> anyhow::Result<Opti
         .with_location(false)
         .with_threads(false);
     // Only our own: the exporter's requests must not be traced.
-    let ours = ["pinion_host", "pinion_llm", "pinion"];
+    let ours = ["pinion_session", "pinion_llm", "pinion"];
     let filter = ours.into_iter().fold(Targets::new(), |filter, target| {
         filter.with_target(target, LevelFilter::INFO)
     });

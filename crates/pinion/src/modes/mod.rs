@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
-use host::{Keeping, Outbox, Outgoing, Session};
+use session::{Eviction, Outbox, Outgoing, Session};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::Receiver;
 
@@ -71,7 +71,7 @@ pub(crate) fn run(mut args: Args, env: &Environment) -> anyhow::Result<ExitCode>
     if args.list_models.is_some() {
         let (registry, problems) = runtime()?.block_on(async {
             preflight::check(&mut args, &setup.agent).await?;
-            anyhow::Ok(host::extensions::with_extension_models(&setup.agent).await)
+            anyhow::Ok(session::extensions::with_extension_models(&setup.agent).await)
         })?;
         for problem in &problems {
             complain(&format!("Warning: {problem}"));
@@ -108,7 +108,7 @@ async fn open(
         setup.agent.reaper.shutdown().await;
         return Err(error.into());
     }
-    let (outbox, outgoing) = host::outbox(host::limits::OUTBOX);
+    let (outbox, outgoing) = session::outbox(session::limits::OUTBOX);
     let dir = setup.agent.session_dir(&env.cwd);
     let opening = sessions::opening(args, env, dir.as_ref(), setup.own_session_dir)?;
     let mut session = Session::start(Arc::clone(&setup.agent), outbox.clone(), &opening)?;
@@ -136,7 +136,7 @@ async fn open(
 
 /// Returns how many sessions stay open in addition to the first, and for how long: from the command line, the settings,
 /// or `usual`.
-fn keeping(args: &Args, setup: &Setup, usual: Keeping) -> Keeping {
+fn eviction(args: &Args, setup: &Setup, usual: Eviction) -> Eviction {
     let settings = &setup.agent.settings;
     let most = settings.max_open_sessions.filter(|most| *most > 0);
     let most = most.and_then(|most| usize::try_from(most).ok());
@@ -146,8 +146,8 @@ fn keeping(args: &Args, setup: &Setup, usual: Keeping) -> Keeping {
         Some(ms) => Some(Duration::from_millis(ms)),
     };
     let most = args.max_open_sessions.or(most).unwrap_or(usual.most);
-    Keeping {
-        most: most.min(host::limits::OPEN_SESSIONS),
+    Eviction {
+        most: most.min(session::limits::OPEN_SESSIONS),
         idle,
     }
 }

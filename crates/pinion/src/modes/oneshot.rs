@@ -4,8 +4,8 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use host::{ClientId, Mail, Mailbox, Origin, Outgoing, Session, Slot};
 use serve::{Encoder, Form, Sink, StdoutWriter};
+use session::{ClientId, Origin, Outgoing, RequestReceiver, RequestSender, Session, SessionRequest};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::LocalSet;
 use wire::command::PromptParams;
@@ -49,14 +49,14 @@ pub(crate) fn run(
         let advise =
             |provider: &str, error: &str| key_advice(&setup.agent.registry, env, provider, error);
         let mut signals = Signals::listen()?;
-        let (slot, mailbox) = host::mailbox();
+        let (slot, requests) = session::request_queue();
         let screen = if args.mode == Some(Mode::Json) {
             Screen::json(&session, stdout)?
         } else {
             Screen::Text(Box::new(Printer::new(stdout, &session.model().name)))
         };
         let code = tokio::select! {
-            code = play(session, mailbox, slot, outgoing, prompts, screen, &advise) => code?,
+            code = play(session, requests, slot, outgoing, prompts, screen, &advise) => code?,
             code = signals.next() => code,
         };
         tracing::debug!("processes of tools are ended");
@@ -69,14 +69,14 @@ pub(crate) fn run(
 
 async fn play(
     session: Session,
-    mailbox: Mailbox,
-    slot: Slot,
+    requests: RequestReceiver,
+    slot: RequestSender,
     mut outgoing: Receiver<Outgoing>,
     prompts: Vec<Prompt>,
     mut screen: Screen,
     advise: &Advise<'_>,
 ) -> anyhow::Result<u8> {
-    let running = session.run(mailbox);
+    let running = session.run(requests);
     tokio::pin!(running);
     let code = {
         let talking = async {
@@ -105,13 +105,13 @@ async fn play(
             () = unheard => {}
         }
     };
-    let _in_time = tokio::time::timeout(host::limits::SINGLE_END, ending).await;
+    let _in_time = tokio::time::timeout(session::limits::SINGLE_END, ending).await;
     Ok(code)
 }
 
 /// Says one prompt and shows what follows until the session has settled.
 async fn talk(
-    slot: &Slot,
+    slot: &RequestSender,
     outgoing: &mut Receiver<Outgoing>,
     prompt: Prompt,
     screen: &mut Screen,
@@ -123,7 +123,7 @@ async fn talk(
         attachments: Vec::new(),
         streaming_behavior: None,
     };
-    slot.send(Mail::Command(
+    slot.send(SessionRequest::Command(
         Origin {
             client: ClientId::default(),
             id: None,
@@ -192,7 +192,7 @@ impl Screen {
         let mut stdout = stdout;
         let header = serde_json::to_string(session.header())?;
         std::io::Write::write_all(&mut stdout, format!("{header}\n").as_bytes())?;
-        let (sender, receiver) = tokio::sync::mpsc::channel(host::limits::OUTBOX);
+        let (sender, receiver) = tokio::sync::mpsc::channel(session::limits::OUTBOX);
         // The task lives as long as it has something to write.
         drop(StdoutWriter::spawn(
             receiver,

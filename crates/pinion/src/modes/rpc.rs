@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::process::ExitCode;
 
-use host::{Hub, Keeping};
 use serve::{Connection, Encoder, Sink, Spoken, StdinOptions, StdoutWriter, WantedUi};
+use session::{Eviction, SessionManager};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
@@ -14,7 +14,7 @@ use crate::exit;
 use crate::setup::Setup;
 use crate::signals::Signals;
 
-use super::{dialect, keeping, open, runtime};
+use super::{dialect, eviction, open, runtime};
 
 /// Runs it to its end.
 pub(crate) fn run(
@@ -38,17 +38,17 @@ pub(crate) fn run(
             cancels: None,
         });
         let connection = Connection::new(Encoder::speaking(spoken.clone()), &setup.agent.version);
-        let (lanes, joining) = mpsc::channel(host::limits::JOINING);
+        let (lanes, joining) = mpsc::channel(session::limits::JOINING);
         let sink = Sink::open(stdout)?;
         let mut writer = StdoutWriter::spawn_for_many(outgoing, joining, connection, sink);
-        let (slot, mailbox) = host::mailbox();
+        let (slot, requests) = session::request_queue();
         serve::stdin::spawn(serve::stdio::open_stdin()?, slot, spoken, StdinOptions::default())?;
         let mut signals = Signals::listen()?;
         // Hosts of many sessions know best how long they need them.
-        let keeping = keeping(&args, setup, Keeping::default());
-        let hub = Hub::new(session, outbox, lanes, setup.agent_for()).keeping(keeping);
+        let eviction = eviction(&args, setup, Eviction::default());
+        let manager = SessionManager::new(session, outbox, lanes, setup.agent_for()).eviction(eviction);
         let code = tokio::select! {
-            () = hub.run(mailbox) => exit::SUCCESS,
+            () = manager.run(requests) => exit::SUCCESS,
             code = signals.next() => code,
             outcome = writer.ended() => {
                 if let Err(error) = outcome {

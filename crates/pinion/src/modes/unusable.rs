@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use anyhow::bail;
-use host::Session;
-use host::extensions::{has_extensions, with_extension_models};
 use models::{Registry, StartRequest, default_problem, scope, unusable};
+use session::Session;
+use session::extensions::{has_extensions, with_extension_models};
 
 use crate::args::Args;
 use crate::setup::Setup;

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
-use host::{Hub, Keeping};
 use rustix::process::{Resource, getrlimit, setrlimit};
+use session::{Eviction, SessionManager};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
@@ -26,7 +26,7 @@ use crate::setup::Setup;
 use crate::signals::Signals;
 
 use super::browse::browse;
-use super::{keeping, open, runtime};
+use super::{eviction, open, runtime};
 
 /// Where it listens when nothing was said (web.md 1.1).
 const HOST: &str = "127.0.0.1";
@@ -34,7 +34,7 @@ const HOST: &str = "127.0.0.1";
 const PORT: u16 = 4781;
 
 /// Defaults of a web server: browsers open sessions and never close them, so idle ones must be evicted.
-const KEPT: Keeping = Keeping {
+const KEPT: Eviction = Eviction {
     most: 32,
     idle: Some(Duration::from_secs(30 * 60)),
 };
@@ -55,8 +55,8 @@ pub(crate) fn run(
         outbox.render_all();
         // Before anybody can know that it is there.
         let mut signals = Signals::listen()?;
-        let (lanes, joining) = mpsc::channel(host::limits::JOINING);
-        let (slot, mailbox) = host::mailbox();
+        let (lanes, joining) = mpsc::channel(session::limits::JOINING);
+        let (slot, requests) = session::request_queue();
         let mut web = Web::open(options.clone(), outgoing, joining, slot).map_err(|error| explain(&error))?;
         let url = url(&options, web.address());
         let token = options.token.as_deref();
@@ -71,8 +71,8 @@ pub(crate) fn run(
             complain(&format!("{error:#}"));
         }
         let last = outbox.clone();
-        let hub = Hub::new(session, outbox, lanes, setup.agent_for());
-        let mut running = pin!(hub.keeping(keeping(&args, setup, KEPT)).run(mailbox));
+        let manager = SessionManager::new(session, outbox, lanes, setup.agent_for());
+        let mut running = pin!(manager.eviction(eviction(&args, setup, KEPT)).run(requests));
         let code = tokio::select! {
             () = &mut running => exit::SUCCESS,
             code = stop(&mut signals) => {

@@ -475,7 +475,7 @@ fn new_session_starts_with_content_of_setup() {
 
 /// The events that the table in the code lists as sent, and as not sent.
 fn table() -> (BTreeSet<String>, BTreeSet<String>) {
-    let text = include_str!("../../../host/src/session/extensions/heard.txt");
+    let text = include_str!("../../../session/src/session/extensions/heard.txt");
     let rows = text.lines().filter(|line| !line.starts_with('#'));
     let rows = rows.map(|line| line.split(';').map(str::trim).collect::<Vec<_>>());
     let (sent, other): (Vec<_>, Vec<_>) = rows.partition(|row| row[1] != "no");

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use pinion_core::record::{ReplayError, replay, sessions};
-use pinion_core::{Effect, Input};
+use agent::record::{ReplayError, replay, sessions};
+use agent::{Effect, Input};
 use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply};
 use wire::Event;

@@ -104,7 +104,7 @@ fn stderr_logs_need_environment_variable() {
         ("HARMLESS", "1", false),
         ("RUST_LOG", "off", false),
         ("RUST_LOG", "info", true),
-        ("PINION_LOG", "pinion_host=debug", true),
+        ("PINION_LOG", "pinion_session=debug", true),
         ("PINION_LOG", "pinion_llm=off", false),
     ] {
         let world = World::new([Reply::text(["ok"])]);

@@ -94,6 +94,7 @@ fn command_that_kills_its_guardian_leaves_nothing() {
     let (world, pi) = started(&format!("{FAMILY}{UP}kill -9 $PPID; sleep 704"));
     let end = end_of_tool(&pi);
     assert_eq!(end["isError"], true, "{end}");
+    assert!(end.to_string().contains("guardian ended unexpectedly"), "{end}");
     expect_none_left(&world, Some(&pi));
     // The next command gets a new guardian.
     world.server.push(bash("c2", "echo again"));

@@ -25,8 +25,10 @@ impl Activity {
                 self.streaming = true;
                 self.retrying = false;
             }
+            // Busy until `agent_settled`: a retry or a compaction may follow.
             Event::AgentEnd { .. } => {
                 self.streaming = false;
+                // Calls that are left ended with the run.
                 self.tools.clear();
             }
             Event::CompactionStart { .. } => {

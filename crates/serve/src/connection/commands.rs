@@ -92,15 +92,15 @@ impl ConnectionRules {
         numbers: &impl EventNumbers,
         snapshot: Option<Box<Snapshot>>,
     ) -> (Result<Reply, String>, FollowUp) {
-        let mut answering = Answering {
+        let mut call = CommandCall {
             rules: self,
             options,
             numbers,
             snapshot,
             follow_up: FollowUp::None,
         };
-        let outcome = command.dispatch(&mut answering);
-        (outcome, answering.follow_up)
+        let outcome = command.dispatch(&mut call);
+        (outcome, call.follow_up)
     }
 
     /// The wishes that remain, and refusals of other values than the fixed ones.
@@ -128,7 +128,7 @@ impl ConnectionRules {
 }
 
 /// A command that is being carried out.
-struct Answering<'a, N> {
+struct CommandCall<'a, N> {
     rules: &'a ConnectionRules,
     options: &'a NegotiatedOptions,
     numbers: &'a N,
@@ -137,7 +137,7 @@ struct Answering<'a, N> {
     follow_up: FollowUp,
 }
 
-impl<N: EventNumbers> ConnectionHandler for Answering<'_, N> {
+impl<N: EventNumbers> ConnectionHandler for CommandCall<'_, N> {
     fn get_protocol(&mut self, _: NoParams) -> Result<Protocol, String> {
         Ok(protocol(&self.rules.version, self.options))
     }
@@ -146,6 +146,7 @@ impl<N: EventNumbers> ConnectionHandler for Answering<'_, N> {
         let (wishes, mut refused) = self.rules.without_fixed(&params);
         let (options, more) = self.options.changed(&wishes);
         refused.extend(more);
+        // A refused option leaves the connection as it was: a wrong name must not switch detection off.
         let is_refused = |option: &str| refused.iter().any(|refused| refused.option == option);
         let negotiated = Negotiated {
             sets_dialect: wishes.dialect.is_some() && !is_refused("dialect"),
@@ -175,6 +176,7 @@ impl<N: EventNumbers> ConnectionHandler for Answering<'_, N> {
                     "Events have no numbers here: say hello with \"sequence\": true first".to_owned(),
                 );
             }
+            // A number from the future: the client mixes up connections, and events would be missing without a word.
             if after > last_seq && self.rules.unknown_number == UnknownNumber::Error {
                 return Err(format!(
                     "No event has the number {after} yet; the last one is {last_seq}"
@@ -190,6 +192,7 @@ impl<N: EventNumbers> ConnectionHandler for Answering<'_, N> {
                 return Ok(replayed(events, None));
             }
         }
+        // Too many events have come since: the client gets the state in place of the way to it.
         let snapshot = self.snapshot.take().ok_or("There is no session to show")?;
         Ok(replayed(0, Some(snapshot)))
     }

@@ -26,12 +26,12 @@ pub(crate) fn protocol(version: &str, options: &NegotiatedOptions) -> Protocol {
         limits: ProtocolLimits {
             line_bytes: limits::MAX_LINE,
             line_depth: wire::limits::MAX_DEPTH,
-            queued_messages: host::limits::QUEUED,
-            bash_commands: host::limits::BASH_RUNNING,
+            queued_messages: session::limits::QUEUED,
+            bash_commands: session::limits::BASH_RUNNING,
             replay_events: limits::REPLAY_EVENTS,
             replay_bytes: limits::REPLAY_BYTES,
             heartbeat_seconds: limits::MAX_HEARTBEAT,
-            open_dialogs: host::limits::OPEN_DIALOGS,
+            open_dialogs: session::limits::OPEN_DIALOGS,
             dialog_seconds: config::settings::limits::DIALOG_WAIT.as_secs(),
         },
     }

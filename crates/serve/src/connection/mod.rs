@@ -1,7 +1,7 @@
 //! One connection: the options negotiated with `hello`, the numbers of its events, and the lines it sent last. It sits
 //! between the outgoing queues of the sessions and one encoder for each. Here: the filter of events, and the answers to
 //! commands of the connection. Not here: the transport of bytes (`writer`, `sink`), the format of lines (`encode`),
-//! sessions (`host`).
+//! sessions (`session`).
 
 mod activity;
 mod commands;
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use host::Origin;
+use session::Origin;
 use wire::connection::Snapshot;
 use wire::{ConnectionCommand, Event, Reply, Response};
 
@@ -74,6 +74,7 @@ impl Connection {
 
     /// One more session will have something to say.
     pub(crate) fn join(&mut self, session: &Arc<str>) {
+        // An encoder of its own: answers of several sessions stream in at a time. The dialect is shared.
         let encoder = self.first.encoder.for_another();
         self.others
             .insert(Arc::clone(session), SessionStream::new(encoder));
@@ -81,6 +82,7 @@ impl Connection {
 
     /// A session has said its last. What it held back is appended.
     pub(crate) fn leave(&mut self, session: &Arc<str>, now: Instant, out: &mut Vec<u8>) {
+        // Without this, the deltas that are held back would be lost with the encoder.
         self.flush_one(Some(session), now, out);
         self.others.remove(session);
     }
@@ -102,6 +104,8 @@ impl Connection {
                     stream.said = now;
                 }
             }
+            // The encoder must see the start of an answer whose updates are written. Its line is cut off again, but not the deltas
+            // before it, which the client asked for.
             Written::Followed => {
                 let start = out.len();
                 stream.encoder.flush(now, out);
@@ -113,6 +117,7 @@ impl Connection {
                 out.truncate(start);
             }
         }
+        // Only sessions that wait for a time are in the list: a tick must not cost as much as there are sessions.
         if let (true, true, Some(session)) = (slept, stream.is_awake(), from) {
             self.awake.push(Arc::clone(session));
         }
@@ -183,6 +188,7 @@ impl Connection {
         if self.numbers.sent(from, self.options.sequence, start, out) {
             stream.said = now;
         }
+        // After the deltas: if some were written, there was no silence.
         if stream.heartbeat_at(heartbeat).is_some_and(|at| at <= now) {
             let event = stream.activity.heartbeat(now.duration_since(stream.said));
             let start = out.len();
@@ -247,6 +253,7 @@ impl Connection {
         // The dialect may have been detected since.
         self.options.dialect = self.first.encoder.manner().dialect;
         let (outcome, follow_up) = self.rules.answer(command, &self.options, &self.numbers, snapshot);
+        // The response still has the old form; the new options begin with the line after it.
         self.respond(from, origin, outcome, now, out);
         match follow_up {
             FollowUp::None => {}
@@ -261,6 +268,7 @@ impl Connection {
         if negotiated.sets_dialect {
             encoder.speak(negotiated.options.dialect);
         }
+        // A dialect brings its form along; a form that was named in the same `hello` is in the options already.
         if negotiated.sets_dialect || negotiated.sets_form {
             encoder.set_form(negotiated.options.form());
         }

@@ -36,6 +36,7 @@ impl Numbers {
             self.answered(from, start, out);
             return true;
         }
+        // Members are added to the finished line: the encoder does not know numbers, and a line may be one of several for an event.
         let session = member(from);
         let lines = out.split_off(start);
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
@@ -55,6 +56,7 @@ impl Numbers {
 
     /// The lines from `start` on have no numbers: responses, or events of a client that wants none.
     pub(crate) fn answered(&self, from: Option<&Arc<str>>, start: usize, out: &mut Vec<u8>) {
+        // Lines of the first session have no member `session`: clients that know one session only would not expect it.
         if from.is_none() {
             return;
         }

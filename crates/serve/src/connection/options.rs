@@ -102,6 +102,7 @@ impl NegotiatedOptions {
     pub(crate) fn changed(&self, wishes: &HelloParams) -> (Self, Vec<Refused>) {
         let mut new = self.clone();
         let mut refused = Refusals::default();
+        // The dialect first: it resets `deltas`, and a wish for `deltas` in the same `hello` must win.
         if let Some(wish) = &wishes.dialect {
             new.set_dialect(wish, &mut refused);
         }
@@ -204,6 +205,7 @@ impl NegotiatedOptions {
             self.ui = None;
             return;
         }
+        // Unknown names are refused one by one and the others count: a newer client may know more methods.
         match UiMethods::read(wish) {
             Some(ui) => self.ui = Some(ui),
             None => refused.push("ui", wish, "It must be a list of methods, or null"),
@@ -234,6 +236,7 @@ impl NegotiatedOptions {
                 None => refused.push("events", wish, "No event has this name; get_protocol lists them"),
             }
         }
+        // Also when all names were refused: the client asked for few events, and gets none rather than all.
         self.events = Some(events);
     }
 }
@@ -256,6 +259,7 @@ impl Refusals {
         if self.0.len() >= MAX_REFUSALS {
             return;
         }
+        // A client must not get a large value back once for each refusal.
         let is_short = wish.is_boolean()
             || wish.is_number()
             || wish.as_str().is_some_and(|text| text.len() <= MAX_NAME_ECHO);

@@ -19,6 +19,7 @@ impl Ring {
         self.newest = number;
         self.bytes += line.len();
         self.lines.push_back(line.into());
+        // The numbers have no gaps, so the count of lines tells which numbers they have.
         while self.lines.len() > REPLAY_EVENTS || self.bytes > REPLAY_BYTES {
             let Some(oldest) = self.lines.pop_front() else {
                 return;

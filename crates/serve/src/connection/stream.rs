@@ -38,6 +38,7 @@ impl SessionStream {
             // Silence before a run is none of the run's.
             self.said = now;
         }
+        // A client may ask for updates in the middle of an answer. It gets them from the next answer on.
         if matches!(event, Event::MessageUpdate { .. }) {
             self.left_out |= !is_wanted;
             if self.left_out {

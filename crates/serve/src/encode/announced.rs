@@ -24,8 +24,10 @@ impl Announced {
     pub(crate) fn begin(&mut self, index: usize, size: usize) -> bool {
         // Its start and its end hold the answer twice each.
         let cost = self.spent.saturating_add(size.saturating_mul(4));
+        // Updates cost up to twice UPDATE_SHARE times the answer already, so that much again for blocks keeps the sum linear.
         let fits = cost <= ANNOUNCED_BYTES.saturating_add(size.saturating_mul(2 * UPDATE_SHARE));
         if fits {
+            // A block that was left out may be announced late, once the answer has grown.
             self.left_out.remove(&index);
         } else {
             self.left_out.insert(index);
@@ -35,6 +37,7 @@ impl Announced {
 
     /// Returns true if the block is left out so far.
     pub(crate) fn leaves_out(&self, index: usize) -> bool {
+        // Asked for every delta; the set is empty for nearly every answer.
         !self.left_out.is_empty() && self.left_out.contains(&index)
     }
 

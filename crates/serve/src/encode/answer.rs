@@ -39,6 +39,7 @@ impl Block {
         out.extend_from_slice(&self.json);
         match &self.tail {
             Tail::Done => {}
+            // Every update is complete JSON: an open text is closed in the copy only.
             Tail::Text => out.extend_from_slice(b"\"}"),
             Tail::Arguments(arguments) => {
                 out.extend_from_slice(arguments.stable().as_bytes());
@@ -89,6 +90,7 @@ impl Answer {
         middle.extend_from_slice(b",\"model\":");
         json::value(&mut middle, &message.model);
         middle.extend_from_slice(b",\"usage\":");
+        // An answer that is not complete has this reason, which means nothing before `message_end` (pi-core.md 1.4).
         let mut end = b",\"stopReason\":\"stop\",\"timestamp\":".to_vec();
         json::value(&mut end, &message.timestamp);
         for (key, text) in [
@@ -129,6 +131,7 @@ impl Answer {
 
     /// Token counts from now on.
     pub(crate) fn set_usage(&mut self, usage: &Usage) {
+        // Counts come with every delta and rarely change: their JSON is made again only then.
         if self.usage.0 != *usage {
             self.usage.0 = usage.clone();
             self.usage.1.clear();
@@ -156,6 +159,7 @@ impl Answer {
         if self.find(index).is_none() {
             self.start_prose(index, prose);
         }
+        // A delta after the end of its block is dropped: the end has brought the whole text.
         if let Some(block) = self.find(index)
             && matches!(block.tail, Tail::Text)
         {
@@ -172,6 +176,7 @@ impl Answer {
         if let Some(block) = self.find(index)
             && let Tail::Arguments(arguments) = &mut block.tail
         {
+            // Only the part that no later piece can change counts: the closing part is written anew with each update.
             let before = arguments.stable().len();
             arguments.push(piece);
             let grown = arguments.stable().len().saturating_sub(before);

@@ -33,6 +33,7 @@ pub fn escape(out: &mut Vec<u8>, text: &str) {
             return;
         };
         match byte {
+            // The same escapes as serde_json and JavaScript make, so that both ways to write a text give the same bytes.
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
             b'\n' => out.extend_from_slice(b"\\n"),
@@ -42,6 +43,7 @@ pub fn escape(out: &mut Vec<u8>, text: &str) {
             0x0C => out.extend_from_slice(b"\\f"),
             control => out.extend_from_slice(format!("\\u{control:04x}").as_bytes()),
         }
+        // Bytes above 0x7F pass as they are: JSON is UTF-8, and no client needs ASCII.
         rest = tail;
     }
 }

@@ -103,7 +103,9 @@ impl Encoder {
             self.update(assistant_message_event, usage, now, out);
             return;
         }
+        // Clients append deltas to the message they show, so no other event may overtake a delta.
         self.flush(now, out);
+        // Read once per line: the reading thread may detect the dialect between two lines, never within one.
         let manner = self.spoken.manner();
         self.vocabulary.event(event, manner, out);
         match event {
@@ -118,6 +120,7 @@ impl Encoder {
                 }
             }
             Event::MessageEnd { message } if message.as_assistant().is_some() => {
+                // The next answer is small again: it must not inherit the pace of this one.
                 self.pending.reset();
                 self.answer = None;
             }
@@ -127,6 +130,7 @@ impl Encoder {
 
     /// Takes a response and writes it to `out`, after deltas that were held back.
     pub fn response(&mut self, response: &Response, now: Instant, out: &mut Vec<u8>) {
+        // A client may take a response as the mark that all events before it have arrived.
         self.flush(now, out);
         Vocabulary::response(response, self.spoken.manner(), out);
     }
@@ -174,6 +178,7 @@ impl Encoder {
             return;
         }
         let start = out.len();
+        // All deltas of a flush show the same answer in `partial`, which is ahead of the first of them, as in pi.
         for delta in deltas {
             self.write_update(usage, out, |_, out| write_delta(out, delta));
         }
@@ -187,6 +192,7 @@ impl Encoder {
                 assistant_message_event,
                 ..
             } => match block(assistant_message_event) {
+                // A delta is merged with waiting ones; it writes nothing of them.
                 (_, Stage::Delta) => false,
                 (index, _) => self.pending.has(index),
             },
@@ -251,6 +257,7 @@ impl Encoder {
             apply(answer, event);
         }
         let size = self.size();
+        // Asked after the change of the answer: the cost of announcing a block is that of the answer with the block.
         let is_left_out = match stage {
             Stage::Start => !self.announced.begin(index, size),
             Stage::Delta | Stage::End => self.announced.leaves_out(index),
@@ -279,6 +286,7 @@ impl Encoder {
         let Some(answer) = self.answer.as_mut().filter(|_| self.announced.leaves_out(index)) else {
             return false;
         };
+        // Only text is announced late: a start of a call has its id and name, which are not kept apart from the JSON.
         let Kind::Prose(prose) = kind else {
             answer.grow_call(index, text);
             return true;
@@ -289,6 +297,7 @@ impl Encoder {
             answer.grow_prose(index, prose, &escaped);
             return true;
         }
+        // One delta with everything that was left out, so that the concatenation of the deltas stays the text of the block.
         let escaped = answer.open_prose(index, prose).to_vec();
         let event = match prose {
             Prose::Text => StreamEvent::TextStart { content_index: index },
@@ -301,6 +310,7 @@ impl Encoder {
         let bytes = out.len() - start;
         self.announced.wrote(bytes);
         self.pending.wrote(now, bytes, size);
+        // The delta at hand is not part of the answer yet; the caller adds it as to any other block.
         false
     }
 
@@ -321,8 +331,10 @@ impl Encoder {
             self.flush(now, out);
         }
         let escaped = self.pending.add(index, kind, text, usage);
+        // The answer grows now, not when the delta is written: the cost of an update is decided by what it would show.
         if let Some(answer) = &mut self.answer {
             match kind {
+                // The escaped text is shared, so each byte of an answer is escaped once.
                 Kind::Prose(prose) => answer.grow_prose(index, prose, escaped),
                 Kind::Call => answer.grow_call(index, text),
             }
@@ -346,6 +358,7 @@ impl Encoder {
             let from = out.len();
             answer.write(out);
             let to = out.len();
+            // Two names for one message. The Python client of xcsh requires both (dialects.md 4).
             out.extend_from_slice(b"},\"message\":");
             // Copies the JSON instead of encoding the answer twice.
             out.extend_from_within(from..to);
@@ -353,6 +366,7 @@ impl Encoder {
             answer.write_usage(out);
             out.extend_from_slice(b"}\n");
         } else {
+            // The delta form repeats nothing, so it is neither paced nor counted.
             out.extend_from_slice(b"{\"type\":\"message_update\",\"usage\":");
             json::value(out, usage);
             out.extend_from_slice(b",\"assistantMessageEvent\":{");
@@ -449,6 +463,7 @@ fn write_event(out: &mut Vec<u8>, event: &StreamEvent, answer: Option<&Answer>) 
         ),
         _ => {
             json::fields(out, event);
+            // The caller adds members after these, so the object stays open.
             if out.last() == Some(&b'}') {
                 out.pop();
             }
@@ -458,6 +473,7 @@ fn write_event(out: &mut Vec<u8>, event: &StreamEvent, answer: Option<&Answer>) 
     out.extend_from_slice(kind);
     json::value(out, index);
     out.extend_from_slice(b",\"content\":\"");
+    // The text of a block can be megabytes: it is copied from the answer, where it is escaped already.
     match answer.and_then(|answer| answer.prose(*index)) {
         Some(escaped) => out.extend_from_slice(escaped),
         None => json::escape(out, content),

@@ -49,6 +49,7 @@ impl Pending {
     /// other events.
     pub(crate) fn takes(&self, index: usize, kind: Kind, size: usize) -> bool {
         match self.deltas.last() {
+            // With nothing that waits there is no order to keep.
             None => true,
             Some(delta) => (delta.index, delta.kind) == (index, kind) || size > SMALL_ANSWER,
         }
@@ -59,6 +60,7 @@ impl Pending {
         if self.usage != *usage {
             self.usage = usage.clone();
         }
+        // From the end: the block that grows is nearly always the newest.
         let found = self
             .deltas
             .iter()
@@ -96,6 +98,7 @@ impl Pending {
 
     /// Returns true if the deltas of an answer of `size` bytes must be written now.
     pub(crate) fn due(&self, size: usize, now: Instant) -> bool {
+        // Each delta that waits becomes an update of its own, which repeats the answer: so many blocks need so much more growth.
         size <= SMALL_ANSWER
             || size.saturating_sub(self.shown).saturating_mul(UPDATE_SHARE)
                 >= size.saturating_mul(self.deltas.len())
@@ -104,6 +107,7 @@ impl Pending {
 
     /// When deltas that wait are due at the latest; `None` when nothing holds them back or nothing waits.
     pub(crate) fn deadline(&self) -> Option<Instant> {
+        // A slow stream is not delayed further than its last update would take at this rate: a person reads along.
         let (at, bytes) = self.last?;
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let wait = Duration::from_micros(bytes.saturating_mul(1_000_000) / UPDATE_RATE);
@@ -112,6 +116,7 @@ impl Pending {
 
     /// Takes everything that waits, with the newest token counts.
     pub(crate) fn take(&mut self) -> (Vec<Delta>, Usage) {
+        // The counts stay: a later update without new ones repeats them.
         self.bytes = 0;
         (std::mem::take(&mut self.deltas), self.usage.clone())
     }

@@ -30,6 +30,8 @@ impl Vocabulary {
                 compaction_start(event, *reason, manner, out);
             }
             Event::CompactionEnd { .. } => {
+                // A client that saw the start under one name waits for the end of that name, also if its dialect was detected
+                // in between.
                 let manner = self.compaction.take().unwrap_or(manner);
                 compaction_end(event, manner, out);
             }
@@ -38,6 +40,7 @@ impl Vocabulary {
                 is_error: true,
                 ..
             } if manner.dialect.tool_errors_are_text() => {
+                // Row 17.
                 let said = wire::content::joined_text(&result.content);
                 with_member(event, "result", said.into(), out);
             }
@@ -48,6 +51,7 @@ impl Vocabulary {
             | Event::ToolExecutionEnd { result, .. }
                 if result.details.is_none() && manner.dialect.results_have_details() =>
             {
+                // The agents of these dialects always wrote `details`, and their clients rely on it.
                 let mut shown = object(result);
                 shown.insert("details".to_owned(), json!({}));
                 let name = match event {
@@ -57,6 +61,7 @@ impl Vocabulary {
                 with_member(event, name, shown.into(), out);
             }
             Event::Ready { .. } if manner.dialect == Dialect::OmpNow || manner.dialect == Dialect::Omp => {
+                // Row 20. Version 2 would allow `rpc_chunk` frames, which are never written (dialects.md 1).
                 let mut line = object(event);
                 line.insert("protocolVersion".to_owned(), 1.into());
                 line.insert("supportedProtocolVersions".to_owned(), json!([1]));
@@ -84,6 +89,7 @@ impl Vocabulary {
     /// Writes a response: one line, or an event in its place, or nothing.
     pub(super) fn response(response: &Response, manner: Manner, out: &mut Vec<u8>) {
         if let Err(error) = &response.outcome {
+            // Row 4. A client that only seems early gets both: if it is not, the response is the one it waits for.
             if manner.dialect.is_silent() || manner.seems_early() {
                 let command = response.command.as_ref().and_then(Value::as_str);
                 let error = match command {
@@ -92,6 +98,7 @@ impl Vocabulary {
                 };
                 push(&json!({"type": "error", "error": error}), out);
             }
+            // Row 12: clients compare this text to tell a busy agent from other failures.
             if error == BUSY && manner.dialect.busy() != BUSY {
                 let response = Response {
                     id: response.id.clone(),
@@ -192,6 +199,7 @@ fn compaction_start(event: &Event, reason: CompactionReason, manner: Manner, out
     if family == CompactionEvents::All {
         push(event, out);
     }
+    // Under the older name there are automatic ones only: a manual one is the answer to a command.
     let automatic = reason != CompactionReason::Manual;
     if automatic && (family == CompactionEvents::Automatic || manner.seems_old()) {
         push(&automatic_form("auto_compaction_start", event), out);
@@ -259,6 +267,8 @@ fn known(message: &Message, manner: Manner) -> Option<Value> {
     if manner.dialect.knows_role(role) {
         return None;
     }
+    // Strict clients fail on an unknown role. Hidden and with every member that the known role requires, the message does no
+    // harm and still counts.
     let mut shown = object(message);
     let kind = shown.insert("role".to_owned(), manner.dialect.custom_role().into());
     shown.insert("customType".to_owned(), kind.unwrap_or_default());

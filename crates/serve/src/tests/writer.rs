@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use host::{ClientId, Outbox, Outgoing, outbox};
 use serde_json::Value;
+use session::{ClientId, Outbox, Outgoing, outbox};
 use tokio::sync::mpsc;
 use wire::{Event, Reply, Response, StreamEvent, Usage};
 
@@ -202,7 +202,7 @@ fn closed_stdout_ends_writer_without_write() {
             .unwrap();
         assert!(matches!(ended, Err(Error::OutputClosed(_))), "{ended:?}");
         out.closed().await;
-        assert_eq!(out.flush().await, Err(host::WriterGone));
+        assert_eq!(out.flush().await, Err(session::WriterGone));
     });
 }
 

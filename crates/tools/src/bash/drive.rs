@@ -8,9 +8,8 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::ToolsError;
 use crate::limits;
-use crate::reaper::{Child, Ended, Reaper, SpawnSpec};
+use process::{Child, ChildError, Ended, Reaper, SpawnSpec};
 
 /// Who takes the output.
 pub(crate) trait Sink {
@@ -41,7 +40,7 @@ pub(crate) async fn start(
     reaper: &Reaper,
     spec: SpawnSpec,
     cancel: &CancellationToken,
-) -> Result<Option<(Child, Receiver)>, ToolsError> {
+) -> Result<Option<(Child, Receiver)>, ChildError> {
     if cancel.is_cancelled() {
         return Ok(None);
     }

@@ -1,5 +1,5 @@
 //! Commands: the `bash` tool of the model and the `bash` command of the user. How processes are started and killed lives
-//! in `reaper`.
+//! in `process`.
 
 mod drive;
 mod log;
@@ -10,8 +10,8 @@ pub(crate) mod user;
 
 use std::path::Path;
 
-use crate::reaper::Reaper;
-use crate::sandbox::Guard;
+use process::Reaper;
+use process::sandbox::Guard;
 pub(crate) use shell::Shell;
 pub use user::{BashRun, UserBash};
 

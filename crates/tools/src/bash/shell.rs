@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::ToolsConfig;
 use crate::error::ToolsError;
-use crate::reaper::SpawnSpec;
+use process::SpawnSpec;
 
 /// A shell with its environment, found out once.
 #[derive(Debug)]

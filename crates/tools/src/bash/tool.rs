@@ -13,8 +13,8 @@ use super::output::Collector;
 use crate::args::Args;
 use crate::config::{Progress, ToolContext};
 use crate::limits;
-use crate::reaper::Ended;
 use crate::text::truncate::Truncation;
+use process::Ended;
 
 /// Runs the tool. The error is the text the model sees.
 pub(crate) async fn run(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Result<ToolResult, String> {
@@ -81,7 +81,7 @@ fn conclude(collector: &Collector, stop: Stop, seconds: Option<f64>) -> Result<T
         Stop::Ended(Ended::Lost) => Err(format!(
             "{}\n\n{}",
             or_none(text),
-            crate::error::ToolsError::GuardianLost
+            process::ChildError::GuardianLost
         )),
         Stop::TimedOut => {
             let seconds = seconds.unwrap_or_default();

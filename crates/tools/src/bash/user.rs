@@ -12,8 +12,8 @@ use super::Means;
 use super::drive::{Sink, Stop, drive, start};
 use super::output::Collector;
 use crate::error::ToolsError;
-use crate::reaper::Ended;
 use crate::text::clean::Cleaner;
+use process::Ended;
 
 /// A command of the user.
 #[derive(Debug)]

@@ -15,10 +15,10 @@ use serde_json::{Map, Value};
 use wire::ToolResult;
 
 use crate::limits::{self, MAX_BYTES};
-use crate::path::real_path;
-use crate::sandbox::{Access, Policy};
 use crate::text::format_size;
 use crate::text::truncate::{self, Totals};
+use process::real_path;
+use process::sandbox::{Access, Policy};
 
 /// Text for the model when a search was aborted.
 pub(crate) const ABORTED: &str = "Operation aborted";

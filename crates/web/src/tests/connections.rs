@@ -20,20 +20,20 @@ use crate::stream::Stream;
 
 const LONG: Duration = Duration::from_secs(100_000);
 
-fn door(token: Option<&str>) -> (Arc<WebState>, host::Mailbox) {
-    let (slot, mailbox) = host::mailbox();
+fn server(token: Option<&str>) -> (Arc<WebState>, session::RequestReceiver) {
+    let (slot, requests) = session::request_queue();
     let bound = "127.0.0.1:4781".parse().unwrap();
     let guard = Guard::new(bound, "127.0.0.1", false, token.map(str::to_owned), Vec::new());
-    let door = WebState::new(Clients::new(), guard, Page::Own, slot);
-    (Arc::new(door), mailbox)
+    let server = WebState::new(Clients::new(), guard, Page::Own, slot);
+    (Arc::new(server), requests)
 }
 
 /// The client's end of a connection to this server.
-fn connect(door: &Arc<WebState>) -> DuplexStream {
+fn connect(server: &Arc<WebState>) -> DuplexStream {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let stream = Stream::new(theirs, None);
     let pulse = stream.pulse();
-    tokio::spawn(connection(stream, pulse, service(Arc::clone(door))));
+    tokio::spawn(connection(stream, pulse, service(Arc::clone(server))));
     ours
 }
 
@@ -45,8 +45,8 @@ async fn head(stream: &mut DuplexStream) -> String {
     String::from_utf8(head).unwrap()
 }
 
-async fn socket(door: &Arc<WebState>) -> DuplexStream {
-    let mut stream = connect(door);
+async fn socket(server: &Arc<WebState>) -> DuplexStream {
+    let mut stream = connect(server);
     let ask = "GET /ws HTTP/1.1\r\nhost: 127.0.0.1:4781\r\norigin: http://127.0.0.1:4781\r\nupgrade: websocket\r\n\
                connection: upgrade\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     stream.write_all(ask.as_bytes()).await.unwrap();
@@ -75,8 +75,8 @@ fn masked(kind: u8, body: &[u8]) -> Vec<u8> {
 
 #[tokio::test(start_paused = true)]
 async fn client_is_dropped_after_two_unanswered_pings() {
-    let (door, _mailbox) = door(None);
-    let mut stream = socket(&door).await;
+    let (server, _mailbox) = server(None);
+    let mut stream = socket(&server).await;
     let begin = Instant::now();
     for _ in 0..50 {
         let (kind, _) = frame(&mut stream).await.unwrap();
@@ -88,7 +88,7 @@ async fn client_is_dropped_after_two_unanswered_pings() {
         50 * WEB_PING.as_secs(),
         "one every twenty seconds"
     );
-    assert_eq!(door.clients.count(), 1);
+    assert_eq!(server.clients.count(), 1);
     let silent = Instant::now();
     let mut pings = 0;
     while let Some((kind, _)) = frame(&mut stream).await {
@@ -97,13 +97,13 @@ async fn client_is_dropped_after_two_unanswered_pings() {
     }
     assert_eq!(pings, 2);
     assert_eq!(silent.elapsed().as_secs(), 3 * WEB_PING.as_secs());
-    assert_eq!(door.clients.count(), 0);
+    assert_eq!(server.clients.count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn client_sending_long_message_is_not_dropped() {
-    let (door, _mailbox) = door(None);
-    let mut stream = socket(&door).await;
+    let (server, _mailbox) = server(None);
+    let mut stream = socket(&server).await;
     // One frame of 1000 bytes, a byte every ten seconds: it cannot answer pings in between.
     stream
         .write_all(&[0x81, 0xfe, 0x03, 0xe8, 0, 0, 0, 0])
@@ -112,17 +112,17 @@ async fn client_sending_long_message_is_not_dropped() {
     for _ in 0..100 {
         stream.write_all(b"x").await.unwrap();
         sleep(WEB_PING / 2).await;
-        assert_eq!(door.clients.count(), 1);
+        assert_eq!(server.clients.count(), 1);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn silent_connections_time_out() {
-    let (door, _mailbox) = door(None);
+    let (server, _mailbox) = server(None);
     let ask = "GET /health HTTP/1.1\r\nhost: 127.0.0.1:4781\r\n\r\n";
     // Nothing at all, half a head, a head that drips, an answered request and then nothing.
     for (first, drips) in [("", false), (&ask[..20], false), (&ask[..20], true), (ask, false)] {
-        let mut stream = connect(&door);
+        let mut stream = connect(&server);
         let begin = Instant::now();
         stream.write_all(first.as_bytes()).await.unwrap();
         if drips {
@@ -155,8 +155,8 @@ async fn silent_connections_time_out() {
 
 #[tokio::test(start_paused = true)]
 async fn incomplete_body_times_out() {
-    let (door, _mailbox) = door(None);
-    let mut stream = connect(&door);
+    let (server, _mailbox) = server(None);
+    let mut stream = connect(&server);
     let ask = "POST /api/command HTTP/1.1\r\nhost: 127.0.0.1:4781\r\norigin: http://127.0.0.1:4781\r\n\
                content-type: application/json\r\ncontent-length: 1000\r\n\r\n{";
     stream.write_all(ask.as_bytes()).await.unwrap();
@@ -167,26 +167,26 @@ async fn incomplete_body_times_out() {
 
 #[tokio::test(start_paused = true)]
 async fn stalled_event_stream_is_disconnected() {
-    let (door, _mailbox) = door(None);
+    let (server, _mailbox) = server(None);
     let (mut ours, theirs) = tokio::io::duplex(256);
     let stream = Stream::new(theirs, None);
     let pulse = stream.pulse();
-    tokio::spawn(connection(stream, pulse, service(Arc::clone(&door))));
+    tokio::spawn(connection(stream, pulse, service(Arc::clone(&server))));
     let ask = "GET /api/events HTTP/1.1\r\nhost: 127.0.0.1:4781\r\nsec-fetch-site: same-origin\r\n\r\n";
     ours.write_all(ask.as_bytes()).await.unwrap();
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(door.clients.count(), 1);
+    assert_eq!(server.clients.count(), 1);
     // Its pipe is full: signs of life do not fit into it.
     sleep(WEB_PING * 20 + WEB_SEND_WAIT).await;
-    assert_eq!(door.clients.count(), 0);
+    assert_eq!(server.clients.count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn flooding_client_is_refused_commands_then_continues() {
-    let (door, _mailbox) = door(None);
-    let stream = socket(&door).await;
+    let (server, _mailbox) = server(None);
+    let stream = socket(&server).await;
     // Every command is answered at once, then: the agent ends.
-    door.drain();
+    server.drain();
     let (mut reading, mut writing) = tokio::io::split(stream);
     let command = masked(1, br#"{"id":"x","type":"get_state"}"#);
     tokio::spawn(async move {
@@ -219,9 +219,9 @@ async fn flooding_client_is_refused_commands_then_continues() {
 
 #[tokio::test(start_paused = true)]
 async fn wrong_token_guesses_are_serialised_and_bounded() {
-    let (door, _mailbox) = door(Some("t"));
+    let (server, _mailbox) = server(Some("t"));
     let ask = |token: &str| {
-        let mut stream = connect(&door);
+        let mut stream = connect(&server);
         let token = token.to_owned();
         async move {
             let text = format!(

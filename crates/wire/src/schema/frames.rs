@@ -1,6 +1,6 @@
 //! Schemas of the frames: lines of the client that answer a question of the agent and are no commands.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::Defs;
@@ -37,9 +37,4 @@ fn frame<T: JsonSchema>(generator: &mut SchemaGenerator, name: &str, required: &
     prepend(schema.ensure_object(), &head);
     schema.insert("required".to_owned(), json!(required));
     schema.to_value()
-}
-
-/// A tool result as the agent writes it; the definition is made once, with the lines that go out.
-pub(crate) fn tool_result(_: &mut SchemaGenerator) -> Schema {
-    schemars::json_schema!({ "$ref": "#/$defs/ToolResult" })
 }

@@ -15,7 +15,6 @@ mod tidy;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-pub(crate) use frames::tool_result;
 pub use tagged::pascal;
 
 use crate::entry::{Entry, SessionHeader};

@@ -16,10 +16,10 @@ use crate::command::{
     ReplayParams, SessionNameParams, SetModelParams, ShortcutParams, StatsParams, SwitchParams,
     ThinkingParams, TodosParams,
 };
+use crate::dialect_set::{ALL, DialectSet, EVERY, H, HO, LATE, N, O, OWN, PI, W, XN};
 use crate::hosted::{HostToolsParams, HostUriSchemesParams};
 use crate::looking::{DeleteSessionParams, DirectoryParams, FindFilesParams};
 use crate::mcp::{McpReconnectParams, McpServersParams};
-use crate::protocol::{ALL, DialectSet, EVERY, H, HO, LATE, N, O, OWN, PI, W, XN};
 use crate::response::Reply;
 use crate::tool::ActiveToolsParams;
 
@@ -130,7 +130,7 @@ pub struct CommandSpec {
     pub doc: &'static str,
     /// The group of the reference in which it is described.
     pub group: Group,
-    /// The dialects that have it; [`OWN`] if it is Pinion's alone.
+    /// The dialects that have it; `OWN` if it is Pinion's alone.
     pub dialects: DialectSet,
     /// How it is scheduled.
     pub lane: Lane,

@@ -6,8 +6,8 @@
 //! collects deltas.
 
 mod crowd;
-mod door;
 mod intake;
+mod server;
 mod storm;
 #[cfg(test)]
 mod tests;
@@ -17,8 +17,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use crowd::{Crowd, Delays};
-use door::Door;
 use intake::Way;
+use server::Server;
 use storm::{Outcome, Storm, raise_descriptors};
 
 use super::limits::{
@@ -152,26 +152,26 @@ fn figures(kind: &Kind, runs: &[Heard]) -> Vec<Row> {
 
 /// Clients come, do nothing, hear an answer, and go.
 fn listen(subject: &Subject, kind: &Kind) -> Result<Heard> {
-    let door = Door::open(subject)?;
-    let before = door.at_rest().resident;
+    let server = Server::open(subject)?;
+    let before = server.at_rest().resident;
     let crowd = Crowd::gather(
-        &door.address,
+        &server.address,
         kind.way,
         (kind.listening, kind.stalled),
-        &door.probe,
+        &server.probe,
     )?;
-    let idle = door.at_rest().resident;
-    door.reset_peak();
-    let begun = door.usage();
-    door.prompt()?;
+    let idle = server.at_rest().resident;
+    server.reset_peak();
+    let begun = server.usage();
+    server.prompt()?;
     let delays = crowd.heard()?;
-    let ended = door.usage();
-    door.reset_peak();
-    door.long_answer(WEB_LONG)?;
-    let kept = door.at_rest();
+    let ended = server.usage();
+    server.reset_peak();
+    server.long_answer(WEB_LONG)?;
+    let kept = server.at_rest();
     drop(crowd);
-    door.wait_until_empty()?;
-    let after = door.at_rest().resident;
+    server.wait_until_empty()?;
+    let after = server.at_rest().resident;
     ensure!(after > 0, "the server ended");
     let clients = number(kind.listening + kind.stalled);
     Ok(Heard {
@@ -260,20 +260,25 @@ fn too_many(
     wait: Duration,
     lost: impl Fn(&Outcome) -> usize,
 ) -> Result<Refused> {
-    let door = Door::open(subject)?;
-    door.reset_peak();
-    let storm = Storm::raise(&door.address, attempts, request(&door.address), wait)?;
+    let server = Server::open(subject)?;
+    server.reset_peak();
+    let storm = Storm::raise(&server.address, attempts, request(&server.address), wait)?;
     let outcome = storm.outcome;
-    let peak = door.usage().peak_all;
+    let peak = server.usage().peak_all;
     drop(storm);
-    door.wait_until_empty()?;
+    server.wait_until_empty()?;
     // It fails if the server accepts no client any more.
-    drop(Crowd::gather(&door.address, Way::Socket, (1, 0), &door.probe)?);
+    drop(Crowd::gather(
+        &server.address,
+        Way::Socket,
+        (1, 0),
+        &server.probe,
+    )?);
     Ok(Refused {
         outcome,
         lost: lost(&outcome),
         peak_mb: mb(peak),
-        after_mb: mb(door.at_rest().resident),
+        after_mb: mb(server.at_rest().resident),
     })
 }
 

@@ -4,9 +4,9 @@
 
 use std::fmt::Write as _;
 
-use door::combining::{LISTS, RESULT, Rule, rule};
-use door::limits;
-use door::reference::{EVENTS, Event, Method, OF_AGENT, OF_PROGRAM};
+use extensions::combining::{LISTS, RESULT, Rule, rule};
+use extensions::limits;
+use extensions::reference::{EVENTS, Event, Method, OF_AGENT, OF_PROGRAM};
 use serde_json::Value;
 
 use super::super::view::{definitions, description, fields, members, values};

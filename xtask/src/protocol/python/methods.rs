@@ -1,6 +1,7 @@
 //! `commands.py`: a method per command, for the asyncio client and for the blocking one. Commands that a later version of
 //! the agent gets appear here by themselves.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -14,14 +15,14 @@ const HEAD: &str = "\
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Literal, Optional, Union
+from typing import Any, Optional, Union
 
-from .protocol import *  # noqa: F401,F403 (the names in the annotations)
+from .protocol import (
 ";
 
 /// The whole file.
 pub(in super::super) fn render(document: &Value) -> String {
-    let mut out = HEAD.to_owned();
+    let mut out = String::new();
     for (class, word, wait, doc) in [
         (
             "AsyncCommands",
@@ -29,11 +30,11 @@ pub(in super::super) fn render(document: &Value) -> String {
             "await ",
             "Commands of a session, for asyncio.",
         ),
-        ("Commands", "def", "", "Commands of a session, blocking."),
+        ("BlockingCommands", "def", "", "Commands of a session, blocking."),
     ] {
         let _infallible = write!(
             out,
-            "\n\nclass {class}:\n    \"\"\"{doc}\"\"\"\n\n    {word} call(\n        self, command: str, params: Optional[Dict[str, Any]] = None, timeout: Optional[float] = None\n    ) -> Any:\n        raise NotImplementedError\n",
+            "\n\nclass {class}:\n    \"\"\"{doc}\"\"\"\n\n    {word} call(\n        self, command: str, params: Optional[dict[str, Any]] = None, timeout: Optional[float] = None\n    ) -> Any:\n        raise NotImplementedError\n",
         );
         for spec in wire::table::TABLE {
             let name = wire::schema::pascal(spec.name);
@@ -47,6 +48,27 @@ pub(in super::super) fn render(document: &Value) -> String {
             method(&mut out, word, wait, spec.name, command, response);
         }
     }
+    imports(document, &out) + &out
+}
+
+/// Head of the file, which imports the types that `methods` names. Not `*`: a class here could then hide a type of the same
+/// name, and annotations would mean the class.
+fn imports(document: &Value, methods: &str) -> String {
+    let annotations: BTreeSet<&str> = methods
+        .lines()
+        .filter(|line| line.starts_with("    ) -> ") || (line.starts_with("        ") && line.ends_with(',')))
+        .flat_map(|line| line.split(|letter: char| !letter.is_alphanumeric()))
+        .collect();
+    let mut out = HEAD.to_owned();
+    let mut names: Vec<&String> = definitions(document)
+        .map(|(name, _)| name)
+        .filter(|name| annotations.contains(name.as_str()))
+        .collect();
+    names.sort_by_key(|name| name.to_lowercase());
+    for name in names {
+        let _infallible = writeln!(out, "    {name},");
+    }
+    out.push_str(")\n");
     out
 }
 

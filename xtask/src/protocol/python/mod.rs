@@ -20,7 +20,7 @@ const HEAD: &str = "\
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Literal, TypedDict, Union
+from typing import Any, Literal, TypedDict, Union
 ";
 
 /// Words that cannot be names in Python.
@@ -205,8 +205,8 @@ fn plain(name: &str, items: Option<&Value>) -> String {
         "integer" => "int".to_owned(),
         "number" => "float".to_owned(),
         "null" => "None".to_owned(),
-        "object" => "Dict[str, Any]".to_owned(),
-        "array" => format!("List[{}]", items.map_or_else(|| "Any".to_owned(), type_name)),
+        "object" => "dict[str, Any]".to_owned(),
+        "array" => format!("list[{}]", items.map_or_else(|| "Any".to_owned(), type_name)),
         _ => "Any".to_owned(),
     }
 }

@@ -284,7 +284,7 @@ async fn browser_flow_accepts_only_its_own_state() {
         (&entry["accountId"], &entry["refresh"]),
         (&json!("acc-1"), &json!("rt-first-token"))
     );
-    let left = entry["expires"].as_i64().unwrap() - crate::login::refresher::now_ms();
+    let left = entry["expires"].as_i64().unwrap() - crate::login::clock::now_ms();
     assert!((3_500_000..=3_600_000).contains(&left), "{left}");
     assert_eq!(home.entry("xai")["key"], "stay");
 }

@@ -69,7 +69,7 @@ pub(super) fn section(patient: &Patient<'_>) -> Section {
 fn servers(patient: &Patient<'_>, section: &mut Section) -> Vec<String> {
     let setup = mcp_setup(patient.args, patient.env, &patient.settings, &patient.registry);
     let env = patient.env;
-    let (servers, problems) = host::mcp::configured(&setup, &patient.settings, &env.agent_dir, &env.cwd);
+    let (servers, problems) = session::mcp::configured(&setup, &patient.settings, &env.agent_dir, &env.cwd);
     for problem in problems {
         section.warn(problem);
     }
@@ -90,7 +90,7 @@ fn servers(patient: &Patient<'_>, section: &mut Section) -> Vec<String> {
 #[cfg(target_os = "linux")]
 fn sandbox(patient: &Patient<'_>, section: &mut Section) -> serde_json::Value {
     let mode = patient.settings.sandbox.mode(patient.args.sandbox);
-    let offered = tools::sandbox::launcher::probe(Path::new("/proc/self/exe"));
+    let offered = process::sandbox::launcher::probe(Path::new("/proc/self/exe"));
     let there = match (offered.landlock, offered.namespaces) {
         (0, _) => "not available: this kernel has no Landlock".to_owned(),
         (version, true) => format!("available: Landlock {version}, user namespaces"),

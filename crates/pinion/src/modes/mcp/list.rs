@@ -20,11 +20,11 @@ const WAIT: Duration = Duration::from_secs(60);
 pub(super) fn run(setup: &Setup, as_json: bool) -> anyhow::Result<ExitCode> {
     let agent = &setup.agent;
     let (configured, problems) =
-        host::mcp::configured(&agent.mcp, &agent.settings, &agent.agent_dir, &agent.cwd);
+        session::mcp::configured(&agent.mcp, &agent.settings, &agent.agent_dir, &agent.cwd);
     let runtime = runtime()?;
     let lines: Vec<(Value, String, bool)> = runtime.block_on(async {
         let news = Arc::new(Notify::new());
-        let around = host::mcp::surroundings(agent, &agent.cwd, Arc::new(Nobody));
+        let around = agent.mcp_surroundings(&agent.cwd, Arc::new(Nobody));
         let servers = configured
             .into_iter()
             .map(|(config, source)| (Server::start(config, around.clone(), Arc::clone(&news)), source));

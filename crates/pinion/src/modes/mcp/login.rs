@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args, setup: &Setup, name: &str) -> anyhow::Result<Exit
         complain("Cancelled");
         return Ok(ExitCode::from(exit::INTERRUPTED));
     }
-    let path = host::mcp::logins(&setup.agent.agent_dir);
+    let path = session::mcp::logins(&setup.agent.agent_dir);
     say(&format!(
         "Logged in at {name}. The tokens are in {}",
         path.path().display()
@@ -55,7 +55,7 @@ async fn log_in(setup: &Setup, config: &ServerConfig, open: bool) -> anyhow::Res
     let callback = callback.context("Cannot listen for the browser")?;
     let base = format!("http://127.0.0.1:{}", callback.port());
     let agent = &setup.agent;
-    let around = host::mcp::surroundings(agent, &agent.cwd, Arc::new(Nobody));
+    let around = agent.mcp_surroundings(&agent.cwd, Arc::new(Nobody));
     let started = Login::begin(config, &around, &format!("{base}{PATH}")).await?;
     login::show(Step::Visit(started.address()), open);
     let state = started.state();

@@ -1,5 +1,5 @@
 //! `pinion mcp list|add|remove|login|logout`: MCP servers from a shell. How servers are reached is the crate `mcp`'s
-//! business, which files count is `host::mcp`'s; here are the words for the person.
+//! business, which files count is `session::mcp`'s; here are the words for the person.
 
 mod edit;
 mod list;
@@ -8,9 +8,10 @@ mod login;
 use std::process::ExitCode;
 
 use ::mcp::config::Reach;
-use ::mcp::{AskUser, Boxed, Question, Reply, ServerConfig};
+use ::mcp::{AskUser, Question, Reply, ServerConfig};
 use anyhow::{Context as _, bail};
-use host::Agent;
+use process::Boxed;
+use session::Agent;
 
 use crate::args::Args;
 use crate::environment::{Environment, complain, say};
@@ -40,7 +41,7 @@ fn logout(setup: &Setup, name: &str) -> anyhow::Result<ExitCode> {
     let Reach::Http(http) = &config.reach else {
         bail!("{name} is a local program and needs no login");
     };
-    let logins = host::mcp::logins(&setup.agent.agent_dir);
+    let logins = session::mcp::logins(&setup.agent.agent_dir);
     let path = logins.path().display().to_string();
     if !logins.remove(&config.name, &http.url)? {
         bail!("There is no login at {name} in {path}");
@@ -52,7 +53,7 @@ fn logout(setup: &Setup, name: &str) -> anyhow::Result<ExitCode> {
 /// The server of a name.
 fn find(agent: &Agent, name: &str) -> anyhow::Result<ServerConfig> {
     let (servers, problems) =
-        host::mcp::configured(&agent.mcp, &agent.settings, &agent.agent_dir, &agent.cwd);
+        session::mcp::configured(&agent.mcp, &agent.settings, &agent.agent_dir, &agent.cwd);
     for problem in problems {
         complain(&format!("Warning: {problem}"));
     }

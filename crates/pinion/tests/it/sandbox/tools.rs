@@ -161,9 +161,10 @@ fn written_through_links(mode: &str) -> Vec<String> {
     let exchange = "import ctypes, time
 call = ctypes.CDLL(None).syscall
 end = time.time() + 20
+open('ready', 'w')
 while time.time() < end: call(316, -100, b'd2', -100, b'l' + str(int(time.time() * 100) % 2).encode(), 2)";
     let swap = format!(
-        "mkdir -p .pi d2; ln -s ../outside l0; ln -s .pi l1; (setsid python3 -c \"{exchange}\" >/dev/null 2>&1 &) ; sleep 0.3"
+        "mkdir -p .pi d2; ln -s ../outside l0; ln -s .pi l1; (setsid python3 -c \"{exchange}\" >/dev/null 2>&1 &) ; until [ -e ready ]; do sleep 0.05; done"
     );
     let writes = (0..60).map(|n| {
         let path = format!("d2/swapped{n}");

@@ -457,6 +457,8 @@ fn reload_resources_rereads_everything() {
     // No command was killed for it.
     assert!(tab.seen.borrow().iter().all(|line| line["id"] != *shell));
     tab.data(json!({"type": "abort_bash"}));
+    // Its message must be stored before the run, not parked until the run ends.
+    tab.wait(|line| line["id"] == *shell);
     tab.data(json!({"type": "prompt", "message": "Go"}));
     tab.wait(|line| line["assistantMessageEvent"]["type"] == "text_delta");
     assert!(newest_request(&world).contains("Words that came later."));

@@ -1,0 +1,484 @@
+//! The tool calls of one answer: prepared one after another, run side by side, results in call order (pi-core.md 1.5).
+
+use std::sync::Arc;
+
+use wire::{AssistantMessage, Event, Message, ToolCall, ToolResult};
+
+use crate::effect::Effect;
+use crate::hooks::{HookPoint, Hooks, HooksOutcome, TOOL_CALL, TOOL_RESULT};
+use crate::input::{NestedCall, Prepared};
+use crate::limits::MAX_PARALLEL_TOOLS;
+use crate::nested::{self, Nested};
+
+/// What a call gives when steering came while it ran or before (dialects.md 9, interrupt mode `immediate`).
+const SKIPPED: &str = "Skipped due to queued user message.";
+/// What a call gives when the run was aborted before it started.
+pub(crate) const ABORTED: &str = "Operation aborted";
+/// What a call gives when the answer hit the output limit: its arguments may be cut, so it must not run.
+const CUT_OFF: &str =
+    "The answer was cut off by the output limit before this tool call was complete; it was not executed";
+
+#[derive(Debug, Clone)]
+enum Progress {
+    Waiting,
+    /// The caller looks up the tool and checks the arguments.
+    Preparing,
+    /// Hooks may block the call, under this ticket.
+    Checking(u64),
+    /// Permissions are asked.
+    Deciding,
+    Ready,
+    Running,
+    /// The call has ended and hooks may change its result.
+    Reviewing(Review),
+    Done(ToolResult, bool),
+}
+
+/// A result that hooks may change.
+#[derive(Debug, Clone)]
+pub(crate) struct Review {
+    /// The ticket of the question.
+    pub(crate) ticket: u64,
+    pub(crate) result: ToolResult,
+    pub(crate) is_error: bool,
+    pub(crate) duration_ms: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Call {
+    call: ToolCall,
+    progress: Progress,
+}
+
+/// The calls of one answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Batch {
+    /// The answer that asked.
+    pub(crate) message: Arc<Message>,
+    calls: Vec<Call>,
+    /// Calls before this one have been prepared.
+    prepared: usize,
+    /// Calls before this one have been started or will not be.
+    started: usize,
+    running: usize,
+    interrupted: bool,
+    /// Calls that tools of the batch make.
+    pub(crate) nested: Nested,
+}
+
+impl Batch {
+    pub(crate) fn new(message: Arc<Message>, answer: &AssistantMessage) -> Self {
+        let calls = answer.tool_calls().map(|call| Call {
+            call: call.clone(),
+            progress: Progress::Waiting,
+        });
+        let calls = calls.collect();
+        Self {
+            message,
+            calls,
+            prepared: 0,
+            started: 0,
+            running: 0,
+            interrupted: false,
+            nested: Nested::default(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Begins the call whose turn it is: announces it and has it prepared.
+    pub(crate) fn announce_next(&mut self, out: &mut Vec<Effect>) {
+        if self.is_preparing() {
+            return;
+        }
+        if let Some(call) = self.calls.get_mut(self.prepared) {
+            call.progress = Progress::Preparing;
+            out.push(start_event(&call.call));
+            out.push(Effect::PrepareTool(self.prepared, call.call.clone()));
+        }
+    }
+
+    /// Refuses every call that has not been announced, with start and end events. Does nothing while one is being
+    /// prepared: its outcome must come first.
+    pub(crate) fn refuse_rest(&mut self, why: Refusal, out: &mut Vec<Effect>) {
+        if self.is_preparing() {
+            return;
+        }
+        for slot in self.prepared..self.calls.len() {
+            if let Some(call) = self.calls.get(slot) {
+                out.push(start_event(&call.call));
+            }
+            self.finish(slot, ToolResult::error(why.text()), true, None, out);
+        }
+        self.prepared = self.calls.len();
+    }
+
+    /// Returns true if a call with this id may make calls of its own.
+    pub(crate) fn may_nest(&self, id: &str) -> bool {
+        self.calls.iter().any(|call| call.call.id == id) || self.nested.has_call(id)
+    }
+
+    /// A tool makes a call. It is refused unless tools run and may go on.
+    pub(crate) fn nest(&mut self, call: NestedCall, out: &mut Vec<Effect>) {
+        if self.running > 0 && !self.interrupted {
+            self.nested.add(call, out);
+        } else {
+            nested::refuse(call.request, out);
+        }
+    }
+
+    /// Returns true while the call whose turn it is is looked up, checked by hooks or waits for permission.
+    fn is_preparing(&self) -> bool {
+        let turn = self.calls.get(self.prepared).map(|call| &call.progress);
+        matches!(
+            turn,
+            Some(Progress::Preparing | Progress::Checking(_) | Progress::Deciding)
+        )
+    }
+
+    /// The call that was announced last has been looked up: hooks check it, then permissions. Nothing is asked about a call
+    /// that will not run, since its run was aborted.
+    pub(crate) fn on_prepared(
+        &mut self,
+        slot: usize,
+        outcome: Prepared,
+        aborted: bool,
+        hooks: &mut Hooks,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(call) = self.calls.get_mut(slot) else {
+            return;
+        };
+        if slot != self.prepared || !matches!(call.progress, Progress::Preparing) {
+            return;
+        }
+        match outcome {
+            Prepared::Run if aborted => self.end_preparing(slot, Prepared::Run, out),
+            Prepared::Run if hooks.hear(TOOL_CALL) => {
+                let ticket = hooks.ticket();
+                call.progress = Progress::Checking(ticket);
+                let point = HookPoint::ToolCall {
+                    slot,
+                    call: call.call.clone(),
+                    parent: None,
+                };
+                out.push(Effect::RunHooks(ticket, point));
+            }
+            Prepared::Run => {
+                call.progress = Progress::Deciding;
+                out.push(Effect::Decide(slot));
+            }
+            refused @ Prepared::Refused(_) => self.end_preparing(slot, refused, out),
+        }
+    }
+
+    /// Hooks have answered about a call. Returns true if a call of the answer ended.
+    pub(crate) fn on_hooks_done(
+        &mut self,
+        ticket: u64,
+        outcome: HooksOutcome,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        let Some(outcome) = self.nested.on_hooks_done(ticket, outcome, out) else {
+            return false;
+        };
+        let (prepared, changed) = match outcome {
+            HooksOutcome::Refused(result) => (Prepared::Refused(result), None),
+            HooksOutcome::Result { result, is_error } => (Prepared::Run, Some((result, is_error))),
+            _ => (Prepared::Run, None),
+        };
+        !self.on_checked(ticket, prepared, out) && self.on_reviewed(ticket, changed, out)
+    }
+
+    /// Hooks have checked a call. Permissions come after them, since they judge the call as it will run. Returns false if
+    /// the ticket belongs to no call that is checked.
+    fn on_checked(&mut self, ticket: u64, outcome: Prepared, out: &mut Vec<Effect>) -> bool {
+        let slot = self.prepared;
+        let Some(call) = self.calls.get_mut(slot) else {
+            return false;
+        };
+        if !matches!(call.progress, Progress::Checking(own) if own == ticket) {
+            return false;
+        }
+        match outcome {
+            Prepared::Run => {
+                call.progress = Progress::Deciding;
+                out.push(Effect::Decide(slot));
+            }
+            refused @ Prepared::Refused(_) => self.end_preparing(slot, refused, out),
+        }
+        true
+    }
+
+    /// Permissions have decided about a call.
+    pub(crate) fn on_decided(&mut self, slot: usize, decision: Prepared, out: &mut Vec<Effect>) {
+        let progress = self.calls.get(slot).map(|call| &call.progress);
+        if slot == self.prepared && matches!(progress, Some(Progress::Deciding)) {
+            self.end_preparing(slot, decision, out);
+        }
+    }
+
+    fn end_preparing(&mut self, slot: usize, outcome: Prepared, out: &mut Vec<Effect>) {
+        match outcome {
+            Prepared::Run => {
+                if let Some(call) = self.calls.get_mut(slot) {
+                    call.progress = Progress::Ready;
+                }
+            }
+            Prepared::Refused(result) => self.finish(slot, result, true, None, out),
+        }
+        self.prepared += 1;
+    }
+
+    pub(crate) fn all_prepared(&self) -> bool {
+        self.prepared == self.calls.len()
+    }
+
+    /// Starts prepared calls as far as there is room.
+    pub(crate) fn start_ready(&mut self, out: &mut Vec<Effect>) {
+        while self.running < MAX_PARALLEL_TOOLS {
+            let Some(call) = self.calls.get_mut(self.started) else {
+                break;
+            };
+            if matches!(call.progress, Progress::Ready) {
+                call.progress = Progress::Running;
+                self.running += 1;
+                out.push(Effect::RunTool(self.started));
+            }
+            self.started += 1;
+        }
+    }
+
+    pub(crate) fn on_progress(&self, slot: usize, partial_result: ToolResult, out: &mut Vec<Effect>) {
+        if let Some(Call {
+            call,
+            progress: Progress::Running,
+        }) = self.calls.get(slot)
+        {
+            out.push(Effect::Emit(Event::ToolExecutionUpdate {
+                tool_call_id: call.id.clone(),
+                tool_name: call.name.clone(),
+                args: call.arguments.clone(),
+                partial_result,
+                parent_tool_call_id: None,
+            }));
+        }
+    }
+
+    /// A running call ended. Hooks may change its result first. When it was interrupted its result does not count. Returns
+    /// false if the call does not run, or its result is reviewed.
+    pub(crate) fn on_done(
+        &mut self,
+        slot: usize,
+        result: ToolResult,
+        is_error: bool,
+        duration_ms: u64,
+        hooks: &mut Hooks,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        let Some(call) = self.calls.get_mut(slot) else {
+            return false;
+        };
+        if !matches!(call.progress, Progress::Running) {
+            return false;
+        }
+        if !hooks.hear(TOOL_RESULT) {
+            self.end_run(slot, result, is_error, duration_ms, out);
+            return true;
+        }
+        let ticket = hooks.ticket();
+        let point = HookPoint::ToolResult {
+            slot,
+            call: call.call.clone(),
+            parent: None,
+            result: result.clone(),
+            is_error,
+        };
+        call.progress = Progress::Reviewing(Review {
+            ticket,
+            result,
+            is_error,
+            duration_ms,
+        });
+        out.push(Effect::RunHooks(ticket, point));
+        false
+    }
+
+    /// Hooks have seen a result; `changed` takes its place. Returns false if the ticket belongs to no such call.
+    fn on_reviewed(
+        &mut self,
+        ticket: u64,
+        changed: Option<(ToolResult, bool)>,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        let is_it =
+            |call: &Call| matches!(&call.progress, Progress::Reviewing(review) if review.ticket == ticket);
+        let Some(slot) = self.calls.iter().position(is_it) else {
+            return false;
+        };
+        self.end_review(slot, changed, out);
+        true
+    }
+
+    fn end_review(&mut self, slot: usize, changed: Option<(ToolResult, bool)>, out: &mut Vec<Effect>) {
+        let progress = self.calls.get(slot).map(|call| call.progress.clone());
+        if let Some(Progress::Reviewing(review)) = progress {
+            let (result, is_error) = changed.unwrap_or((review.result, review.is_error));
+            self.end_run(slot, result, is_error, review.duration_ms, out);
+        }
+    }
+
+    fn end_run(
+        &mut self,
+        slot: usize,
+        result: ToolResult,
+        is_error: bool,
+        duration_ms: u64,
+        out: &mut Vec<Effect>,
+    ) {
+        self.running -= 1;
+        if self.interrupted {
+            self.finish(slot, ToolResult::error(SKIPPED), true, Some(duration_ms), out);
+        } else {
+            self.finish(slot, result, is_error, Some(duration_ms), out);
+        }
+    }
+
+    /// Cancels running calls and the lookup of a call, refuses calls that wait for hooks, for permission or for their turn, and
+    /// takes results as they are that hooks still look at.
+    pub(crate) fn stop(&mut self, why: Refusal, out: &mut Vec<Effect>) {
+        if why == Refusal::Steered {
+            self.interrupted = true;
+        }
+        if self.running > 0 || self.is_preparing() {
+            out.push(Effect::CancelTools);
+        }
+        self.refuse_ready(why, out);
+        for slot in 0..self.calls.len() {
+            match self.calls.get(slot).map(|call| &call.progress) {
+                Some(Progress::Reviewing(review)) => {
+                    out.push(Effect::CancelHooks(review.ticket));
+                    self.end_review(slot, None, out);
+                }
+                Some(Progress::Checking(ticket)) => {
+                    out.push(Effect::CancelHooks(*ticket));
+                    self.end_preparing(slot, Prepared::Refused(ToolResult::error(ABORTED)), out);
+                }
+                // `CancelTools` has withdrawn the question.
+                Some(Progress::Deciding) => {
+                    self.end_preparing(slot, Prepared::Refused(ToolResult::error(ABORTED)), out);
+                }
+                _ => {}
+            }
+        }
+        self.nested.stop(out);
+    }
+
+    /// Refuses calls that are prepared but not running.
+    pub(crate) fn refuse_ready(&mut self, why: Refusal, out: &mut Vec<Effect>) {
+        for slot in 0..self.prepared {
+            if matches!(
+                self.calls.get(slot),
+                Some(Call {
+                    progress: Progress::Ready,
+                    ..
+                })
+            ) {
+                self.finish(slot, ToolResult::error(why.text()), true, None, out);
+            }
+        }
+    }
+
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.all_prepared()
+            && self
+                .calls
+                .iter()
+                .all(|call| matches!(call.progress, Progress::Done(..)))
+    }
+
+    /// Do all results ask the loop to stop?
+    pub(crate) fn terminates(&self) -> bool {
+        !self.calls.is_empty()
+            && self.calls.iter().all(
+                |call| matches!(&call.progress, Progress::Done(result, _) if result.terminate == Some(true)),
+            )
+    }
+
+    /// The result messages, in call order.
+    pub(crate) fn results(self, now: i64) -> Vec<Arc<Message>> {
+        let results = self.calls.into_iter().filter_map(|call| match call.progress {
+            Progress::Done(result, is_error) => {
+                Some(Arc::new(Message::ToolResult(wire::ToolResultMessage {
+                    tool_call_id: call.call.id,
+                    tool_name: call.call.name,
+                    content: result.content,
+                    details: result.details,
+                    is_error,
+                    timestamp: now,
+                    extra: wire::Extra::default(),
+                })))
+            }
+            _ => None,
+        });
+        results.collect()
+    }
+
+    fn finish(
+        &mut self,
+        slot: usize,
+        result: ToolResult,
+        is_error: bool,
+        duration_ms: Option<u64>,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(call) = self.calls.get_mut(slot) else {
+            return;
+        };
+        out.push(Effect::Emit(Event::ToolExecutionEnd {
+            tool_call_id: call.call.id.clone(),
+            tool_name: call.call.name.clone(),
+            result: result.clone(),
+            is_error,
+            duration_ms,
+            parent_tool_call_id: None,
+        }));
+        call.progress = Progress::Done(result, is_error);
+    }
+}
+
+fn start_event(call: &ToolCall) -> Effect {
+    Effect::Emit(Event::ToolExecutionStart {
+        tool_call_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        args: call.arguments.clone(),
+        parent_tool_call_id: None,
+    })
+}
+
+/// Why calls do not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Steering came and the interrupt mode is `immediate`.
+    Steered,
+    /// The run was aborted.
+    Aborted,
+    /// The answer hit the output limit.
+    CutOff,
+}
+
+impl Refusal {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Steered => SKIPPED,
+            Self::Aborted => ABORTED,
+            Self::CutOff => CUT_OFF,
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! From a model's answers to what is stored and told (pi-core.md 3.5, 3.6). Appending the entry lives in `session`.
+
+use serde::{Deserialize, Serialize};
+use wire::entry::Compaction;
+use wire::event::CompactionResult;
+use wire::{AssistantMessage, StopReason};
+
+use super::plan::Plan;
+use super::refusal::Refusal;
+use super::serialise;
+use super::wording::{NO_HISTORY, TURN_SEPARATOR};
+use crate::estimate::text_tokens;
+
+/// A finished compaction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    /// Body of the entry to append.
+    pub entry: Compaction,
+    /// What clients are told.
+    pub result: CompactionResult,
+}
+
+/// The summary in a model's answer.
+///
+/// # Errors
+/// When the request failed or was aborted, or the answer hit its output limit or holds no text.
+pub fn answer_text(answer: &AssistantMessage) -> Result<String, Refusal> {
+    match answer.stop_reason {
+        StopReason::Error => {
+            let message = answer.error_message.as_deref().unwrap_or("unknown error");
+            Err(Refusal::Failed(message.to_owned()))
+        }
+        StopReason::Aborted => Err(Refusal::Aborted),
+        StopReason::Length => Err(Refusal::CutOff),
+        StopReason::Stop | StopReason::ToolUse | StopReason::Deferred => {
+            some_text(serialise::answer_text(answer))
+        }
+    }
+}
+
+/// Joins the answers (one per request of the plan, in that order) to the new summary. Where no history was to be summarised
+/// the previous summary stays as it is.
+///
+/// # Errors
+/// When the number of answers is wrong or one of them is empty.
+pub fn finish(plan: &Plan, answers: Vec<String>) -> Result<Finished, Refusal> {
+    let wanted = usize::from(plan.asks_history()) + usize::from(plan.asks_prefix());
+    if answers.len() != wanted {
+        let got = answers.len();
+        return Err(Refusal::Answers { wanted, got });
+    }
+    let mut answers = answers.into_iter().map(some_text);
+    let mut summary = if plan.asks_history() {
+        answers.next().unwrap_or(Err(Refusal::Empty))?
+    } else {
+        plan.previous_summary
+            .clone()
+            .unwrap_or_else(|| NO_HISTORY.to_owned())
+    };
+    if let Some(prefix) = answers.next() {
+        summary.push_str(TURN_SEPARATOR);
+        summary.push_str(&prefix?);
+    }
+    let summary = plan.files.append_to(summary);
+    let details = plan.files.details();
+    Ok(Finished {
+        entry: Compaction {
+            summary: summary.clone(),
+            first_kept_entry_id: plan.first_kept_entry_id.clone(),
+            tokens_before: plan.tokens_before,
+            details: Some(details.clone()),
+            from_hook: Some(false),
+            extra: wire::Extra::default(),
+            usage: None,
+        },
+        result: CompactionResult {
+            estimated_tokens_after: Some(estimated_tokens_after(plan, &summary)),
+            summary,
+            first_kept_entry_id: plan.first_kept_entry_id.clone(),
+            tokens_before: plan.tokens_before,
+            details,
+            usage: None,
+        },
+    })
+}
+
+/// Estimate of the tokens in the context once a summary has taken the place of everything before the cut.
+#[must_use]
+pub fn estimated_tokens_after(plan: &Plan, summary: &str) -> u64 {
+    plan.kept_tokens.saturating_add(text_tokens(summary))
+}
+
+pub(super) fn some_text(text: String) -> Result<String, Refusal> {
+    if text.trim().is_empty() {
+        Err(Refusal::Empty)
+    } else {
+        Ok(text)
+    }
+}

@@ -1,0 +1,77 @@
+//! What a model is asked for a summary (pi-core.md 3.5). Who asks it, with which model, lives in `session`.
+
+use super::limits::MIN_SUMMARY_TOKENS;
+use super::plan::Plan;
+use super::serialise::{fenced, serialise};
+use super::wording;
+
+/// What a summary is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SummaryKind {
+    /// The conversation before the part that is kept.
+    History,
+    /// The head of the turn that the cut splits.
+    TurnPrefix,
+    /// A branch that was left.
+    Branch,
+}
+
+/// A request for a summary: a system prompt and one user message, without tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SummaryRequest {
+    /// What it is about.
+    pub kind: SummaryKind,
+    /// The system prompt.
+    pub system_prompt: String,
+    /// The text of the one user message.
+    pub user_text: String,
+    /// Most tokens of the answer; the model's own limit may be lower.
+    pub max_tokens: u64,
+}
+
+/// The requests that a plan needs, one or two; [`finish`](super::finish) wants their answers in this order. One after the
+/// other or both at once makes no difference. Instructions of the client go into each.
+#[must_use]
+pub fn requests(plan: &Plan, custom_instructions: Option<&str>) -> Vec<SummaryRequest> {
+    let mut requests = Vec::with_capacity(2);
+    if plan.asks_history() {
+        let previous = plan.previous_summary.as_deref();
+        let mut text = fenced("conversation", &serialise(&plan.history));
+        if let Some(previous) = previous {
+            text.push_str(&fenced("previous-summary", previous));
+        }
+        text.push_str(if previous.is_some() {
+            wording::UPDATE
+        } else {
+            wording::HISTORY
+        });
+        let share = plan.settings.reserve_tokens.saturating_mul(4) / 5;
+        requests.push(request(SummaryKind::History, text, custom_instructions, share));
+    }
+    if plan.asks_prefix() {
+        let mut text = fenced("conversation", &serialise(&plan.turn_prefix));
+        text.push_str(wording::TURN_PREFIX);
+        let share = plan.settings.reserve_tokens / 2;
+        requests.push(request(SummaryKind::TurnPrefix, text, custom_instructions, share));
+    }
+    requests
+}
+
+pub(super) fn request(
+    kind: SummaryKind,
+    mut user_text: String,
+    focus: Option<&str>,
+    max_tokens: u64,
+) -> SummaryRequest {
+    if let Some(focus) = focus.map(str::trim).filter(|focus| !focus.is_empty()) {
+        user_text.push_str("\n\n");
+        user_text.push_str(wording::FOCUS);
+        user_text.push_str(focus);
+    }
+    SummaryRequest {
+        kind,
+        system_prompt: wording::SYSTEM.to_owned(),
+        user_text,
+        max_tokens: max_tokens.max(MIN_SUMMARY_TOKENS),
+    }
+}

@@ -1,0 +1,163 @@
+//! How a run ends: aborted, failed and to be tried again, for good (pi-core.md 1.8, pi-1.5-delta.md 5). How it goes on lives in
+//! `machine`.
+
+use std::sync::Arc;
+
+use wire::event::CompactionReason;
+use wire::{AssistantMessage, Event, Message, StopReason};
+
+use crate::batch::Refusal;
+use crate::effect::Effect;
+use crate::input::Verdict;
+use crate::pressure::overflowed_twice;
+use crate::turn_loop::{Next, Phase, RETRY_CANCELLED, Run, TurnLoop};
+
+impl TurnLoop {
+    /// An abort between turns leaves its mark as an empty answer with stop reason `aborted`, as pi's clients know it; unlike
+    /// in pi the queues are not touched (pi-core.md 1.8).
+    pub(crate) fn end_aborted(&mut self, run: Run, now: i64, out: &mut Vec<Effect>) {
+        out.push(Effect::Emit(Event::TurnStart));
+        self.end_aborted_turn(run, now, out);
+    }
+
+    /// The same for a turn that has begun.
+    pub(crate) fn end_aborted_turn(&mut self, mut run: Run, now: i64, out: &mut Vec<Effect>) {
+        let last = self
+            .messages
+            .iter()
+            .rev()
+            .find_map(|message| message.as_assistant())
+            .cloned();
+        let mut answer = match last {
+            Some(last) => AssistantMessage::begin(&last.api, &last.provider, &last.model, now),
+            None => AssistantMessage::begin("", "", "", now),
+        };
+        answer.stop_reason = StopReason::Aborted;
+        answer.error_message = Some("Request was aborted.".to_owned());
+        let message: Arc<Message> = answer.into();
+        self.say(&mut run, Arc::clone(&message), out);
+        self.turns += 1;
+        out.push(Effect::Emit(Event::TurnEnd {
+            message,
+            tool_results: Vec::new(),
+        }));
+        self.finish_run(run, true, out);
+    }
+
+    /// A run ended with an answer that failed.
+    pub(crate) fn end_run(
+        &mut self,
+        run: Run,
+        answer: &AssistantMessage,
+        verdict: Verdict,
+        out: &mut Vec<Effect>,
+    ) {
+        let aborted = self.aborted || answer.stop_reason == StopReason::Aborted;
+        let retry = self.settings.retry;
+        let error = answer.error_message.clone().unwrap_or_default();
+        match verdict {
+            Verdict::Retry(asked) if !aborted && retry.enabled && self.attempt < retry.max_retries => {
+                self.attempt += 1;
+                let delay_ms = retry.delay_ms(self.attempt, asked);
+                out.push(Effect::Emit(Event::AgentEnd {
+                    messages: run.added,
+                    will_retry: true,
+                }));
+                out.push(Effect::Emit(Event::AutoRetryStart {
+                    attempt: self.attempt,
+                    max_attempts: retry.max_retries,
+                    delay_ms,
+                    error_message: error,
+                }));
+                // The failed answer stays in the file but leaves the conversation.
+                self.messages.pop();
+                self.phase = Phase::Waiting;
+                out.push(Effect::StartRetryTimer(delay_ms));
+            }
+            Verdict::Overflow if !aborted && !self.overflowed => {
+                self.overflowed = true;
+                out.push(Effect::Emit(Event::AgentEnd {
+                    messages: run.added,
+                    will_retry: true,
+                }));
+                // As with a retry: the failed answer stays in the file but leaves the conversation.
+                self.messages.pop();
+                self.compact(CompactionReason::Overflow, Next::Again, out);
+            }
+            _ => {
+                out.push(Effect::Emit(Event::AgentEnd {
+                    messages: run.added,
+                    will_retry: false,
+                }));
+                if verdict == Verdict::Overflow && !aborted {
+                    out.push(Effect::Emit(overflowed_twice()));
+                }
+                self.give_up_retrying(error, out);
+                self.settle(aborted, out);
+            }
+        }
+    }
+
+    pub(crate) fn finish_run(&mut self, run: Run, aborted: bool, out: &mut Vec<Effect>) {
+        out.push(Effect::Emit(Event::AgentEnd {
+            messages: run.added,
+            will_retry: false,
+        }));
+        self.settle(aborted, out);
+    }
+
+    /// No retry will follow any more, if any were made.
+    pub(crate) fn give_up_retrying(&mut self, error: String, out: &mut Vec<Effect>) {
+        let attempt = std::mem::take(&mut self.attempt);
+        if attempt > 0 {
+            out.push(Effect::Emit(Event::AutoRetryEnd {
+                success: false,
+                attempt,
+                final_error: Some(error),
+            }));
+        }
+    }
+
+    pub(crate) fn settle(&mut self, aborted: bool, out: &mut Vec<Effect>) {
+        self.phase = Phase::Idle;
+        self.aborted = false;
+        // A compaction or a move by itself is no run: clients that collect a run until it has settled must not see one end.
+        if std::mem::take(&mut self.has_run) {
+            out.push(Effect::Emit(Event::AgentSettled { aborted }));
+        }
+        out.push(Effect::Idle);
+    }
+
+    pub(crate) fn abort(&mut self, now: i64, out: &mut Vec<Effect>) {
+        if self.aborted || self.is_idle() {
+            return;
+        }
+        self.aborted = true;
+        match &mut self.phase {
+            Phase::Asking(..) => out.push(Effect::CancelModel),
+            // What still runs or is looked up reports back; the turn ends then.
+            Phase::Tools(..) => {
+                if let Phase::Tools(run, mut batch) = std::mem::take(&mut self.phase) {
+                    batch.stop(Refusal::Aborted, out);
+                    self.advance(run, batch, false, now, out);
+                }
+            }
+            Phase::Waiting => self.abort_retry(out),
+            Phase::Compacting(..) | Phase::Moving(_) => match self.hooks.take_compaction() {
+                Some(ticket) => out.extend([Effect::CancelHooks(ticket), Effect::EndCompaction(None)]),
+                None => out.push(Effect::CancelCompaction),
+            },
+            // The answer to the question comes in the same breath.
+            Phase::Idle | Phase::Checking(_) => {}
+        }
+    }
+
+    pub(crate) fn abort_retry(&mut self, out: &mut Vec<Effect>) {
+        if !matches!(self.phase, Phase::Waiting) {
+            return;
+        }
+        out.push(Effect::CancelRetryTimer);
+        self.give_up_retrying(RETRY_CANCELLED.to_owned(), out);
+        self.settle(true, out);
+    }
+}

@@ -1,0 +1,46 @@
+//! The agent's decisions as a pure machine.
+//!
+//! [`Machine::step`] takes an [`Input`] (something happened) and appends [`Effect`]s (something must be done). It never
+//! waits, reads no clock, draws no ids and does no IO: time arrives with each input, the caller carries out the effects in
+//! order. Same inputs, same effects: inputs are all that changes a machine, `record` writes them down and replays them. What lives here: the turn loop, tool batches, queues, steering, retries, the conversion
+//! of a conversation into what a model gets, and counts over a conversation. What does not: providers, tools, files, the
+//! wire's dialects.
+
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
+mod batch;
+pub mod compaction;
+mod conversation;
+pub mod convert;
+mod deferred;
+mod effect;
+mod ending;
+mod estimate;
+mod hooks;
+mod input;
+pub mod limits;
+mod machine;
+mod nested;
+mod nudge;
+mod pressure;
+mod queue;
+pub mod record;
+mod resume;
+mod retry;
+mod settings;
+pub mod spending;
+pub mod stats;
+pub mod todo;
+pub mod ttsr;
+mod turn_loop;
+
+pub use deferred::{Condition, Deferred, Order, Readiness};
+pub use effect::Effect;
+pub use hooks::{HookPoint, HooksOutcome, Subscriptions};
+pub use input::{Change, CompactOutcome, Input, ModelInput, NestedCall, Prepared, ToolInput, Verdict};
+pub use machine::Machine;
+pub use nested::is_nested;
+pub use queue::{QueueKind, Queued};
+pub use retry::RetrySettings;
+pub use settings::LoopSettings;
+pub use turn_loop::TurnLoop;

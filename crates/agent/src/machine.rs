@@ -1,0 +1,305 @@
+//! The machine of a session: the turn loop, and what it holds back while hooks run. An event with subscribers that may answer leaves
+//! when they are done, and so does everything after it. Without subscribers every effect leaves at once.
+
+use std::collections::VecDeque;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use wire::{AssistantMessage, Event, Message};
+
+use crate::effect::Effect;
+use crate::hooks::{BEFORE_SETTLE, HookPoint, Hooks, HooksOutcome, MESSAGE_END, Subscriptions};
+use crate::input::{Change, Input, ModelInput, Verdict};
+use crate::settings::LoopSettings;
+use crate::turn_loop::{Next, Phase, TurnLoop};
+
+/// The state of one session. Only [`Machine::step`] changes it, so the inputs of a session are all there is to know of it.
+#[derive(Debug, Clone, Default)]
+pub struct Machine {
+    turn_loop: TurnLoop,
+    gate: Gate,
+}
+
+impl Deref for Machine {
+    type Target = TurnLoop;
+
+    fn deref(&self) -> &TurnLoop {
+        &self.turn_loop
+    }
+}
+
+/// What waits for hooks.
+#[derive(Debug, Clone, Default)]
+struct Gate {
+    /// Hooks that everything after them waits for.
+    pending: Option<(u64, Pending)>,
+    /// Effects that wait, in order.
+    held: VecDeque<Effect>,
+    /// An answer that hooks look at, before its calls count.
+    answer: Option<(u64, AssistantMessage, Verdict)>,
+    /// A complete answer that came while effects of its beginning wait.
+    complete: Option<(AssistantMessage, Verdict)>,
+    /// The answer that is stored next has been shown to hooks.
+    is_answer_shown: bool,
+    /// The message that hooks have seen and that is announced next.
+    shown: Option<Arc<Message>>,
+    /// Hooks want one more request.
+    goes_on: bool,
+    /// Hooks have been asked whether the session may settle.
+    has_asked: bool,
+    /// The turn of the run, from 0, as far as effects have left.
+    turn: u64,
+}
+
+/// What happens once hooks are done.
+#[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
+enum Pending {
+    /// Clients receive the event.
+    Event(Event),
+    /// The message is stored.
+    Message(Arc<Message>),
+    /// The session settles, or goes on.
+    Settle(bool),
+}
+
+impl Gate {
+    fn is_holding(&self) -> bool {
+        self.pending.is_some() || !self.held.is_empty() || self.complete.is_some()
+    }
+
+    /// Everything that follows waits for these hooks.
+    fn wait(&mut self, pending: Pending, point: HookPoint, hooks: &mut Hooks, out: &mut Vec<Effect>) {
+        let ticket = hooks.ticket();
+        self.pending = Some((ticket, pending));
+        out.push(Effect::RunHooks(ticket, point));
+    }
+
+    /// An event leaves: its subscribers receive it before clients do.
+    fn pass_event(&mut self, event: Event, hooks: &mut Hooks, out: &mut Vec<Effect>) {
+        let turn = self.turn;
+        match &event {
+            Event::AgentStart => self.turn = 0,
+            Event::TurnEnd { .. } => self.turn += 1,
+            Event::MessageEnd { message } if is_it(self.shown.as_ref(), message) => {
+                // Subscribers have seen it, and changed it perhaps.
+                self.shown = None;
+                return out.push(Effect::Emit(event));
+            }
+            _ => {}
+        }
+        let name = event.name();
+        if hooks.hear(name) && is_awaited(&event) {
+            let point = HookPoint::Event {
+                event: event.clone(),
+                turn,
+            };
+            self.wait(Pending::Event(event), point, hooks, out);
+        } else if hooks.tell(name) {
+            out.push(Effect::Tell(event, turn));
+        } else {
+            out.push(Effect::Emit(event));
+        }
+    }
+
+    /// A message is to be stored: subscribers see it before, unless they have.
+    fn pass_message(&mut self, message: Arc<Message>, hooks: &mut Hooks, out: &mut Vec<Effect>) {
+        if self.is_answer_shown && message.as_assistant().is_some() {
+            self.is_answer_shown = false;
+            self.shown = Some(Arc::clone(&message));
+        } else if hooks.hear(MESSAGE_END) {
+            let point = HookPoint::Message(Arc::clone(&message));
+            return self.wait(Pending::Message(message), point, hooks, out);
+        }
+        out.push(Effect::Persist(message));
+    }
+
+    /// The run is aborted: an event is not held back any more. Messages and the question whether the session may settle get
+    /// a moment, since the caller bounds how long hooks may take then.
+    fn withdraw_event(&mut self, out: &mut Vec<Effect>) {
+        let is_event = |pending: &mut (u64, Pending)| matches!(pending.1, Pending::Event(_));
+        if let Some((ticket, Pending::Event(event))) = self.pending.take_if(is_event) {
+            out.extend([Effect::CancelHooks(ticket), Effect::Emit(event)]);
+        }
+    }
+}
+
+/// Returns true if client and run wait for the subscribers of an event.
+fn is_awaited(event: &Event) -> bool {
+    !matches!(
+        event,
+        Event::MessageUpdate { .. } | Event::ToolExecutionUpdate { .. }
+    )
+}
+
+fn is_it(known: Option<&Arc<Message>>, message: &Arc<Message>) -> bool {
+    known.is_some_and(|known| Arc::ptr_eq(known, message))
+}
+
+impl Machine {
+    /// A machine for a conversation that exists already.
+    #[must_use]
+    pub fn new(settings: LoopSettings, messages: Vec<Arc<Message>>) -> Self {
+        Self {
+            turn_loop: TurnLoop::new(settings, messages),
+            gate: Gate::default(),
+        }
+    }
+
+    /// Takes an input at a time (Unix milliseconds) and appends the effects that follow. While hooks run that the run waits for, what
+    /// follows is held back.
+    pub fn step(&mut self, input: Input, now: i64, out: &mut Vec<Effect>) {
+        if self.turn_loop.hooks.are_unused() && !self.gate.is_holding() && self.gate.answer.is_none() {
+            let is_change = matches!(input, Input::Change(_));
+            self.turn_loop.step(input, now, out);
+            if is_change {
+                // Subscribers may have come in the middle of a run.
+                self.gate.turn = self.turn_loop.turns;
+            }
+            return;
+        }
+        match input {
+            Input::HooksDone(ticket, outcome) => self.on_hooks_done(ticket, outcome, now, out),
+            Input::Abort => {
+                self.gate.withdraw_event(out);
+                self.hold(Input::Abort, now);
+            }
+            Input::Model(ModelInput::Finished(answer, verdict)) => self.on_complete(answer, verdict, now),
+            Input::Change(change) => {
+                if matches!(change, Change::Open { .. }) {
+                    self.gate = Gate::default();
+                }
+                self.hold(change.into(), now);
+                if self.turn_loop.hooks.are_unused() {
+                    self.gate.goes_on = false;
+                    self.gate.has_asked = false;
+                }
+            }
+            other => self.hold(other, now),
+        }
+        self.release(now, out);
+    }
+
+    /// Returns true while what follows is held back until hooks are done.
+    #[must_use]
+    pub fn is_holding(&self) -> bool {
+        self.gate.is_holding()
+    }
+
+    /// The hook points that have subscribers.
+    #[must_use]
+    pub fn subscriptions(&self) -> &Subscriptions {
+        self.turn_loop.hooks.subscribed()
+    }
+
+    /// Carries out an input; its effects follow the effects that wait.
+    fn hold(&mut self, input: Input, now: i64) {
+        let mut effects = Vec::new();
+        self.turn_loop.step(input, now, &mut effects);
+        self.gate.held.extend(effects);
+    }
+
+    /// Lets effects leave until an effect waits for hooks.
+    fn release(&mut self, now: i64, out: &mut Vec<Effect>) {
+        while self.gate.pending.is_none() {
+            if let Some(effect) = self.gate.held.pop_front() {
+                self.pass(effect, out);
+            } else if let Some((answer, verdict)) = self.gate.complete.take() {
+                self.on_complete(answer, verdict, now);
+            } else {
+                break;
+            }
+        }
+    }
+
+    fn pass(&mut self, effect: Effect, out: &mut Vec<Effect>) {
+        let hooks = &mut self.turn_loop.hooks;
+        match effect {
+            Effect::Emit(Event::AgentSettled { aborted }) => self.pass_settled(aborted, out),
+            Effect::Emit(event) => self.gate.pass_event(event, hooks, out),
+            Effect::Persist(message) => self.gate.pass_message(message, hooks, out),
+            Effect::CallModel => {
+                // The request is made.
+                self.gate.goes_on = false;
+                out.push(Effect::CallModel);
+            }
+            other => out.push(other),
+        }
+    }
+
+    /// An answer is complete: hooks may replace it before its calls count. Events about its beginning come first. An answer
+    /// that never began is shown when it is stored.
+    fn on_complete(&mut self, answer: AssistantMessage, verdict: Verdict, now: i64) {
+        if !self.turn_loop.hooks.hear(MESSAGE_END) || !self.has_begun_answering() {
+            return self.hold(Input::Model(ModelInput::Finished(answer, verdict)), now);
+        }
+        if self.gate.pending.is_some() || !self.gate.held.is_empty() {
+            self.gate.complete = Some((answer, verdict));
+            return;
+        }
+        let ticket = self.turn_loop.hooks.ticket();
+        let point = HookPoint::Answer(answer.clone());
+        self.gate.answer = Some((ticket, answer, verdict));
+        self.gate.held.push_back(Effect::RunHooks(ticket, point));
+    }
+
+    fn on_hooks_done(&mut self, ticket: u64, outcome: HooksOutcome, now: i64, out: &mut Vec<Effect>) {
+        if let Some((_, pending)) = self.gate.pending.take_if(|(own, _)| *own == ticket) {
+            return self.on_waited(pending, outcome, out);
+        }
+        match self.gate.answer.take_if(|(own, _, _)| *own == ticket) {
+            Some((_, answer, verdict)) => {
+                let answer = match outcome {
+                    HooksOutcome::Answer(replacement) => replacement,
+                    _ => answer,
+                };
+                self.gate.is_answer_shown = true;
+                self.hold(Input::Model(ModelInput::Finished(answer, verdict)), now);
+            }
+            None => self.hold(Input::HooksDone(ticket, outcome), now),
+        }
+    }
+
+    /// The hooks are done that everything waited for.
+    fn on_waited(&mut self, pending: Pending, outcome: HooksOutcome, out: &mut Vec<Effect>) {
+        self.gate.goes_on |= matches!(outcome, HooksOutcome::Continue);
+        match pending {
+            Pending::Event(event) => out.push(Effect::Emit(event)),
+            Pending::Settle(aborted) => self.pass_settled(aborted, out),
+            Pending::Message(mut message) => {
+                if let HooksOutcome::Message(new) = outcome {
+                    self.turn_loop.replace(&message, &new);
+                    for effect in &mut self.gate.held {
+                        effect.replace(&message, &new);
+                    }
+                    message = new;
+                }
+                self.gate.shown = Some(Arc::clone(&message));
+                out.push(Effect::Persist(message));
+            }
+        }
+    }
+
+    /// The run is over and the session would settle, unless hooks want one more request.
+    fn pass_settled(&mut self, aborted: bool, out: &mut Vec<Effect>) {
+        let hooks = &mut self.turn_loop.hooks;
+        if !std::mem::replace(&mut self.gate.has_asked, true) && hooks.hear(BEFORE_SETTLE) {
+            let point = HookPoint::Settle { aborted };
+            return self.gate.wait(Pending::Settle(aborted), point, hooks, out);
+        }
+        self.gate.has_asked = false;
+        let goes_on = std::mem::take(&mut self.gate.goes_on);
+        // Something else may have begun meanwhile.
+        if goes_on && !aborted && self.turn_loop.is_idle() {
+            if self.turn_loop.can_ask() {
+                self.turn_loop.overflowed = false;
+                self.turn_loop.phase = Phase::Checking(Next::Run(Vec::new()));
+                return self.gate.held.push_back(Effect::CheckContext);
+            }
+            let why = "there is nothing to answer: the conversation ends with an answer";
+            out.push(Effect::HooksFailed(BEFORE_SETTLE, why));
+        }
+        let settled = Event::AgentSettled { aborted };
+        self.gate.pass_event(settled, &mut self.turn_loop.hooks, out);
+    }
+}

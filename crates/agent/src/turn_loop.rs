@@ -1,0 +1,551 @@
+//! The turn loop: what follows what (pi-core.md 1.3 to 1.9, behaviour.md 2 and 3).
+
+use std::sync::Arc;
+
+use wire::event::CompactionReason;
+use wire::state::InterruptMode;
+use wire::{AssistantMessage, Event, Message, Rule, StopReason};
+
+use crate::batch::{Batch, Refusal};
+use crate::effect::Effect;
+use crate::hooks::{Hooks, HooksOutcome};
+use crate::input::{Input, ModelInput, ToolInput, Verdict};
+use crate::nested::{self, is_nested};
+use crate::queue::{QueueKind, Queued, Queues};
+use crate::settings::LoopSettings;
+use crate::todo::Todos;
+use crate::ttsr::Watch;
+
+/// Why there is no retry after an abort in the wait before it.
+pub(crate) const RETRY_CANCELLED: &str = "Retry cancelled";
+
+/// A run: from `agent_start` to `agent_end`.
+#[derive(Debug, Clone)]
+pub(crate) struct Run {
+    pub(crate) added: Vec<Arc<Message>>,
+    interrupt_mode: InterruptMode,
+    /// Results of tools wait for the model.
+    pub(crate) goes_on: bool,
+}
+
+impl Run {
+    pub(crate) fn new(interrupt_mode: InterruptMode) -> Self {
+        Self {
+            added: Vec::new(),
+            interrupt_mode,
+            goes_on: false,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Phase {
+    #[default]
+    Idle,
+    /// A request is out; `true` once its `message_start` was sent.
+    Asking(Run, bool),
+    Tools(Run, Batch),
+    /// A failed run waits to be tried again.
+    Waiting,
+    /// Somebody looks whether the context is full.
+    Checking(Next),
+    /// The conversation is being compacted.
+    Compacting(CompactionReason, Next),
+    /// The session moves to another place of its tree; a summary may be in the making. This was the newest queued message
+    /// before.
+    Moving(u64),
+}
+
+/// What comes after looking at the context or compacting it.
+#[derive(Debug, Clone)]
+pub(crate) enum Next {
+    /// The next turn of a run that is under way.
+    Turn(Run),
+    /// A run that begins with these messages.
+    Run(Vec<Arc<Message>>),
+    /// The run that overflowed, once more.
+    Again,
+    /// Nothing, unless something was queued meanwhile, after the message with this number.
+    Rest(u64),
+    /// The same after a run that ended well, with empty queues: the model may have to be reminded of its todos.
+    Remind,
+}
+
+/// What follows what in one session, as if nothing had to wait for hooks. A [`Machine`](crate::Machine) gives it inputs and lets its
+/// effects leave.
+#[derive(Debug, Clone, Default)]
+pub struct TurnLoop {
+    pub(crate) settings: LoopSettings,
+    pub(crate) messages: Vec<Arc<Message>>,
+    pub(crate) queues: Queues,
+    pub(crate) phase: Phase,
+    /// Retries made since the last success.
+    pub(crate) attempt: u32,
+    pub(crate) todos: Todos,
+    /// Rules that watch answers; none until the caller gives them.
+    pub(crate) ttsr: Option<Watch>,
+    /// Messages from outside that wait until the calls of the newest answer have their results.
+    pub(crate) added: Vec<Arc<Message>>,
+    /// Rules that stopped the request that is out.
+    pub(crate) stopped_by: Vec<Arc<Rule>>,
+    /// Has this prompt overflowed before? One compaction per prompt must do.
+    pub(crate) overflowed: bool,
+    /// A run was told to begin; `agent_settled` must follow when nothing comes after it.
+    pub(crate) has_run: bool,
+    /// Which hook points have subscribers.
+    pub(crate) hooks: Hooks,
+    /// Turns of the run that have ended.
+    pub(crate) turns: u64,
+    /// Was what is going on aborted? Nothing may begin before the machine is idle again.
+    pub(crate) aborted: bool,
+}
+
+impl TurnLoop {
+    /// A loop for a conversation that exists already.
+    pub(crate) fn new(settings: LoopSettings, messages: Vec<Arc<Message>>) -> Self {
+        Self {
+            settings,
+            messages,
+            ..Self::default()
+        }
+    }
+
+    /// The settings of the loop.
+    #[must_use]
+    pub fn settings(&self) -> LoopSettings {
+        self.settings
+    }
+
+    /// The todo list.
+    #[must_use]
+    pub fn todos(&self) -> &Todos {
+        &self.todos
+    }
+
+    /// Returns true once the caller has given the rules of this branch.
+    #[must_use]
+    pub fn has_rules(&self) -> bool {
+        self.ttsr.is_some()
+    }
+
+    /// The conversation: finished messages only.
+    #[must_use]
+    pub fn messages(&self) -> &[Arc<Message>] {
+        &self.messages
+    }
+
+    /// Is nothing going on?
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        matches!(self.phase, Phase::Idle)
+    }
+
+    /// Does a failed run wait to be tried again?
+    #[must_use]
+    pub fn is_waiting_to_retry(&self) -> bool {
+        matches!(self.phase, Phase::Waiting)
+    }
+
+    /// Is a run under way?
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Asking(..)
+                | Phase::Tools(..)
+                | Phase::Checking(Next::Turn(_))
+                | Phase::Compacting(_, Next::Turn(_))
+        )
+    }
+
+    /// Is the conversation being compacted, or a branch that is left being summarised?
+    #[must_use]
+    pub fn is_compacting(&self) -> bool {
+        matches!(self.phase, Phase::Compacting(..) | Phase::Moving(_))
+    }
+
+    /// Messages in both queues.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// What waits, in the order in which it will be taken: its number, which queue, the message.
+    pub fn queued_items(&self) -> impl Iterator<Item = (u64, QueueKind, &Queued)> {
+        self.queues.items()
+    }
+
+    /// The number of the message that was queued last; 0 when none ever was.
+    #[must_use]
+    pub fn newest_queued(&self) -> u64 {
+        self.queues.newest()
+    }
+
+    /// Texts in both queues: steering, follow-ups.
+    #[must_use]
+    pub fn queue_texts(&self) -> (Vec<String>, Vec<String>) {
+        self.queues.texts()
+    }
+
+    /// Takes an input at a time (Unix milliseconds) and appends what follows.
+    pub(crate) fn step(&mut self, input: Input, now: i64, out: &mut Vec<Effect>) {
+        match input {
+            Input::Prompt { messages, full } => {
+                if self.is_idle() {
+                    self.begin(messages, full, out);
+                }
+            }
+            Input::Compact => {
+                if self.is_idle() {
+                    let newest = self.queues.newest();
+                    self.compact(CompactionReason::Manual, Next::Rest(newest), out);
+                }
+            }
+            Input::Move => {
+                if self.is_idle() {
+                    self.phase = Phase::Moving(self.queues.newest());
+                }
+            }
+            Input::Moved { messages, aborted } => self.on_moved(messages, aborted, now, out),
+            Input::Compacted(outcome) => self.on_compacted(outcome, now, out),
+            Input::Context(full) => self.on_context(full, now, out),
+            Input::Enqueue(kind, item) => {
+                self.queues.push(kind, item);
+                out.push(Effect::Emit(self.queues.event()));
+            }
+            Input::ClearQueue => {
+                if self.queues.len() > 0 {
+                    self.queues.clear();
+                    out.push(Effect::Emit(self.queues.event()));
+                }
+            }
+            Input::EditQueued(number, item) => {
+                if self.queues.edit(number, item) {
+                    out.push(Effect::Emit(self.queues.event()));
+                }
+            }
+            Input::RemoveQueued(number) => {
+                if self.queues.remove(number) {
+                    out.push(Effect::Emit(self.queues.event()));
+                }
+            }
+            Input::Continue { full } => self.resume(full, out),
+            Input::Abort => self.abort(now, out),
+            Input::AbortRetry => self.abort_retry(out),
+            Input::RetryDue => {
+                if matches!(self.phase, Phase::Waiting) {
+                    self.start_run(Vec::new(), out);
+                }
+            }
+            Input::Change(change) => self.change(change, now, out),
+            Input::Model(input) => self.on_model(input, now, out),
+            Input::Tool(slot, input) => self.on_tool(slot, input, now, out),
+            Input::HooksDone(ticket, outcome) => self.on_hooks_done(ticket, outcome, now, out),
+            Input::Nest(call) => match &mut self.phase {
+                Phase::Tools(_, batch) if !self.aborted => batch.nest(call, out),
+                _ => nested::refuse(call.request, out),
+            },
+            Input::WithdrawNested(request) => {
+                if let Phase::Tools(_, batch) = &mut self.phase {
+                    batch.nested.withdraw(request, out);
+                }
+            }
+        }
+    }
+
+    /// How many calls of tools are open, if the call with this id may make one.
+    #[must_use]
+    pub fn nested_calls(&self, parent: &str) -> Option<usize> {
+        match &self.phase {
+            Phase::Tools(_, batch) if batch.may_nest(parent) => Some(batch.nested.len()),
+            _ => None,
+        }
+    }
+
+    /// Begins a run with these messages; a context that is full is compacted first.
+    pub(crate) fn begin(&mut self, prompts: Vec<Arc<Message>>, full: bool, out: &mut Vec<Effect>) {
+        self.overflowed = false;
+        if full {
+            self.compact(CompactionReason::Threshold, Next::Run(prompts), out);
+        } else {
+            self.start_run(prompts, out);
+        }
+    }
+
+    pub(crate) fn tell_start(&mut self, out: &mut Vec<Effect>) {
+        self.has_run = true;
+        self.turns = 0;
+        out.push(Effect::Emit(Event::AgentStart));
+    }
+
+    pub(crate) fn start_run(&mut self, prompts: Vec<Arc<Message>>, out: &mut Vec<Effect>) {
+        let mut run = Run::new(self.settings.interrupt_mode);
+        self.tell_start(out);
+        out.push(Effect::Emit(Event::TurnStart));
+        for message in prompts {
+            self.say(&mut run, message, out);
+        }
+        let steering = self.queues.due(QueueKind::Steering, self.settings.steering_mode);
+        self.deliver(&mut run, QueueKind::Steering, steering, out);
+        self.ask(run, out);
+    }
+
+    /// A message that is complete as soon as it begins.
+    pub(crate) fn say(&mut self, run: &mut Run, message: Arc<Message>, out: &mut Vec<Effect>) {
+        out.push(Effect::Emit(Event::MessageStart {
+            message: Arc::clone(&message),
+        }));
+        self.complete(run, message, out);
+    }
+
+    /// A message is complete: on disk first, then told.
+    fn complete(&mut self, run: &mut Run, message: Arc<Message>, out: &mut Vec<Effect>) {
+        if matches!(*message, Message::User(_)) {
+            self.overflowed = false;
+            self.todos.user_spoke();
+        }
+        out.push(Effect::Persist(Arc::clone(&message)));
+        out.push(Effect::Emit(Event::MessageEnd {
+            message: Arc::clone(&message),
+        }));
+        self.messages.push(Arc::clone(&message));
+        run.added.push(message);
+    }
+
+    /// Says the oldest messages of a queue; the queue is told to be shorter before each begins (behaviour.md 2.11).
+    pub(crate) fn deliver(&mut self, run: &mut Run, kind: QueueKind, count: usize, out: &mut Vec<Effect>) {
+        for _ in 0..count {
+            if let Some(item) = self.queues.pop(kind) {
+                out.push(Effect::Emit(self.queues.event()));
+                self.say(run, item.message, out);
+            }
+        }
+    }
+
+    pub(crate) fn ask(&mut self, run: Run, out: &mut Vec<Effect>) {
+        self.phase = Phase::Asking(run, false);
+        self.stopped_by.clear();
+        if let Some(watch) = &mut self.ttsr {
+            watch.turn_started();
+        }
+        out.push(Effect::CallModel);
+    }
+
+    fn on_model(&mut self, input: ModelInput, now: i64, out: &mut Vec<Effect>) {
+        match (input, std::mem::replace(&mut self.phase, Phase::Idle)) {
+            (ModelInput::Started(message), Phase::Asking(run, false)) => {
+                out.push(Effect::Emit(Event::MessageStart {
+                    message: message.into(),
+                }));
+                self.phase = Phase::Asking(run, true);
+            }
+            (ModelInput::Update(assistant_message_event, usage), Phase::Asking(run, true)) => {
+                let matched = self.watch(&assistant_message_event);
+                out.push(Effect::Emit(Event::MessageUpdate {
+                    usage,
+                    assistant_message_event,
+                }));
+                self.phase = Phase::Asking(run, true);
+                self.stop_answer(matched, out);
+            }
+            (ModelInput::Finished(answer, verdict), Phase::Asking(run, started)) => {
+                self.on_answer(run, started, answer, verdict, now, out);
+            }
+            (_, phase) => self.phase = phase,
+        }
+    }
+
+    fn on_answer(
+        &mut self,
+        mut run: Run,
+        started: bool,
+        mut answer: AssistantMessage,
+        verdict: Verdict,
+        now: i64,
+        out: &mut Vec<Effect>,
+    ) {
+        let rules = std::mem::take(&mut self.stopped_by);
+        if (self.aborted || !rules.is_empty()) && !answer.failed() {
+            // The answer won the race against the abort; nothing may follow from it all the same.
+            answer.stop_reason = StopReason::Aborted;
+            answer.error_message = Some("Request was aborted".to_owned());
+        }
+        let message: Arc<Message> = answer.clone().into();
+        if !started {
+            out.push(Effect::Emit(Event::MessageStart {
+                message: Arc::clone(&message),
+            }));
+        }
+        self.complete(&mut run, Arc::clone(&message), out);
+        // An answer that found no room is as good as none.
+        let failed = answer.failed() || verdict == Verdict::Overflow;
+        if !failed {
+            self.overflowed = false;
+        }
+        if !failed && self.attempt > 0 {
+            let attempt = std::mem::take(&mut self.attempt);
+            out.push(Effect::Emit(Event::AutoRetryEnd {
+                success: true,
+                attempt,
+                final_error: None,
+            }));
+        }
+        if failed {
+            self.turns += 1;
+            out.push(Effect::Emit(Event::TurnEnd {
+                message,
+                tool_results: Vec::new(),
+            }));
+            if rules.is_empty() || self.aborted {
+                self.end_run(run, &answer, verdict, out);
+            } else {
+                self.tell_rules(run, &rules, now, out);
+            }
+            return;
+        }
+        let mut batch = Batch::new(message, &answer);
+        if answer.stop_reason == StopReason::Length {
+            batch.refuse_rest(Refusal::CutOff, out);
+        }
+        self.advance(run, batch, false, now, out);
+    }
+
+    fn on_tool(&mut self, slot: usize, input: ToolInput, now: i64, out: &mut Vec<Effect>) {
+        let (run, mut batch) = match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Tools(run, batch) => (run, batch),
+            phase => {
+                self.phase = phase;
+                return;
+            }
+        };
+        let mut ended = false;
+        match input {
+            input if is_nested(slot) => batch.nested.on_input(slot, input, &mut self.hooks, out),
+            ToolInput::Prepared(outcome) => {
+                batch.on_prepared(slot, outcome, self.aborted, &mut self.hooks, out);
+            }
+            ToolInput::Decided(decision) => batch.on_decided(slot, decision, out),
+            ToolInput::Progress(partial) => {
+                if !self.aborted {
+                    batch.on_progress(slot, partial, out);
+                }
+            }
+            ToolInput::Done {
+                result,
+                is_error,
+                duration_ms,
+            } => ended = batch.on_done(slot, result, is_error, duration_ms, &mut self.hooks, out),
+        }
+        self.advance(run, batch, ended, now, out);
+    }
+
+    /// The hooks of a call or a compaction are done.
+    fn on_hooks_done(&mut self, ticket: u64, outcome: HooksOutcome, now: i64, out: &mut Vec<Effect>) {
+        if self.hooks.ends_compaction(ticket) {
+            out.push(match (outcome, self.compacting()) {
+                (HooksOutcome::Compacted(made), _) => Effect::EndCompaction(Some(made)),
+                (HooksOutcome::Cancel, _) | (_, None) => Effect::EndCompaction(None),
+                (_, Some((reason, _))) => Effect::Compact(reason),
+            });
+            return;
+        }
+        match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Tools(run, mut batch) => {
+                let ended = batch.on_hooks_done(ticket, outcome, out);
+                self.advance(run, batch, ended, now, out);
+            }
+            phase => self.phase = phase,
+        }
+    }
+
+    /// Takes a batch as far as it can go without further news. Steering that waits when a call has `ended` may skip the calls that
+    /// are left.
+    pub(crate) fn advance(
+        &mut self,
+        run: Run,
+        mut batch: Batch,
+        ended: bool,
+        now: i64,
+        out: &mut Vec<Effect>,
+    ) {
+        let immediate = run.interrupt_mode == InterruptMode::Immediate;
+        let steered = immediate && self.queues.has_steering() || self.queues.interrupts();
+        if ended && steered && !self.aborted && !batch.is_interrupted() {
+            batch.stop(Refusal::Steered, out);
+        }
+        if self.aborted {
+            batch.refuse_ready(Refusal::Aborted, out);
+            batch.refuse_rest(Refusal::Aborted, out);
+        }
+        if batch.is_done() {
+            self.end_turn(run, batch, now, out);
+            return;
+        }
+        if batch.all_prepared() {
+            batch.start_ready(out);
+        } else {
+            batch.announce_next(out);
+        }
+        self.phase = Phase::Tools(run, batch);
+    }
+
+    fn end_turn(&mut self, mut run: Run, mut batch: Batch, now: i64, out: &mut Vec<Effect>) {
+        let message = Arc::clone(&batch.message);
+        let answered = batch.is_empty();
+        run.goes_on = !answered && !batch.terminates();
+        let mut nested = std::mem::take(&mut batch.nested);
+        let tool_results = batch.results(now);
+        for result in &tool_results {
+            self.say(&mut run, Arc::clone(result), out);
+        }
+        // Messages from outside waited for the results.
+        self.messages.append(&mut self.added);
+        if !answered {
+            nested.end(out);
+            out.push(Effect::ForgetTools);
+        }
+        self.turns += 1;
+        out.push(Effect::Emit(Event::TurnEnd {
+            message: Arc::clone(&message),
+            tool_results,
+        }));
+        if self.aborted {
+            self.end_aborted(run, now, out);
+            return;
+        }
+        if run.goes_on || self.queues.len() > 0 || self.has_notes() {
+            self.phase = Phase::Checking(Next::Turn(run));
+        } else {
+            // A tool that ends the run knows why.
+            let will_retry = answered && self.todos.wants_reminder();
+            out.push(Effect::Emit(Event::AgentEnd {
+                messages: run.added,
+                will_retry,
+            }));
+            let next = if will_retry { Next::Remind } else { Next::Rest(0) };
+            self.phase = Phase::Checking(next);
+        }
+        out.push(Effect::CheckContext);
+    }
+
+    /// The next turn: first steering, and only when there is nothing else to do follow-ups.
+    pub(crate) fn next_turn(&mut self, mut run: Run, now: i64, out: &mut Vec<Effect>) {
+        if !run.goes_on && self.queues.len() == 0 && !self.has_notes() {
+            // The queues were emptied meanwhile: there is nothing left to ask.
+            self.finish_run(run, false, out);
+            return;
+        }
+        let mut kind = QueueKind::Steering;
+        let mut count = self.queues.due(kind, self.settings.steering_mode);
+        if count == 0 && !run.goes_on {
+            kind = QueueKind::FollowUp;
+            count = self.queues.due(kind, self.settings.follow_up_mode);
+        }
+        out.push(Effect::Emit(Event::TurnStart));
+        self.deliver(&mut run, kind, count, out);
+        if count == 0 && !run.goes_on {
+            self.say_notes(&mut run, now, out);
+        }
+        self.ask(run, out);
+    }
+}

@@ -1,0 +1,267 @@
+//! Where a branch is cut: the recorded cases, then the rules one by one.
+
+use pinion_agent::compaction::{Refusal, Settings, SummaryKind, plan, requests};
+use serde_json::json;
+
+use crate::common::{Branch, TINY, call, keep, long, names, user};
+
+const ELEPHANT: &str = "Please remember the word ELEPHANT and the file src/main.rs. Please remember the word ELEPHANT and the \
+file src/main.rs. Please remember the word ELEPHANT and the file src/main.rs. Please remember the word ELEPHANT and the file \
+src/main.rs. ";
+
+fn first_turns() -> Branch {
+    Branch::default()
+        .settings()
+        .user(ELEPHANT)
+        .says("Remembered.", 120)
+}
+
+/// What a plan keeps and summarises, in short.
+fn cut(branch: &Branch, settings: Settings) -> Result<(String, Vec<String>, Vec<String>), Refusal> {
+    plan(&branch.0, settings).map(|plan| {
+        (
+            plan.first_kept_entry_id.clone(),
+            names(&plan.history),
+            names(&plan.turn_prefix),
+        )
+    })
+}
+
+fn expect(
+    id: &str,
+    history: &[&str],
+    prefix: &[&str],
+) -> Result<(String, Vec<String>, Vec<String>), Refusal> {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    Ok((id.to_owned(), owned(history), owned(prefix)))
+}
+
+#[test]
+fn compaction_matches_recorded_manual_and_repeated() {
+    let branch = first_turns()
+        .user("Second question about apples.")
+        .says("Apples are fine.", 120);
+    assert_eq!(cut(&branch, TINY), expect("e4", &["Please", "Remembered."], &[]));
+    let plan_one = plan(&branch.0, TINY).unwrap();
+    assert_eq!(plan_one.tokens_before, 120);
+    let asked = requests(&plan_one, None);
+    assert_eq!(asked.len(), 1);
+    assert_eq!(
+        (asked[0].kind, asked[0].max_tokens),
+        (SummaryKind::History, 1_600)
+    );
+    let talk = format!("<conversation>\n[User]: {ELEPHANT}\n\n[Assistant]: Remembered.\n</conversation>\n\n");
+    assert!(asked[0].user_text.starts_with(&talk), "{}", asked[0].user_text);
+
+    let branch = branch.compaction("First summary", "e4");
+    assert_eq!(plan(&branch.0, TINY), Err(Refusal::AlreadyCompacted));
+    let branch = branch
+        .user("Third question about pears.")
+        .says("Pears are fine too.", 120);
+    assert_eq!(cut(&branch, TINY), expect("e7", &["Second", "Apples"], &[]));
+    let plan_two = plan(&branch.0, TINY).unwrap();
+    assert_eq!(plan_two.tokens_before, 120);
+    let talk = "<conversation>\n[User]: Second question about apples.\n\n[Assistant]: Apples are fine.\n</conversation>\n\n\
+                <previous-summary>\nFirst summary\n</previous-summary>\n\n";
+    assert!(requests(&plan_two, None)[0].user_text.starts_with(talk));
+}
+
+#[test]
+fn compaction_matches_recorded_split_turn() {
+    let branch = first_turns()
+        .user("Work.")
+        .calls(0, "bash", json!({"command": "echo hi"}), 99_050)
+        .result(0, "hi\n")
+        .says("Done.", 99_510);
+    assert_eq!(
+        cut(&branch, TINY),
+        expect("e5", &["Please", "Remembered."], &["Work."])
+    );
+    let plan = plan(&branch.0, TINY).unwrap();
+    assert_eq!(plan.tokens_before, 99_510);
+    let limits: Vec<_> = requests(&plan, None)
+        .iter()
+        .map(|r| (r.kind, r.max_tokens))
+        .collect();
+    assert_eq!(
+        limits,
+        [(SummaryKind::History, 1_600), (SummaryKind::TurnPrefix, 1_000)]
+    );
+}
+
+#[test]
+fn overflow_size_counts_from_last_successful_answer() {
+    let branch = first_turns()
+        .user("Too much text in this longer question here.")
+        .failed("error", "");
+    assert_eq!(cut(&branch, TINY), expect("e4", &["Please", "Remembered."], &[]));
+    assert_eq!(plan(&branch.0, TINY).unwrap().tokens_before, 131);
+}
+
+#[test]
+fn compaction_without_older_part_is_refused() {
+    let small = Branch::default()
+        .settings()
+        .user("One short message.")
+        .says("One answer.", 120);
+    for branch in [
+        Branch::default(),
+        Branch::default().settings(),
+        small.clone(),
+        Branch::default().user(&long(500)),
+    ] {
+        assert_eq!(plan(&branch.0, keep(100)), Err(Refusal::NothingToCompact));
+    }
+    // Settings alone are nothing to summarise, and neither is a command that was kept from the model.
+    let hidden = json!({"type": "message", "message": {
+        "role": "bashExecution", "command": "env", "output": "x", "excludeFromContext": true, "exitCode": 0}});
+    let branch = Branch::default()
+        .settings()
+        .entry(hidden)
+        .user(&format!("big {}", long(50)));
+    assert_eq!(plan(&branch.0, TINY), Err(Refusal::NothingToCompact));
+    assert!(plan(&small.0, TINY).is_err() && plan(&small.0, keep(3)).is_ok());
+}
+
+#[test]
+fn huge_trailing_result_is_kept_with_its_call() {
+    let branch = Branch::default()
+        .user("ask")
+        .calls(0, "bash", json!({}), 0)
+        .result(0, &long(500));
+    assert_eq!(cut(&branch, keep(100)), expect("e1", &[], &["ask"]));
+    // A result in the middle is not: the next place to cut comes after it.
+    let branch = branch.says("done", 0);
+    assert_eq!(cut(&branch, keep(100)), expect("e3", &[], &["ask", "c0", "abc"]));
+}
+
+#[test]
+fn extension_messages_count_and_begin_turns() {
+    let note = format!("note {}", long(200));
+    let branch = Branch::default()
+        .user("ask")
+        .says("answer", 0)
+        .custom_message(&note)
+        .says("seen", 0);
+    assert_eq!(cut(&branch, keep(100)), expect("e2", &["ask", "answer"], &[]));
+    let branch = branch.says(&long(200), 0);
+    assert_eq!(
+        cut(&branch, keep(100)),
+        expect("e4", &["ask", "answer"], &["note", "seen"])
+    );
+}
+
+#[test]
+fn settings_entries_stay_with_following_message() {
+    let label = json!({"type": "label", "targetId": "e0", "label": "x"});
+    let branch = Branch::default()
+        .user("one")
+        .says("two", 0)
+        .settings()
+        .entry(label)
+        .user(&long(20));
+    // The cut moves back over them, and a turn that ended before them is not taken for a split one.
+    assert_eq!(cut(&branch, TINY), expect("e2", &["one", "two"], &[]));
+    // Not over a compaction.
+    let branch = Branch::default()
+        .user("one")
+        .says("two", 0)
+        .user("three")
+        .compaction("S", "e0")
+        .user(&long(20));
+    assert_eq!(cut(&branch, TINY), expect("e4", &["one", "two", "three"], &[]));
+}
+
+#[test]
+fn cut_never_separates_call_from_its_results() {
+    let both = json!([call(0, "bash", json!({})), call(1, "bash", json!({}))]);
+    let branch = Branch::default()
+        .user("ask")
+        .entry(crate::common::answer(&both, "toolUse", 0))
+        .result(0, "first")
+        .custom_message(&long(50))
+        .result(1, "second")
+        .user("next")
+        .says("end", 0);
+    // The budget is reached at the extension's message; the first safe place after it is the next prompt.
+    assert_eq!(
+        cut(&branch, keep(20)),
+        expect("e5", &["ask", "c0", "first", "abc", "second"], &[])
+    );
+    let open = Branch(branch.0[..5].to_vec());
+    assert_eq!(cut(&open, keep(20)), expect("e1", &[], &["ask"]));
+}
+
+#[test]
+fn compaction_region_begins_at_first_kept_entry() {
+    let tail = |branch: Branch| branch.user("new").says(&long(20), 0);
+    let base = Branch::default().user("old").says("older", 0).user("kept");
+    let table = [
+        ("e2", vec!["kept", "new"]),
+        ("e3", vec!["new"]),
+        ("gone", vec!["new"]),
+        ("e4", vec!["new"]),
+    ];
+    for (first_kept, summarised) in table {
+        let branch = tail(base.clone().compaction("S", first_kept));
+        let plan = plan(&branch.0, TINY).unwrap();
+        let all: Vec<_> = [names(&plan.history), names(&plan.turn_prefix)].concat();
+        assert_eq!(
+            (all, plan.first_kept_entry_id.as_str()),
+            (summarised.iter().map(ToString::to_string).collect(), "e5"),
+            "{first_kept}"
+        );
+    }
+}
+
+#[test]
+fn context_edits_apply_to_summary() {
+    let edit = |target: &str, replacement| json!({"type": "context_edit", "targetId": target, "replacement": replacement});
+    let branch = Branch::default()
+        .user("keep")
+        .failed("error", "attempt")
+        .user("secret")
+        .says(&long(20), 0)
+        .entry(edit("e1", json!(null)))
+        .entry(edit("e2", json!("harmless text")));
+    let plan = plan(&branch.0, TINY).unwrap();
+    assert_eq!(names(&plan.history), ["keep"]);
+    assert_eq!(names(&plan.turn_prefix), ["harmless"]);
+}
+
+#[test]
+fn cut_counts_images_but_not_failed_answers() {
+    let image = json!({"type": "message", "message": {"role": "user", "content": [
+        {"type": "image", "data": "AA==", "mimeType": "image/png"}]}});
+    let branch = Branch::default()
+        .user("one")
+        .says("two", 0)
+        .entry(image)
+        .says("nice", 0);
+    assert_eq!(cut(&branch, keep(1_000)), expect("e2", &["one", "two"], &[]));
+    let branch = Branch::default()
+        .user("one")
+        .says("two", 0)
+        .failed("aborted", &long(500));
+    assert!(plan(&branch.0, keep(100)).is_err());
+}
+
+#[test]
+fn small_context_windows_reduce_compaction_settings() {
+    let default = Settings {
+        reserve_tokens: 16_384,
+        keep_recent_tokens: 20_000,
+    };
+    assert_eq!(default.fitted(128_000), default);
+    assert_eq!(default.fitted(0), default);
+    let small = default.fitted(8_192);
+    assert_eq!((small.reserve_tokens, small.keep_recent_tokens), (4_096, 2_048));
+    assert_eq!(TINY.fitted(100_000), TINY);
+}
+
+#[test]
+fn unknown_role_messages_are_not_summarised() {
+    let system = json!({"type": "message", "message": {"role": "system", "content": "prompt"}});
+    let branch = Branch::default().entry(system).user("one").entry(user(&long(20)));
+    assert_eq!(cut(&branch, TINY), expect("e2", &["one"], &[]));
+}

@@ -1,0 +1,13 @@
+//! The machine, driven by scripts and by chance.
+
+mod common;
+mod compact;
+mod dangling_calls;
+mod hooks;
+mod regressions;
+mod reminders;
+mod replacements;
+mod resume;
+mod run;
+mod simulate;
+mod simulation;

@@ -1,0 +1,196 @@
+//! Reminders of open todos: when they come and what follows.
+
+use pinion_agent::todo::{TodoSettings, normalise};
+use pinion_agent::{Change, CompactOutcome, Effect, Input, LoopSettings, QueueKind, Verdict};
+use serde_json::json;
+use wire::{Event, Message, StopReason};
+
+use crate::common::World;
+
+/// A world with one item in progress and one pending, and so many reminders.
+fn world(max_reminders: u32) -> World {
+    let mut world = World::new(LoopSettings::default());
+    let settings = TodoSettings {
+        reminders: max_reminders > 0,
+        max_reminders,
+        ..TodoSettings::default()
+    };
+    let branch = Change::Branch {
+        todos: settings,
+        phases: list("pending"),
+    };
+    world.step(branch.into());
+    world
+}
+
+fn list(second: &str) -> Vec<wire::TodoPhase> {
+    let first = if second == "pending" {
+        "in_progress"
+    } else {
+        second
+    };
+    let tasks = json!([{"content": "a", "status": first}, {"content": "b", "status": second}]);
+    normalise(&json!([{"name": "A", "tasks": tasks}])).unwrap_or_default()
+}
+
+/// The attempts told since the last call, and whether all is quiet.
+fn reminded(world: &mut World) -> (Vec<(u32, u32, usize)>, bool) {
+    let attempts = world.effects.drain(..).filter_map(|effect| match effect {
+        Effect::Emit(Event::TodoReminder {
+            todos,
+            attempt,
+            max_attempts,
+        }) => Some((attempt, max_attempts, todos.len())),
+        _ => None,
+    });
+    (attempts.collect(), world.machine.is_idle())
+}
+
+#[test]
+fn reminder_follows_run_end_and_starts_another() {
+    let mut world = world(1);
+    world.prompt("Go");
+    world.answer(&[], StopReason::Stop);
+    let log = world.take();
+    let end = log.iter().position(|line| line == "agent_end 2 retry");
+    let rest: Vec<&str> = log
+        .iter()
+        .skip(end.map_or(0, |at| at + 1))
+        .map(|line| line.split(' ').next().unwrap_or_default())
+        .collect();
+    assert_eq!(rest, ["TodoReminder", "agent_start", "turn_start", "CALL"]);
+    let Some(Message::Custom(told)) = world.machine.messages().last().map(AsRef::as_ref) else {
+        panic!("nothing was said");
+    };
+    assert_eq!(
+        (told.custom_type.as_str(), told.display),
+        ("todo-reminder", false)
+    );
+    let text = told.content.text();
+    assert!(
+        text.contains(
+            "2 items of the todo list are not done:\n- task-1 [in_progress] a (A)\n- task-2 [pending] b (A)\n"
+        ) && text.contains("(Reminder 1 of 1)"),
+        "{text}"
+    );
+    let on_disk = world.effects.iter().any(
+        |effect| matches!(effect, Effect::Persist(message) if matches!(message.as_ref(), Message::Custom(_))),
+    );
+    assert!(on_disk);
+    world.answer(&[], StopReason::Stop);
+    assert!(world.take().contains(&"agent_end 1".to_owned()));
+}
+
+#[test]
+fn reminders_are_limited_per_user_message() {
+    let mut world = world(2);
+    for _ in 0..2 {
+        world.prompt("Go");
+        for attempt in 1..=2 {
+            world.answer(&[], StopReason::Stop);
+            assert_eq!(reminded(&mut world), (vec![(attempt, 2, 2)], false));
+        }
+        world.answer(&[], StopReason::Stop);
+        assert_eq!(reminded(&mut world), (vec![], true));
+    }
+}
+
+#[test]
+fn queued_message_precedes_reminder_and_resets_count() {
+    let mut world = world(1);
+    world.prompt("Go");
+    world.answer(&[], StopReason::Stop);
+    assert_eq!(reminded(&mut world).0.len(), 1);
+    world.queue(QueueKind::FollowUp, "also");
+    world.answer(&[], StopReason::Stop);
+    assert_eq!(reminded(&mut world).0.len(), 0);
+    world.answer(&[], StopReason::Stop);
+    assert_eq!(reminded(&mut world).0, [(1, 1, 2)]);
+}
+
+#[test]
+fn reminder_needs_open_items_and_setting() {
+    let mut done = world(3);
+    done.step(Change::Todos(list("completed")).into());
+    let off = world(0);
+    for mut world in [done, off] {
+        world.prompt("Go");
+        world.answer(&[], StopReason::Stop);
+        assert_eq!(reminded(&mut world), (vec![], true));
+        assert!(world.take().contains(&"agent_end 2".to_owned()));
+    }
+}
+
+#[test]
+fn reminder_is_skipped_after_failure_or_abort() {
+    let mut failed = world(3);
+    failed.prompt("Go");
+    failed.fail("no", Verdict::Final);
+    assert_eq!(reminded(&mut failed), (vec![], true));
+    let mut aborted = world(3);
+    aborted.prompt("Go");
+    aborted.step(Input::Abort);
+    aborted.answer(&[], StopReason::Stop);
+    assert_eq!(reminded(&mut aborted), (vec![], true));
+}
+
+#[test]
+fn reminder_waits_for_tools() {
+    let mut world = world(3);
+    world.prompt("Go");
+    world.answer(&["c"], StopReason::ToolUse);
+    world.prepared(0);
+    world.done(0, "x");
+    assert_eq!(reminded(&mut world), (vec![], false));
+    world.answer(&[], StopReason::Stop);
+    assert_eq!(reminded(&mut world).0.len(), 1);
+}
+
+#[test]
+fn manual_compaction_causes_no_reminder() {
+    let mut world = world(3);
+    world.step(Input::Compact);
+    world.step(Input::Compacted(CompactOutcome::Failed("no".to_owned())));
+    assert_eq!(reminded(&mut world), (vec![], true));
+}
+
+#[test]
+fn compaction_precedes_reminder() {
+    let mut world = world(3);
+    world.prompt("Go");
+    world.full = true;
+    world.answer(&[], StopReason::Stop);
+    assert_eq!(
+        reminded(&mut world),
+        (vec![], false),
+        "the conversation is compacted first"
+    );
+    world.step(Input::Compacted(CompactOutcome::Failed("no".to_owned())));
+    assert_eq!(reminded(&mut world).0, [(1, 3, 2)]);
+    // The list changed meanwhile: then there is nothing to say.
+    world.full = true;
+    world.answer(&[], StopReason::Stop);
+    world.step(Change::Todos(list("abandoned")).into());
+    world.step(Input::Compacted(CompactOutcome::Failed("no".to_owned())));
+    assert_eq!(reminded(&mut world), (vec![], true));
+    // Somebody aborted it: then the user wants quiet.
+    world.step(Change::Todos(list("pending")).into());
+    world.prompt("Go");
+    world.full = true;
+    world.answer(&[], StopReason::Stop);
+    world.step(Input::Abort);
+    world.step(Input::Compacted(CompactOutcome::Aborted));
+    assert_eq!(reminded(&mut world), (vec![], true));
+}
+
+#[test]
+fn completed_list_resets_reminder_count() {
+    let mut world = world(1);
+    world.prompt("Go");
+    world.answer(&[], StopReason::Stop);
+    assert_eq!(reminded(&mut world).0.len(), 1);
+    world.step(Change::Todos(list("completed")).into());
+    world.step(Change::Todos(list("pending")).into());
+    world.answer(&[], StopReason::Stop);
+    assert_eq!(reminded(&mut world).0, [(1, 1, 2)]);
+}

@@ -1,0 +1,81 @@
+//! Messages that the caller puts others in the place of.
+
+use std::sync::Arc;
+
+use crate::common::World;
+use pinion_agent::convert::close_dangling_calls;
+use pinion_agent::{Change, Input, LoopSettings, Prepared, ToolInput};
+use wire::{Message, StopReason};
+
+#[test]
+fn request_needs_message_after_last_answer() {
+    let mut world = World::new(LoopSettings::default());
+    assert!(!world.machine.can_ask());
+    world.prompt("go");
+    assert!(world.machine.can_ask());
+    world.answer(&[], StopReason::Stop);
+    assert!(!world.machine.can_ask());
+    world.step(Change::Add(Arc::new(Message::user("note", 0))).into());
+    assert!(world.machine.can_ask());
+}
+
+/// A world whose only call runs.
+fn calling() -> World {
+    let mut world = World::new(LoopSettings::default());
+    world.prompt("go");
+    world.answer(&["a"], StopReason::ToolUse);
+    world.prepared(0);
+    world
+}
+
+fn roles(world: &World) -> Vec<&str> {
+    let messages = world.machine.messages().iter();
+    messages.map(|message| message.role()).collect()
+}
+
+#[test]
+fn message_added_while_tools_run_follows_results() {
+    let mut world = calling();
+    let note = Message::CompactionSummary(wire::CompactionSummaryMessage {
+        summary: "note".to_owned(),
+        tokens_before: 0,
+        timestamp: 0,
+        extra: wire::Extra::default(),
+    });
+    world.step(Change::Add(Arc::new(note)).into());
+    assert_eq!(roles(&world), ["user", "assistant"]);
+    world.done(0, "ok");
+    assert_eq!(
+        roles(&world),
+        ["user", "assistant", "toolResult", "compactionSummary"]
+    );
+}
+
+#[test]
+fn conversation_read_while_tools_run_ends_with_answer() {
+    let mut world = calling();
+    // The file has no results yet: reading it closes the calls.
+    let read = close_dangling_calls(world.machine.messages().to_vec());
+    assert_eq!(read.len(), 3);
+    world.step(Change::Conversation(read).into());
+    assert_eq!(roles(&world), ["user", "assistant"]);
+    world.done(0, "ok");
+    assert_eq!(roles(&world), ["user", "assistant", "toolResult"]);
+    // A conversation without the answer gets it back: its results are still to come.
+    let mut world = calling();
+    world.step(Change::Conversation(Vec::new()).into());
+    world.done(0, "ok");
+    assert_eq!(roles(&world), ["assistant", "toolResult"]);
+}
+
+#[test]
+fn session_opened_during_run_forgets_it() {
+    let mut world = calling();
+    world.queue(pinion_agent::QueueKind::Steering, "later");
+    let settings = world.machine.settings();
+    let messages = Vec::new();
+    assert_eq!(world.step(Change::Open { settings, messages }.into()), []);
+    assert!(world.machine.is_idle() && world.machine.queued() == 0);
+    let late = ToolInput::Prepared(Prepared::Run);
+    assert_eq!(world.step(Input::Tool(0, late)), []);
+}

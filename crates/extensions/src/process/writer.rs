@@ -1,0 +1,92 @@
+//! Lines to the child. The agent never blocks on a child that does not read: lines are queued up to a bound, and beyond
+//! that the child is ended.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::limits;
+use crate::line::ToChild;
+
+/// Takes lines; clones share the way.
+#[derive(Debug, Clone)]
+pub(super) struct LineWriter {
+    /// Bounded by `unread`, not by its count.
+    queue: mpsc::UnboundedSender<Vec<u8>>,
+    unread: Arc<AtomicUsize>,
+    /// Told when lines were read.
+    read: Arc<Notify>,
+    end: CancellationToken,
+}
+
+impl LineWriter {
+    /// Starts writing. Closes the child's input at `end`, or when all senders are dropped.
+    pub(super) fn start(input: Box<dyn AsyncWrite + Send + Unpin>, end: CancellationToken) -> Self {
+        let (queue, lines) = mpsc::unbounded_channel();
+        let unread = Arc::new(AtomicUsize::new(0));
+        let read = Arc::new(Notify::new());
+        let done = (Arc::clone(&unread), Arc::clone(&read));
+        tokio::spawn(write(input, lines, done, end.clone()));
+        Self {
+            queue,
+            unread,
+            read,
+            end,
+        }
+    }
+
+    /// Waits until the child has read most of what it was sent, or is gone.
+    pub(super) async fn room(&self) {
+        loop {
+            let read = self.read.notified();
+            if self.unread.load(Ordering::Relaxed) <= limits::STREAM_UNREAD {
+                return;
+            }
+            tokio::select! {
+                () = read => {}
+                () = self.end.cancelled() => return,
+            }
+        }
+    }
+
+    /// Queues a line. A line that is too long is not sent; the caller's time limit reports it.
+    pub(super) fn send(&self, line: &ToChild<'_>) {
+        let Ok(mut bytes) = serde_json::to_vec(line) else {
+            return;
+        };
+        bytes.push(b'\n');
+        let size = bytes.len();
+        // Counted in bytes, since one line may have megabytes.
+        if self.unread.fetch_add(size, Ordering::Relaxed) + size > limits::UNREAD_BYTES {
+            self.end.cancel();
+            return;
+        }
+        // The send fails only after the child's end, which fails all pending requests.
+        let _gone = self.queue.send(bytes);
+    }
+}
+
+async fn write(
+    mut input: Box<dyn AsyncWrite + Send + Unpin>,
+    mut lines: mpsc::UnboundedReceiver<Vec<u8>>,
+    (unread, read): (Arc<AtomicUsize>, Arc<Notify>),
+    end: CancellationToken,
+) {
+    let writing = async {
+        while let Some(line) = lines.recv().await {
+            let done = input.write_all(&line).await;
+            unread.fetch_sub(line.len(), Ordering::Relaxed);
+            read.notify_waiters();
+            if done.is_err() || (lines.is_empty() && input.flush().await.is_err()) {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = writing => {}
+        () = end.cancelled() => {}
+    }
+}

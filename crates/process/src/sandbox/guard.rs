@@ -1,0 +1,106 @@
+//! The sandbox of a toolbox: its policy for each call, its directory for temporary files, and how tools are put into it.
+
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::{Policy, Sandbox, hint};
+use crate::reaper::SpawnSpec;
+
+/// What a file tool is about to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aim {
+    /// Read a file, or look through a directory.
+    Read,
+    /// Change a file.
+    Edit,
+    /// Change a file, or make it with its directories.
+    Write,
+}
+
+/// A sandbox with its directory for temporary files, which is made when it is first needed and removed with this.
+#[derive(Debug)]
+pub struct Guard {
+    sandbox: Sandbox,
+    tmp_dir: PathBuf,
+    own: OnceLock<Result<PathBuf, String>>,
+}
+
+impl Guard {
+    /// Its temporary files lie in a directory of its own below `tmp_dir`.
+    pub fn new(sandbox: Sandbox, tmp_dir: &Path) -> Self {
+        Self {
+            sandbox,
+            tmp_dir: tmp_dir.to_path_buf(),
+            own: OnceLock::new(),
+        }
+    }
+
+    /// Returns true if the sandbox covers the user's own commands.
+    pub fn is_for_users(&self) -> bool {
+        self.sandbox.user_commands
+    }
+
+    fn temp(&self) -> Result<&Path, String> {
+        let made = self.own.get_or_init(|| {
+            let path = self
+                .tmp_dir
+                .join(format!("pinion-{}", uuid::Uuid::new_v4().simple()));
+            let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
+            made.map(|()| path)
+                .map_err(|error| format!("The sandbox has no directory for temporary files: {error}"))
+        });
+        made.as_deref().map_err(Clone::clone)
+    }
+
+    /// What holds for a call in `cwd`.
+    ///
+    /// # Errors
+    /// When there is no sandbox to be had; nothing must run then.
+    pub fn policy(&self, cwd: &Path) -> Result<Policy, String> {
+        if cfg!(not(target_os = "linux")) {
+            return Err("The sandbox is there on Linux only. Nothing was run.".to_owned());
+        }
+        Ok(Policy::of(&self.sandbox, cwd, self.temp()?))
+    }
+
+    /// A command, confined.
+    ///
+    /// # Errors
+    /// As [`Self::policy`].
+    pub fn command(&self, spec: SpawnSpec, policy: &Policy) -> Result<SpawnSpec, String> {
+        self.sandbox.confine(spec, policy, self.temp()?)
+    }
+
+    /// A failed command's text, with what the sandbox had to do with it.
+    pub fn explain(&self, policy: &Policy, text: String) -> String {
+        hint::explain(policy, text)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(Ok(path)) = self.own.get() {
+            let _ = std::fs::remove_dir_all(path);
+        }
+    }
+}
+
+/// Does the work of a file tool, inside of a policy if there is one. Blocks.
+///
+/// # Errors
+/// Those of the work, and the text for the model when it may not be done.
+pub fn file_tool<T: Send>(
+    policy: Option<&Policy>,
+    aim: Aim,
+    path: &Path,
+    work: impl FnOnce() -> Result<T, String> + Send,
+) -> Result<T, String> {
+    match policy {
+        #[cfg(target_os = "linux")]
+        Some(policy) => super::files::run(policy, aim, path, work),
+        #[cfg(not(target_os = "linux"))]
+        Some(_) => Err(format!("No sandbox for {} ({aim:?})", path.display())),
+        None => work(),
+    }
+}

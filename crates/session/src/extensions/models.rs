@@ -1,0 +1,106 @@
+//! The list of models that extensions look at: a file, since there are thousands and most extensions never look. One serves
+//! all sessions; a session whose extensions bring models has its own.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use models::Registry;
+use serde_json::json;
+
+use super::ExtensionProcesses;
+
+/// What was written: the files, and for how many models of local servers the common one was.
+#[derive(Debug, Default)]
+pub(super) struct Written(Mutex<Vec<(PathBuf, usize)>>);
+
+impl ExtensionProcesses {
+    /// Where a list of models is, once it was written: the common one, or that of a session.
+    pub(crate) fn models_file(&self, session: Option<&str>) -> PathBuf {
+        let process = std::process::id();
+        let name = match session {
+            Some(session) => format!("extension-models-{process}-{session}.json"),
+            None => format!("extension-models-{process}.json"),
+        };
+        self.cache().join(name)
+    }
+
+    /// Writes a list of models, unless it is there and as it should be.
+    pub(crate) async fn write_models(&self, registry: Arc<Registry>, path: PathBuf) {
+        let found = registry
+            .local_servers()
+            .iter()
+            .map(|server| server.models.len() + 1);
+        let entry = (path.clone(), found.sum());
+        if self.written(|written| written.contains(&entry)) {
+            return;
+        }
+        let written = tokio::task::spawn_blocking(move || write(&path, &registry)).await;
+        match written {
+            Ok(Ok(())) => self.written(|written| {
+                written.retain(|(path, _)| *path != entry.0);
+                written.push(entry);
+            }),
+            Ok(Err(error)) => {
+                tracing::warn!("the list of models for extensions could not be written: {error}");
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// There may be other models now: writes the common list anew beside the caller, if it was written. Those of sessions are
+    /// written when what their extensions bring changes.
+    pub(crate) fn rewrite_models(&self, registry: &Arc<Registry>) {
+        let path = self.models_file(None);
+        let is_there = self.written(|written| written.iter().any(|(known, _)| *known == path));
+        if !is_there || !registry.registered_providers().is_empty() {
+            return;
+        }
+        let registry = Arc::clone(registry);
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = write(&path, &registry) {
+                tracing::warn!("the list of models for extensions could not be written: {error}");
+            }
+        });
+    }
+
+    /// A session looks at another list from now on.
+    pub(crate) fn forget_models(&self, path: &Path) {
+        if path != self.models_file(None)
+            && self.written(|written| {
+                let before = written.len();
+                written.retain(|(known, _)| known != path);
+                before != written.len()
+            })
+        {
+            let _gone = std::fs::remove_file(path);
+        }
+    }
+
+    pub(super) fn forget_all_models(&self) {
+        for (path, _) in self.written(std::mem::take) {
+            // They are this process's own.
+            let _gone = std::fs::remove_file(path);
+        }
+    }
+
+    /// A list has no broken state, so a poisoned lock is as good as any.
+    fn written<T>(&self, look: impl FnOnce(&mut Vec<(PathBuf, usize)>) -> T) -> T {
+        look(&mut self.models.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The list is renamed into place, so that no process reads half of it.
+fn write(path: &Path, registry: &Registry) -> std::io::Result<()> {
+    let available: Vec<String> = registry
+        .models()
+        .iter()
+        .map(|model| format!("{}/{}", model.provider, model.id))
+        .collect();
+    let list = json!({"models": registry.all(), "available": available, "oauth": registry.login_providers()});
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let draft = path.with_extension("new");
+    std::fs::write(&draft, list.to_string())?;
+    std::fs::rename(draft, path)
+}

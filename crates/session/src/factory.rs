@@ -1,0 +1,449 @@
+//! What all sessions of a process share: models and keys, tools, settings, and what the command line asked for.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::mcp::{AskUser, Surroundings};
+use agent::limits::MAX_RETRY_DELAY_MS;
+use agent::{LoopSettings, RetrySettings};
+use config::resources::{ResourceOptions, Resources};
+use config::settings::Settings;
+use config::trust::{Decision, Project, Trust};
+use config::{Choice, ExtraPath, Places};
+use llm::{Budgets, CacheRetention, Client};
+use models::{Registry, Start, StartRequest};
+use process::Reaper;
+use tools::Toolbox;
+use tools::pattern::fits;
+use wire::state::{Durability, PermissionMode, SandboxState};
+use wire::{Model, ThinkingLevel};
+
+use crate::error::SessionError;
+use crate::extensions::{ExtensionProcesses, ExtensionProvider};
+use crate::input_record::InputRecord;
+use crate::mcp::{self, Configured, McpSetup, ServerSource};
+use crate::off_thread::off_thread;
+
+/// What the command line asked for, as far as it outlives the start.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How a session's model and level are chosen; what a session itself brings is filled in for each.
+    pub start: StartRequest,
+    /// Names of the tools the model may call.
+    pub tools: Vec<String>,
+    /// Where session files go.
+    pub sessions: SessionHome,
+    /// Patterns of tools of any source that the command line names.
+    pub named_tools: Vec<String>,
+    /// Patterns of tools of any source that stay off.
+    pub excluded_tools: Vec<String>,
+    /// What the system prompt is made of.
+    pub resources: ResourceOptions,
+    /// The permission mode that the command line names (`--permission-mode`).
+    pub permission_mode: Option<PermissionMode>,
+    /// What stored entries survive, if the command line names it (`--durability`).
+    pub durability: Option<Durability>,
+    /// The sandbox of tools, for those who ask; the toolbox has it itself.
+    pub sandbox: Option<SandboxState>,
+    /// How long providers should keep prompts cached.
+    pub cache_retention: CacheRetention,
+    /// Names of the only tools of any source that may be active (`--tools`, `--no-tools`); `None`: no limit.
+    pub only_tools: Option<Vec<String>>,
+    /// Which extensions are loaded.
+    pub extensions: Choice,
+}
+
+impl Options {
+    /// Returns true unless the command line forbids the tool.
+    pub(crate) fn allows_tool(&self, name: &str) -> bool {
+        let named = |list: &[String]| list.iter().any(|item| fits(item, name));
+        self.only_tools.as_deref().is_none_or(named) && !named(&self.excluded_tools)
+    }
+}
+
+/// Where session files go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionHome {
+    /// In memory (`--no-session`).
+    Memory,
+    /// In one directory for all working directories (`--session-dir`, the environment, settings).
+    One(PathBuf),
+    /// Into a directory of their working directory's own, below the agent directory (pi-core.md 2.1).
+    ByDirectory,
+}
+
+/// What all sessions of a process share. A session whose extensions bring models has its own, with another registry.
+#[derive(Clone)]
+pub struct Agent {
+    /// Version of the program, for `ready`.
+    pub version: String,
+    /// Directory of settings, keys and sessions.
+    pub agent_dir: PathBuf,
+    /// Working directory of new sessions.
+    pub cwd: PathBuf,
+    /// Working directory of sessions whose own is gone: the directory that the program was started in.
+    pub home: PathBuf,
+    /// Settings, global and project merged.
+    pub settings: Settings,
+    /// The command line.
+    pub options: Options,
+    /// Models and keys.
+    pub registry: Arc<Registry>,
+    /// Asks models.
+    pub client: Client,
+    /// Runs tools.
+    pub toolbox: Toolbox,
+    /// Owns their processes.
+    pub reaper: Reaper,
+    /// Runs extensions.
+    pub extensions: Arc<ExtensionProcesses>,
+    /// Which MCP servers there are.
+    pub mcp: McpSetup,
+    /// Answers for models of the session's extensions.
+    pub lender: Option<ExtensionProvider>,
+    /// Who decided about which project.
+    pub trust: Arc<Trust>,
+    /// The record of inputs, if there is one (`--record-inputs`).
+    pub inputs: Option<InputRecord>,
+    /// Puts agents together anew.
+    pub maker: Arc<dyn AgentFactory>,
+}
+
+/// Puts the agent of a working directory together: settings and resources are the directory's own, as its files and the
+/// decisions on trust are now; models, keys and processes are those of all.
+pub trait AgentFactory: Send + Sync {
+    /// The agent for sessions that work in this directory.
+    fn make(&self, cwd: &Path) -> Agent;
+}
+
+impl Agent {
+    /// What stored entries of a session survive, unless a client says otherwise: what the command line names, else the
+    /// settings.
+    #[must_use]
+    pub fn durability(&self) -> Durability {
+        self.options.durability.unwrap_or(self.settings.durability)
+    }
+
+    /// Where the sessions of a working directory go; none when they live in memory.
+    #[must_use]
+    pub fn session_dir(&self, cwd: &Path) -> Option<PathBuf> {
+        match &self.options.sessions {
+            SessionHome::Memory => None,
+            SessionHome::One(dir) => Some(dir.clone()),
+            SessionHome::ByDirectory => {
+                Some(store::paths::session_dir(&self.agent_dir, &cwd.to_string_lossy()))
+            }
+        }
+    }
+
+    /// Models with credentials, with the models that local servers have now.
+    pub async fn available_models(&self) -> Vec<Model> {
+        self.look_for_local(None).await;
+        self.extensions.rewrite_models(&self.registry);
+        self.registry.models().into_iter().cloned().collect()
+    }
+
+    /// Asks local servers for their models in a task; `only` names one of them by its provider id.
+    async fn look_for_local(&self, only: Option<&str>) {
+        let (registry, only) = (Arc::clone(&self.registry), only.map(str::to_owned));
+        let looking = tokio::task::spawn_blocking(move || registry.look_for_local(only.as_deref()));
+        // What panics there is a defect of ours, but no reason to answer nothing.
+        let _outcome = looking.await;
+    }
+
+    /// Returns true if a model can only be known once its local server was asked.
+    #[must_use]
+    pub fn must_ask_for(&self, provider: &str, id: &str) -> bool {
+        self.registry.is_local(provider) && self.registry.find(provider, id).is_none()
+    }
+
+    /// Asks the local server of a model, then returns the model as [`known_model`](Self::known_model) does.
+    pub async fn ask_for_model(&self, provider: &str, id: &str) -> Option<Model> {
+        self.look_for_local(Some(provider)).await;
+        self.known_model(provider, id)
+    }
+
+    /// Returns a model with credentials, as far as it is known. Asks no server.
+    #[must_use]
+    pub fn known_model(&self, provider: &str, id: &str) -> Option<Model> {
+        self.registry
+            .find(provider, id)
+            .filter(|_| self.registry.has_auth(provider))
+            .cloned()
+    }
+
+    /// The thinking level that a model starts with before it is fitted to it: command line, the model's own setting, the
+    /// setting for all, `medium`.
+    #[must_use]
+    pub fn default_thinking(&self, model: &Model) -> ThinkingLevel {
+        let start = &self.options.start;
+        let own = self.settings.model_thinking_level(&model.provider, &model.id);
+        start
+            .thinking
+            .or(own)
+            .or(start.default_thinking)
+            .unwrap_or_default()
+    }
+
+    /// Model, level and scope of a session with this context (pi-core.md 8.6). With `flags` the command line comes first;
+    /// a session that is switched to later speaks for itself.
+    ///
+    /// # Errors
+    /// When the command line names a model that does not exist.
+    pub fn choose(&self, context: &store::Context, flags: bool) -> Result<Start, SessionError> {
+        let request = self.start_request(context, flags);
+        Ok(models::start(&self.registry, &request)?)
+    }
+
+    /// Chooses as [`choose`](Self::choose) does, on a blocking thread: a local server may be asked on the way, and the thread of
+    /// the sessions must not wait for it.
+    ///
+    /// # Errors
+    /// When the command line names a model that does not exist.
+    pub(crate) async fn choose_off_thread(
+        &self,
+        context: &store::Context,
+        flags: bool,
+    ) -> Result<Start, SessionError> {
+        let (registry, request) = (Arc::clone(&self.registry), self.start_request(context, flags));
+        Ok(off_thread(move || models::start(&registry, &request)).await?)
+    }
+
+    /// What a session with this context asks of the registry.
+    fn start_request(&self, context: &store::Context, flags: bool) -> StartRequest {
+        let mut request = StartRequest {
+            session_model: context.model.clone(),
+            session_thinking: context.thinking_level.as_deref().and_then(ThinkingLevel::parse),
+            has_messages: !context.messages.is_empty(),
+            ..self.options.start.clone()
+        };
+        if !flags && request.session_model.is_some() {
+            request.provider = None;
+            request.model = None;
+            request.thinking = request.session_thinking.or(request.thinking);
+        }
+        request
+    }
+
+    /// The same as if the command line named no model.
+    ///
+    /// # Errors
+    /// None that are expected.
+    pub(crate) fn choose_without_flags(&self, context: &store::Context) -> Result<Start, SessionError> {
+        let request = self.start_request_without_flags(context);
+        Ok(models::start(&self.registry, &request)?)
+    }
+
+    /// Chooses as [`choose_without_flags`](Self::choose_without_flags) does, on a blocking thread.
+    ///
+    /// # Errors
+    /// None that are expected.
+    pub(crate) async fn choose_without_flags_off_thread(
+        &self,
+        context: &store::Context,
+    ) -> Result<Start, SessionError> {
+        let (registry, request) = (
+            Arc::clone(&self.registry),
+            self.start_request_without_flags(context),
+        );
+        Ok(off_thread(move || models::start(&registry, &request)).await?)
+    }
+
+    fn start_request_without_flags(&self, context: &store::Context) -> StartRequest {
+        let mut options = self.options.start.clone();
+        (options.provider, options.model) = (None, None);
+        options.session_model.clone_from(&context.model);
+        options.has_messages = !context.messages.is_empty();
+        options
+    }
+
+    /// Who answers for a model in the place of a provider, and under which name.
+    pub(crate) fn lender_for(&self, model: &Model) -> Option<(&ExtensionProvider, &str)> {
+        Some((self.lender.as_ref()?, self.registry.lender(model)?))
+    }
+
+    /// Can the model be asked, as far as one can tell without running commands or asking anybody?
+    ///
+    /// # Errors
+    /// A sentence for the client that names the missing credential.
+    pub fn check_credentials(&self, model: &Model) -> Result<(), String> {
+        if self.registry.has_auth(&model.provider) {
+            Ok(())
+        } else {
+            Err(self.registry.no_key(&model.provider).to_string())
+        }
+    }
+
+    /// Settings of the turn loop.
+    #[must_use]
+    pub fn loop_settings(&self) -> LoopSettings {
+        let settings = &self.settings;
+        LoopSettings {
+            steering_mode: settings.steering_mode,
+            follow_up_mode: settings.follow_up_mode,
+            interrupt_mode: settings.interrupt_mode,
+            retry: RetrySettings {
+                enabled: settings.retry.enabled,
+                max_retries: settings.retry.max_retries,
+                base_delay_ms: settings.retry.base_delay_ms,
+                max_delay_ms: settings.retry.max_agent_delay_ms.unwrap_or(MAX_RETRY_DELAY_MS),
+            },
+        }
+    }
+
+    /// Token budgets of the thinking levels.
+    #[must_use]
+    pub fn budgets(&self) -> Budgets {
+        let tokens = |level| self.settings.thinking_budgets.get(&level).copied();
+        Budgets {
+            minimal: tokens(ThinkingLevel::Minimal),
+            low: tokens(ThinkingLevel::Low),
+            medium: tokens(ThinkingLevel::Medium),
+            high: tokens(ThinkingLevel::High),
+        }
+    }
+
+    /// How long a provider may be silent; a day when the setting switches the limit off, since every wait has one.
+    #[must_use]
+    pub fn idle_timeout(&self) -> Duration {
+        let settings = &self.settings;
+        let ms = settings
+            .retry
+            .provider
+            .timeout_ms
+            .or(settings.http_idle_timeout_ms);
+        ms.map_or(Duration::from_secs(86_400), Duration::from_millis)
+    }
+
+    /// How long a provider may ask to be left alone before a request is tried again.
+    #[must_use]
+    pub fn max_retry_delay(&self) -> Duration {
+        Duration::from_millis(self.settings.retry.provider.max_retry_delay_ms)
+    }
+
+    /// The project of its working directory.
+    pub(crate) fn project(&self) -> Project<'_> {
+        Project {
+            cwd: &self.cwd,
+            agent_dir: &self.agent_dir,
+            home: self.options.resources.home.as_deref(),
+        }
+    }
+
+    /// Where extensions and hooks of a session that works in `cwd` are searched.
+    pub(crate) fn places<'a>(&'a self, cwd: &'a Path) -> Places<'a> {
+        Places {
+            choice: &self.options.extensions,
+            settings: &self.settings,
+            packages: &self.options.resources.packages,
+            agent_dir: &self.agent_dir,
+            home: &self.cwd,
+            cwd,
+            boundaries: &self.options.resources.boundaries,
+        }
+    }
+
+    /// The current decision about its project, which may differ from the decision with which its settings were read.
+    pub(crate) fn decision(&self) -> Decision {
+        let default = self.settings.default_trust;
+        self.trust.decide(&self.cwd, default, &mut Vec::new())
+    }
+
+    /// The agent for a session that works in `cwd`: this one, unless another directory or another decision on trust asks for
+    /// other settings.
+    #[must_use]
+    pub fn fitting(self: &Arc<Self>, cwd: &Path) -> Arc<Self> {
+        if self.cwd == cwd && self.decision().access == self.settings.project {
+            return Arc::clone(self);
+        }
+        Arc::new(self.maker.make(cwd))
+    }
+
+    /// Loads what the system prompt is made of.
+    #[must_use]
+    pub fn load_resources(&self, cwd: &Path) -> Resources {
+        Resources::new(ResourceOptions {
+            cwd: cwd.to_path_buf(),
+            ..self.options.resources.clone()
+        })
+    }
+
+    /// Resources with skills and prompt templates of extensions in addition; resources that are named elsewhere come first.
+    #[must_use]
+    pub fn load_more_resources(
+        &self,
+        cwd: &Path,
+        skills: Vec<ExtraPath>,
+        templates: Vec<ExtraPath>,
+    ) -> Resources {
+        let mut options = ResourceOptions {
+            cwd: cwd.to_path_buf(),
+            ..self.options.resources.clone()
+        };
+        options.skill_paths.extend(skills);
+        options.template_paths.extend(templates);
+        Resources::new(options)
+    }
+
+    /// Variables that tools of a session see in addition (pi-1.5-delta.md 6).
+    #[must_use]
+    pub fn tool_env(
+        session_id: &str,
+        file: Option<&str>,
+        model: Option<&Model>,
+    ) -> Vec<(OsString, OsString)> {
+        let mut env: Vec<(OsString, OsString)> = vec![("PI_SESSION_ID".into(), session_id.into())];
+        if let Some(file) = file {
+            env.push(("PI_SESSION_FILE".into(), file.into()));
+        }
+        if let Some(model) = model {
+            env.push(("PI_PROVIDER".into(), model.provider.clone().into()));
+            env.push(("PI_MODEL".into(), model.id.clone().into()));
+        }
+        env
+    }
+}
+
+impl ServerSource for Agent {
+    fn servers(&self, cwd: &Path) -> (Vec<Configured>, Vec<String>) {
+        // Whether a project may start programs was decided for the agent's own directory.
+        let project = (cwd == self.cwd).then_some(cwd);
+        mcp::read(&self.mcp, &self.settings, &self.agent_dir, project)
+    }
+
+    fn surroundings(&self, cwd: &Path, ask: Arc<dyn AskUser>) -> Surroundings {
+        self.mcp_surroundings(cwd, ask)
+    }
+
+    fn is_off(&self) -> bool {
+        self.mcp.off
+    }
+
+    fn activates(&self, tool: &str) -> bool {
+        let named = |list: &[String]| list.iter().any(|item| fits(item, tool));
+        // A list of tools means servers, too, only if it names some (pi 1.x); an empty one means all.
+        let only = self.options.only_tools.as_ref();
+        let limit =
+            only.filter(|only| only.is_empty() || only.iter().any(|name| name.starts_with(::mcp::PREFIX)));
+        limit.is_none_or(|only| named(only)) && !named(&self.options.excluded_tools)
+    }
+}
+
+impl Agent {
+    /// What the connection to an MCP server needs.
+    #[must_use]
+    pub fn mcp_surroundings(&self, cwd: &Path, ask: Arc<dyn AskUser>) -> Surroundings {
+        Surroundings {
+            spawn: Arc::new(self.reaper.clone()),
+            env: self.mcp.env.clone(),
+            web: Arc::new(mcp::ModelClients(self.client.clone())),
+            expand: self.mcp.expand.clone(),
+            ask,
+            logins: mcp::logins(&self.agent_dir),
+            cwd: cwd.to_path_buf(),
+            version: self.version.clone(),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Every number that bounds what a session holds and waits for.
+
+use std::time::Duration;
+
+/// Queued events and responses. With more, the session waits.
+pub const OUTBOX: usize = 1024;
+
+/// Queued commands of a session. With more, the reader waits.
+pub const MAILBOX: usize = 1024;
+
+/// Queued reports of tools.
+pub const REPORTS: usize = 256;
+
+/// Time for a session without a client to end and save its run.
+pub const END_WAIT: Duration = Duration::from_secs(2);
+
+/// Time for the session of `--print` to end after the answer.
+pub const SINGLE_END: Duration = Duration::from_secs(5);
+
+/// Time for a cancelled tool to end. Its result is ignored afterwards.
+pub const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
+/// Lists of models that a session requests from local servers at a time. Further ones wait.
+pub const MODEL_LISTINGS: usize = 4;
+
+/// Concurrent commands of a session that only read, waiting ones included. Further ones are refused.
+pub const QUERIES: usize = 256;
+
+/// Partial results of a client tool that its call has not taken yet.
+pub const CLIENT_UPDATES: usize = 16;
+
+/// Open sessions, not counting the first. Pinion refuses further ones.
+pub const OPEN_SESSIONS: usize = 4_096;
+
+/// Sessions that are considered for eviction when the limit is reached.
+pub const RETIRE_TRIES: usize = 8;
+
+/// Sessions in one place that were left while entries waited to be written. With more, the session cannot be left.
+pub const LEFT_SESSIONS: usize = 16;
+
+/// First and longest pause between attempts to write entries that could not be written.
+pub const STORAGE_RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
+
+/// Time for a session to report whether it is idle.
+pub const RETIRE_WAIT: Duration = Duration::from_millis(250);
+
+/// Time for an evicted session to end before it is opened again.
+pub const GONE_WAIT: Duration = Duration::from_secs(15);
+
+/// Shortest and longest interval of the search for idle sessions.
+pub const SWEEP: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(30));
+
+/// Opened sessions that the writer does not know yet.
+pub const JOINING: usize = 16;
+
+/// Longest handle of a session, in bytes.
+pub const HANDLE: usize = 64;
+
+/// Timeout for listing a directory.
+pub const LIST_WAIT: Duration = Duration::from_secs(5);
+
+/// Most directories in a listing.
+pub const LISTED_DIRECTORIES: usize = 10_000;
+
+/// Time limit of `find_files`.
+pub const FIND_WAIT: Duration = Duration::from_millis(200);
+
+/// Default number of results of `find_files`.
+pub const FOUND_FILES: usize = 50;
+
+/// Maximum number of results of `find_files`.
+pub const FOUND_FILES_MAX: usize = 500;
+
+/// Concurrent `find_files` commands.
+pub const LOOKING: usize = 16;
+
+/// Bytes of output of a running `bash` command that are kept for snapshots.
+pub const RUNNING_OUTPUT: usize = 64 << 10;
+
+/// Statuses, widgets and titles that are kept for snapshots.
+pub const SHOWN: usize = 256;
+
+/// Time for sessions to report their state for `list_open_sessions`.
+pub const DESCRIBE_WAIT: Duration = Duration::from_secs(2);
+
+/// Messages in both queues together. Further ones are refused.
+pub const QUEUED: usize = 1_000;
+
+/// Default context window of a model, in tokens.
+pub const DEFAULT_WINDOW: u64 = 128_000;
+
+/// Client tools.
+pub const HOST_TOOLS: usize = 512;
+
+/// Bytes of the definition of a client tool.
+pub const HOST_TOOL_BYTES: usize = 256 << 10;
+
+/// Bytes of the definitions of all client tools.
+pub const HOST_TOOLS_BYTES: usize = 4 << 20;
+
+/// Bytes of the description of a client tool in the system prompt.
+pub const HOST_HINT: usize = 200;
+
+/// URI schemes of a client.
+pub const HOST_SCHEMES: usize = 64;
+
+/// Bytes of the definition of a URI scheme.
+pub const HOST_SCHEME_BYTES: usize = 4 << 10;
+
+/// Open dialogs of a session. Further ones return their default.
+pub const OPEN_DIALOGS: usize = 64;
+
+/// Factor for the timeout of a dialog with an editor.
+pub const EDITOR_FACTOR: u32 = 6;
+
+/// Queued dialogs and notifications.
+pub const UI_WISHES: usize = 16;
+
+/// Time for a permission dialog to read the file of an edit. Without it, the dialog shows the replacements.
+pub const ASKED_WAIT: Duration = Duration::from_secs(5);
+
+/// Characters of the user's reason for a denial that the model receives.
+pub const DENIAL_REASON: usize = 2_000;
+
+/// Restarts of an extension process within [`RESTART_WINDOW`].
+pub const RESTARTS: usize = 3;
+
+/// Period in which restarts are counted.
+pub const RESTART_WINDOW: Duration = Duration::from_secs(60);
+
+/// Time for which commands wait for extensions that are loading.
+pub const OPEN_WAIT: Duration = Duration::from_secs(10);
+
+/// Time for which a run waits for the response to the extension command that started it.
+pub const ANSWER_FIRST: Duration = Duration::from_millis(10);
+
+/// Timeout of `session_shutdown`.
+pub const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Time for the extension process to handle pending events at the end of a session.
+pub const CLOSE: Duration = Duration::from_secs(1);
+
+/// Queued failures of extensions during a request.
+pub const FAILURES: usize = 64;
+
+/// Concurrent tool calls from tools of extensions. Further ones are refused.
+pub const NESTED_CALLS: usize = 256;
+
+/// Commands and tools of one extension. Further ones are ignored.
+pub const REGISTRATIONS: usize = 1_000;
+
+/// Concurrent model requests of the extensions of a session.
+pub const EXTENSION_REQUESTS: usize = 64;
+
+/// Timeout for an extension to change its models after a login.
+pub const CHANGE_MODELS: Duration = Duration::from_secs(2);
+
+/// Timeout for an extension to list its models.
+pub const REFRESH_MODELS: Duration = Duration::from_secs(10);
+
+/// Retries of such a request.
+pub const EXTENSION_RETRIES: u32 = 10;
+/// Time for which prompts wait for MCP servers that are connecting.
+pub const MCP_WAIT: Duration = Duration::from_secs(10);
+
+/// Bytes of the text of an MCP result that the model receives. The whole text is in a file.
+pub const MCP_TEXT: usize = 20 << 10;
+
+/// Bytes of structured content of an MCP result for clients.
+pub const MCP_STRUCTURED: usize = 256 << 10;
+
+/// Concurrent `bash` commands of the user. Further ones are refused.
+pub const BASH_RUNNING: usize = 64;
+
+/// Subordinate sessions of the extensions of one session.
+pub(crate) const SUBORDINATES: usize = 16;
+/// Bytes of the output of a hook.
+pub const HOOK_OUTPUT: usize = 16 << 20;
+
+/// Bytes of stderr of a hook that are kept.
+pub const HOOK_ERRORS: usize = 64 << 10;
+
+/// Characters of stderr of a hook that users and models see.
+pub const HOOK_WORDS: usize = 4 << 10;
+
+/// Bytes that are read from a hook at once.
+pub const HOOK_CHUNK: usize = 16 << 10;
+
+/// Time for which output is read after a hook ended, if a child process holds the pipe open.
+pub const HOOK_DRAIN: Duration = Duration::from_millis(250);
+
+/// Concurrent hooks of one session, separately for hooks that are awaited and hooks that are not.
+pub const HOOKS_AT_ONCE: usize = 4;
+
+/// Queued runs of one hook. Further ones are skipped.
+pub const HOOK_LANE: usize = 256;
+
+/// Characters (UTF-16 units) of the preview of an entry in `get_session_tree`.
+pub const PREVIEW: usize = 140;
+
+/// Queued lines of the record of inputs (`--record-inputs`), and bytes of them. Further lines are dropped.
+pub const INPUT_RECORD_LINES: usize = 4_096;
+/// See [`INPUT_RECORD_LINES`].
+pub const INPUT_RECORD_QUEUE_BYTES: usize = 16 << 20;
+
+/// Bytes of the record of inputs. It ends there.
+pub const INPUT_RECORD_FILE_BYTES: usize = 256 << 20;
+
+/// Time for the last lines of the record of inputs to be written at the end of the process.
+pub const INPUT_RECORD_END: Duration = Duration::from_secs(2);

@@ -1,0 +1,84 @@
+//! Deletes a stored session. The file is moved, not removed: it goes into `.trash` in the folder of the sessions,
+//! on the same disk, with no tool of a desktop involved, so that a slip of the finger costs nothing on any machine. A name
+//! that a client sends reaches nothing but session files where this agent keeps them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use wire::looking::{DeleteSessionParams, DeletedSession};
+use wire::reply::OpenSession;
+use wire::table::Respond;
+
+use crate::factory::{Agent, SessionHome};
+use crate::outbox::Responder;
+use crate::strings;
+
+use super::SessionManager;
+
+impl SessionManager {
+    /// Deletes a session that is not open.
+    pub(super) fn delete(&self, responder: Responder<DeletedSession>, params: DeleteSessionParams) {
+        let agent_for = Arc::clone(&self.agent_for);
+        let described = self.described();
+        tokio::spawn(async move {
+            let outcome = match described.await {
+                Some(open) => {
+                    let deleting = tokio::task::spawn_blocking(move || {
+                        let home = agent_for(Path::new(""))?;
+                        discard(&home, &params.session_path, &open)
+                    });
+                    deleting.await.unwrap_or_else(|error| Err(error.to_string()))
+                }
+                None => Err(strings::NO_ANSWER.to_owned()),
+            };
+            responder.respond(outcome).await;
+        });
+    }
+}
+
+/// Moves the file away, if it is a session where the agent keeps its sessions, and none of these.
+fn discard(home: &Agent, path: &str, open: &[OpenSession]) -> Result<DeletedSession, String> {
+    let path = home.cwd.join(path);
+    if path.symlink_metadata().is_err() {
+        return Err(strings::NO_SESSION_FILE.to_owned());
+    }
+    let place = path.parent().and_then(|dir| dir.canonicalize().ok());
+    let (Some(place), Some(name)) = (place, path.file_name()) else {
+        return Err(strings::not_our_session(&path));
+    };
+    let is_session = Path::new(name)
+        .extension()
+        .is_some_and(|ending| ending == "jsonl");
+    if !is_session || !keeps(home, &place) {
+        return Err(strings::not_our_session(&path));
+    }
+    let real = place.join(name);
+    let files = open.iter().filter_map(|session| session.session_file.as_ref());
+    let is_open = |file: &String| Path::new(file).canonicalize().is_ok_and(|file| file == real);
+    if files.into_iter().any(is_open) {
+        return Err(strings::session_is_open(&path));
+    }
+    let trash = store::discard(&real).map_err(|error| match error {
+        store::StoreError::Locked { .. } => strings::session_is_open(&path),
+        error => error.to_string(),
+    })?;
+    Ok(DeletedSession {
+        session_path: path.to_string_lossy().into_owned(),
+        trash_path: trash.to_string_lossy().into_owned(),
+    })
+}
+
+/// Does the agent keep sessions in this directory?
+fn keeps(home: &Agent, place: &Path) -> bool {
+    let is = |dir: PathBuf| dir.canonicalize().is_ok_and(|dir| dir == place);
+    let is_own = match &home.options.sessions {
+        SessionHome::One(dir) => is(dir.clone()),
+        SessionHome::Memory | SessionHome::ByDirectory => false,
+    };
+    let is_hidden = place
+        .file_name()
+        .is_none_or(|name| name.to_string_lossy().starts_with('.'));
+    let above = place.parent().map(Path::to_path_buf);
+    let root = store::paths::sessions_root(&home.agent_dir).canonicalize().ok();
+    is_own || (!is_hidden && root.is_some() && above == root)
+}

@@ -1,0 +1,471 @@
+//! Many sessions in one process: mail finds its session, sessions are opened, closed and listed. The first session is the
+//! session of commands without a `session` member; clients that do not know several sessions talk to it alone.
+//!
+//! What lives here: which sessions there are. What does not: how lines say whom they mean (`serve`), how an agent for another
+//! working directory is put together (the binary passes it in).
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use wire::command::{NoParams, OpenSessionParams};
+use wire::looking::{DeleteSessionParams, DeletedSession};
+use wire::reply::{OpenSession, OpenSessions, OpenedSession};
+use wire::table::{ManagerHandler, Respond, Responding};
+use wire::{Event, Reply};
+
+use crate::factory::Agent;
+use crate::limits;
+use crate::outbox::{Origin, Outbox, Outgoing, Responder};
+use crate::requests::{QueuedRequest, RequestReceiver, RequestSender, SessionRequest, request_queue};
+use crate::retired::Retired;
+use crate::session::{Opening, Session};
+use crate::strings;
+
+mod deletion;
+mod eviction;
+
+pub use self::eviction::Eviction;
+use self::eviction::{Evicted, Open};
+
+/// Puts together the agent for sessions of a working directory: settings and resources are the directory's own, models, keys
+/// and processes are shared.
+pub type AgentByDirectory = Box<dyn Fn(&Path) -> Result<Arc<Agent>, String> + Send + Sync>;
+
+/// What another session has to say, for the writer.
+#[derive(Debug)]
+pub struct Lane {
+    /// The session's handle.
+    pub session: Arc<str>,
+    /// Its events and responses.
+    pub queue: mpsc::Receiver<Outgoing>,
+}
+
+/// The sessions of a process.
+pub struct SessionManager {
+    agent_for: Arc<AgentByDirectory>,
+    /// Where the first session tells things, and the manager answers.
+    outbox: Outbox,
+    lanes: mpsc::Sender<Lane>,
+    open: HashMap<Arc<str>, Open>,
+    /// Evicted sessions, by their handles.
+    asleep: HashMap<Arc<str>, Evicted>,
+    eviction: Eviction,
+    first: RequestSender,
+    running: JoinSet<Option<Arc<str>>>,
+    made: u64,
+    version: String,
+}
+
+/// How a session comes to be.
+enum Start {
+    /// A client asked for it.
+    Asked(Responder<OpenedSession>, OpenSessionParams),
+    /// It was evicted and got a command. It is gone when the token says so.
+    Again(Box<Retired>, CancellationToken),
+}
+
+impl SessionManager {
+    /// A manager for a first session, which it starts at once, on the `LocalSet` that it is called in (one thread carries all
+    /// sessions). `outbox` is that of the first session; what other sessions have to say comes out of `lanes`.
+    #[must_use]
+    pub fn new(
+        first: Session,
+        outbox: Outbox,
+        lanes: mpsc::Sender<Lane>,
+        agent_for: AgentByDirectory,
+    ) -> Self {
+        let (slot, requests) = request_queue();
+        let version = first.version().to_owned();
+        let mut running = JoinSet::new();
+        running.spawn_local(async move {
+            first.run(requests).await;
+            None
+        });
+        Self {
+            agent_for: Arc::new(agent_for),
+            outbox,
+            lanes,
+            open: HashMap::new(),
+            asleep: HashMap::new(),
+            eviction: Eviction::default(),
+            first: slot,
+            running,
+            made: 0,
+            version,
+        }
+    }
+
+    /// Keeps so many sessions open, and so long.
+    #[must_use]
+    pub fn eviction(self, eviction: Eviction) -> Self {
+        Self { eviction, ..self }
+    }
+
+    /// Delivers mail until there is no more, then waits for every session to end. Ends early, and with it all other
+    /// sessions, when the first session does.
+    pub async fn run(mut self, mut requests: RequestReceiver) {
+        let version = self.version.clone();
+        self.outbox.tell(Event::Ready { version }).await;
+        let idle = self.eviction.idle;
+        let mut look_around = Box::pin(Self::look_around(idle));
+        loop {
+            tokio::select! {
+                () = &mut look_around => {
+                    self.sweep().await;
+                    look_around.set(Self::look_around(idle));
+                }
+                letter = requests.letter() => match letter {
+                    Some(letter) => self.deliver(letter).await,
+                    None => break,
+                },
+                Some(ended) = self.running.join_next() => match ended {
+                    // Another session may have its handle by now.
+                    Ok(Some(handle)) => self.forget(&handle),
+                    // The first session only ends by itself when it broke.
+                    Ok(None) => break,
+                    // Without the first session there is no connection to speak of: a defect ends the process as one.
+                    Err(error) if self.first.is_closed() && error.is_panic() => {
+                        std::panic::resume_unwind(error.into_panic())
+                    }
+                    Err(error) => self.broken(&error).await,
+                },
+            }
+        }
+        // Closing a requests is what ends its session.
+        let Self {
+            open,
+            first,
+            mut running,
+            ..
+        } = self;
+        drop((open, first));
+        while running.join_next().await.is_some() {}
+    }
+
+    async fn deliver(&mut self, letter: QueuedRequest) {
+        let letter = match letter.into_manager_command() {
+            Ok((origin, command)) => return command.dispatch(self, origin).await,
+            Err(letter) => *letter,
+        };
+        if letter.is_closing() && letter.to().is_none() {
+            return self.refuse(letter, strings::FIRST_STAYS.to_owned()).await;
+        }
+        let Some(letter) = self.awake(letter).await else {
+            return;
+        };
+        // An answer goes to the session that asked, unless the client names another one.
+        let asker = letter
+            .frame()
+            .and_then(|frame| self.outbox.routes().find(frame.id()));
+        let slot = match letter.to().or(asker.as_ref().and_then(Option::as_deref)) {
+            None => Some(self.first.clone()),
+            Some(handle) => self.open.get(handle).map(|open| open.slot.clone()),
+        };
+        let undelivered = match slot {
+            // A full requests makes everybody wait: reading stops, nothing is lost.
+            Some(slot) => slot.pass(letter).await.err().map(|letter| *letter),
+            None => Some(letter),
+        };
+        if let Some(letter) = undelivered {
+            let error = strings::no_such_session(letter.to().unwrap_or_default());
+            self.refuse(letter, error).await;
+        }
+    }
+
+    /// The letter, once whom it is for is there to get it; none when it was answered.
+    async fn awake(&mut self, letter: QueuedRequest) -> Option<QueuedRequest> {
+        let letter = if letter.is_closing() {
+            self.close_asleep(letter)?
+        } else {
+            letter
+        };
+        if letter.is_answer() {
+            return Some(letter);
+        }
+        match self.wake(&letter).await {
+            Ok(()) => Some(letter),
+            Err(error) => {
+                self.refuse(letter, error).await;
+                None
+            }
+        }
+    }
+
+    fn forget(&mut self, handle: &Arc<str>) {
+        if self.open.get(handle).is_some_and(|open| open.slot.is_closed()) {
+            self.open.remove(handle);
+        }
+    }
+
+    async fn open(&mut self, responder: Responder<OpenedSession>, params: OpenSessionParams) {
+        let handle = match self.handle(params.session.clone()) {
+            Ok(handle) => self.make_room().await.map(|()| handle),
+            Err(error) => Err(error),
+        };
+        match handle {
+            Ok(handle) => self.begin(handle, Start::Asked(responder, params)),
+            Err(error) => responder.refuse(error).await,
+        }
+    }
+
+    /// Opens a session in a task: reading a long one takes a moment, and the other sessions should not wait. Its queue is there
+    /// at once, so commands that come right behind keep their place.
+    fn begin(&mut self, handle: Arc<str>, how: Start) {
+        let (slot, mut requests) = request_queue();
+        let gone = CancellationToken::new();
+        self.open
+            .insert(Arc::clone(&handle), Open::new(slot, gone.clone()));
+        let (agent_for, lanes, answers) = (
+            Arc::clone(&self.agent_for),
+            self.lanes.clone(),
+            self.outbox.clone(),
+        );
+        self.running.spawn_local(async move {
+            // However the session ends, the token says that it is over.
+            let _gone = gone.drop_guard();
+            let outcome = match how {
+                Start::Asked(responder, params) => {
+                    match opened(agent_for, lanes, &answers, &handle, params).await {
+                        Ok((session, opened)) => {
+                            responder.respond(Ok(opened)).await;
+                            Ok(session)
+                        }
+                        Err(error) => {
+                            responder.refuse(error).await;
+                            Err(strings::no_such_session(&handle))
+                        }
+                    }
+                }
+                Start::Again(retired, before) => {
+                    eviction::ended(&before).await;
+                    again(agent_for, lanes, &answers, &handle, *retired).await
+                }
+            };
+            match outcome {
+                Ok(session) => session.run(requests).await,
+                Err(error) => {
+                    for mail in requests.close() {
+                        mail.turn_away(&answers, &error).await;
+                    }
+                }
+            }
+            Some(handle)
+        });
+    }
+
+    /// The handle that was asked for, or one of ours.
+    fn handle(&mut self, asked: Option<String>) -> Result<Arc<str>, String> {
+        if let Some(asked) = asked {
+            let fits = (1..=limits::HANDLE).contains(&asked.len());
+            let is_open = self
+                .open
+                .get(asked.as_str())
+                .is_some_and(|open| !open.slot.is_closed())
+                || self.asleep.contains_key(asked.as_str());
+            return match is_open {
+                _ if !fits => Err(strings::bad_handle(limits::HANDLE)),
+                true => Err(strings::handle_taken(&asked)),
+                false => Ok(asked.into()),
+            };
+        }
+        loop {
+            self.made += 1;
+            let handle: Arc<str> = format!("s{}", self.made).into();
+            if !self.open.contains_key(&handle) && !self.asleep.contains_key(&handle) {
+                return Ok(handle);
+            }
+        }
+    }
+
+    fn list(&self, responder: Responder<OpenSessions>) {
+        let described = self.described();
+        tokio::spawn(async move {
+            let listed = described.await;
+            let outcome = listed
+                .map(|sessions| OpenSessions { sessions })
+                .ok_or_else(|| strings::NO_ANSWER.to_owned());
+            responder.respond(outcome).await;
+        });
+    }
+
+    /// Lists all sessions, evicted ones too. A session that has ended is left out. `None` when one does not answer in time.
+    fn described(&self) -> impl Future<Output = Option<Vec<OpenSession>>> + Send + 'static {
+        let mut slots: Vec<(Option<Arc<str>>, RequestSender)> = vec![(None, self.first.clone())];
+        slots.extend(
+            self.open
+                .iter()
+                .map(|(handle, open)| (Some(Arc::clone(handle)), open.slot.clone())),
+        );
+        let asleep = self.asleep.iter().map(|(handle, asleep)| OpenSession {
+            session: Some(handle.to_string()),
+            evicted: true,
+            ..asleep.retired.described.clone()
+        });
+        let asleep: Vec<OpenSession> = asleep.collect();
+        let all = async move {
+            let mut asked = Vec::new();
+            for (handle, slot) in slots {
+                let (answer, wait) = oneshot::channel();
+                if slot.try_send(SessionRequest::Describe(answer)) {
+                    asked.push((handle, wait));
+                }
+            }
+            let mut sessions = asleep;
+            for (handle, wait) in asked {
+                if let Ok(described) = wait.await {
+                    let session = handle.map(|handle| handle.to_string());
+                    sessions.push(OpenSession { session, ..described });
+                }
+            }
+            sessions.sort_by(|a, b| a.session.cmp(&b.session));
+            sessions
+        };
+        async { tokio::time::timeout(limits::DESCRIBE_WAIT, all).await.ok() }
+    }
+
+    /// A session's task panicked: a defect, but one of that session alone.
+    async fn broken(&mut self, error: &tokio::task::JoinError) {
+        // The slot shows which session it was: its receiver is gone.
+        let gone: Vec<Arc<str>> = self
+            .open
+            .iter()
+            .filter(|(_, open)| open.slot.is_closed())
+            .map(|(handle, _)| Arc::clone(handle))
+            .collect();
+        for handle in gone {
+            self.open.remove(&handle);
+            let message = format!("Session {handle} broke and was closed: {error}");
+            let level = "error".to_owned();
+            self.outbox.tell(Event::Notice { level, message }).await;
+        }
+    }
+}
+
+impl Responding for SessionManager {
+    type Origin = Origin;
+    type Responder<R: Into<Reply>> = Responder<R>;
+
+    fn responder<R: Into<Reply>>(&mut self, origin: Origin) -> Responder<R> {
+        Responder::new(origin, &self.outbox)
+    }
+}
+
+impl ManagerHandler for SessionManager {
+    async fn open_session(&mut self, params: OpenSessionParams, responder: Responder<OpenedSession>) {
+        self.open(responder, params).await;
+    }
+
+    async fn delete_session(&mut self, params: DeleteSessionParams, responder: Responder<DeletedSession>) {
+        self.delete(responder, params);
+    }
+
+    async fn list_open_sessions(&mut self, _: NoParams, responder: Responder<OpenSessions>) {
+        self.list(responder);
+    }
+}
+
+/// A session that is ready to run, known to the writer.
+async fn opened(
+    agent_for: Arc<AgentByDirectory>,
+    lanes: mpsc::Sender<Lane>,
+    first: &Outbox,
+    handle: &Arc<str>,
+    params: OpenSessionParams,
+) -> Result<(Session, OpenedSession), String> {
+    let making = move |outbox| {
+        let mut session = start(&agent_for, outbox, params.session_path, params.cwd)?;
+        if let Some(durability) = params.durability {
+            session.set_durability(durability);
+        }
+        Ok(session)
+    };
+    let session = joined(lanes, first, handle, making).await?;
+    let opened = OpenedSession {
+        session: handle.to_string(),
+        session_id: session.header().id.clone(),
+        session_file: session.describe().session_file,
+        cwd: session.cwd().to_string_lossy().into_owned(),
+    };
+    Ok((session, opened))
+}
+
+/// Opens an evicted session as it was.
+async fn again(
+    agent_for: Arc<AgentByDirectory>,
+    lanes: mpsc::Sender<Lane>,
+    first: &Outbox,
+    handle: &Arc<str>,
+    retired: Retired,
+) -> Result<Session, String> {
+    let name = Arc::clone(handle);
+    let making = move |outbox| {
+        let opened = match &retired.file {
+            Some(file) if !file.exists() => Err("the file is gone".to_owned()),
+            Some(file) => agent_for(&retired.cwd).map(|agent| (agent, Opening::Stored(file.clone()))),
+            None => {
+                let id = Some(retired.described.session_id.clone());
+                agent_for(&retired.cwd).map(|agent| (agent, Opening::New { id }))
+            }
+        };
+        let session = opened.and_then(|(agent, opening)| {
+            Session::start(agent, outbox, &opening).map_err(|error| error.to_string())
+        });
+        match session {
+            Ok(mut session) => {
+                session.resume_habits(retired);
+                Ok(session)
+            }
+            Err(error) => Err(retired.lost(&name, &error)),
+        }
+    };
+    joined(lanes, first, handle, making).await
+}
+
+/// Makes a session in a task and has the writer know it.
+async fn joined(
+    lanes: mpsc::Sender<Lane>,
+    first: &Outbox,
+    handle: &Arc<str>,
+    making: impl FnOnce(Outbox) -> Result<Session, String> + Send + 'static,
+) -> Result<Session, String> {
+    let (outbox, queue) = first.for_another(handle, limits::OUTBOX);
+    let starting = tokio::task::spawn_blocking(move || making(outbox));
+    let session = starting.await.map_err(|error| error.to_string())??;
+    let session_of = Arc::clone(handle);
+    let lane = Lane {
+        session: session_of,
+        queue,
+    };
+    let joined = lanes.send(lane).await;
+    joined.map_err(|_| strings::ENDING.to_owned())?;
+    Ok(session)
+}
+
+/// Opens a session for the working directory asked for, else the one its file names, else that of the first session.
+fn start(
+    agent_for: &AgentByDirectory,
+    outbox: Outbox,
+    path: Option<String>,
+    cwd: Option<String>,
+) -> Result<Session, String> {
+    let home = agent_for(Path::new(""))?;
+    let given = cwd.map(|cwd| home.cwd.join(cwd));
+    if let Some(dir) = given.as_ref().filter(|dir| !dir.is_dir()) {
+        return Err(strings::no_such_directory(dir));
+    }
+    let path = path
+        .filter(|path| !path.is_empty())
+        .map(|path| home.cwd.join(path));
+    let stored = path.as_deref().and_then(store::working_directory);
+    let wanted = given.or(stored.map(PathBuf::from)).filter(|dir| dir.is_dir());
+    let agent = match wanted {
+        Some(dir) if dir != home.cwd => agent_for(&dir)?,
+        _ => home,
+    };
+    let opening = path.map_or(Opening::New { id: None }, Opening::Stored);
+    Session::start(agent, outbox, &opening).map_err(|error| error.to_string())
+}

@@ -1,0 +1,273 @@
+//! What a session tells the outside, in one order: events and the answers to commands. The queue is bounded: a full one
+//! makes the sender wait; that is how a reader that does not read stops a session instead of filling the memory. How items
+//! become bytes is `serve`'s business.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+use wire::connection::{HelloParams, Snapshot};
+use wire::table::Respond;
+use wire::ui::UiMethod;
+use wire::{ConnectionCommand, Event, Reply, Response};
+
+use crate::answer_routes::AnswerRoutes;
+use crate::live_state::LiveState;
+use crate::trace::Trace;
+use crate::ui_capabilities::UiCapabilities;
+
+/// Something to be written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Outgoing {
+    /// An event, for every client.
+    Event(Arc<Event>),
+    /// A response, for the client of the command.
+    Response(ClientId, Response),
+    /// A command of the connection: the writer carries it out and replies at this place. `replay` brings a snapshot of the
+    /// session at this place.
+    Connection(Origin, ConnectionCommand, Option<Box<Snapshot>>),
+    /// Answered when everything before it was written.
+    Flush(oneshot::Sender<()>),
+}
+
+/// The writer is gone: its output was closed, or the process is ending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("nobody writes any more")]
+pub struct WriterGone;
+
+/// One client of a server with several clients; a connection with one client uses the default. Numbers are never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct ClientId(pub u64);
+
+/// Whom to answer.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// Who asked.
+    pub client: ClientId,
+    /// The command's `id`, if it had one.
+    pub id: Option<Box<RawValue>>,
+    /// The command's name.
+    pub command: &'static str,
+}
+
+/// Sends the reply to one command. `R` is the reply that the command's row of the table names, so that nothing else can be
+/// sent, and sending uses the responder up, so that nothing is sent twice.
+#[must_use = "a command without a response leaves its client waiting"]
+#[derive(Debug)]
+pub struct Responder<R> {
+    origin: Origin,
+    queue: mpsc::Sender<Outgoing>,
+    reply: PhantomData<fn(R)>,
+}
+
+impl<R: Into<Reply>> Responder<R> {
+    pub(crate) fn new(origin: Origin, outbox: &Outbox) -> Self {
+        Self {
+            origin,
+            queue: outbox.queue.clone(),
+            reply: PhantomData,
+        }
+    }
+
+    /// Who is waiting for the reply.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Replies that the command failed.
+    pub(crate) async fn refuse(self, error: impl Into<String>) {
+        self.respond(Err(error.into())).await;
+    }
+}
+
+impl<R: Into<Reply>> Respond<R> for Responder<R> {
+    async fn respond(self, outcome: Result<R, String>) {
+        let response = Response {
+            id: self.origin.id,
+            command: Some(self.origin.command.into()),
+            outcome: outcome.map(R::into),
+        };
+        // A writer that is gone has no client either.
+        let _gone = self
+            .queue
+            .send(Outgoing::Response(self.origin.client, response))
+            .await;
+    }
+}
+
+/// A handle to the queue; clones share it. The writer ends when all are dropped.
+#[derive(Debug, Clone)]
+pub struct Outbox {
+    queue: mpsc::Sender<Outgoing>,
+    /// True while a client reads events.
+    is_heard: bool,
+    trace: Trace,
+    /// The events that are still in force, for clients that join later.
+    standing: LiveState,
+    /// The dialogs that a client can show; shared by all sessions of a connection.
+    rendered: UiCapabilities,
+    /// The questions to the client that are open; shared by all sessions of a connection.
+    routes: AnswerRoutes,
+}
+
+/// Makes a queue for `capacity` items (usually [`OUTBOX`](crate::limits::OUTBOX)).
+#[must_use]
+pub fn outbox(capacity: usize) -> (Outbox, mpsc::Receiver<Outgoing>) {
+    let (queue, receiver) = mpsc::channel(capacity.max(1));
+    (
+        Outbox {
+            queue,
+            is_heard: true,
+            trace: Trace::default(),
+            standing: LiveState::default(),
+            rendered: UiCapabilities::default(),
+            routes: AnswerRoutes::default(),
+        },
+        receiver,
+    )
+}
+
+impl Outbox {
+    /// Sends an event; waits while the queue is full.
+    ///
+    /// # Errors
+    /// When the writer is gone.
+    pub async fn event(&self, event: Arc<Event>) -> Result<(), WriterGone> {
+        self.send(Outgoing::Event(event)).await
+    }
+
+    /// Sends a response; waits while the queue is full.
+    ///
+    /// # Errors
+    /// When the writer is gone.
+    pub async fn response(&self, client: ClientId, response: Response) -> Result<(), WriterGone> {
+        self.send(Outgoing::Response(client, response)).await
+    }
+
+    /// Waits until everything sent before was written.
+    ///
+    /// # Errors
+    /// When the writer is gone.
+    pub async fn flush(&self) -> Result<(), WriterGone> {
+        let (done, wait) = oneshot::channel();
+        self.send(Outgoing::Flush(done)).await?;
+        wait.await.map_err(|_| WriterGone)
+    }
+
+    /// For an output without a client that answers: every dialog returns its default at once.
+    pub fn render_nothing(&self) {
+        self.rendered.nothing();
+    }
+
+    /// For an output with several clients: a dialog that one of them cannot show may be shown by another.
+    pub fn render_all(&self) {
+        self.rendered.shared();
+    }
+
+    /// Returns true if clients still read after the input has ended. With many clients the input ends because the agent does.
+    pub(crate) fn is_heard_to_the_end(&self) -> bool {
+        self.rendered.is_shared()
+    }
+
+    /// Returns true if a client can show a frame of this method.
+    pub(crate) fn renders(&self, method: UiMethod) -> bool {
+        self.is_heard && self.rendered.has(method)
+    }
+
+    /// The client says what it renders, for this session and all others of the connection.
+    pub(crate) fn hear(&self, hello: &HelloParams) {
+        self.rendered.hear(hello);
+    }
+
+    /// A queue for another session of the same connection.
+    pub(crate) fn for_another(&self, handle: &Arc<str>, capacity: usize) -> (Self, mpsc::Receiver<Outgoing>) {
+        let (other, receiver) = outbox(capacity);
+        let other = Self {
+            rendered: self.rendered.clone(),
+            routes: self.routes.of_session(handle),
+            ..other
+        };
+        (other, receiver)
+    }
+
+    /// A queue for a session that an extension opens. The extension gives its answers to the session itself.
+    pub(crate) fn for_subordinate(&self, capacity: usize) -> (Self, mpsc::Receiver<Outgoing>) {
+        let (other, receiver) = outbox(capacity);
+        let rendered = self.rendered.clone();
+        (Self { rendered, ..other }, receiver)
+    }
+
+    /// The questions to the client that are open.
+    pub(crate) fn routes(&self) -> &AnswerRoutes {
+        &self.routes
+    }
+
+    /// Resolves when the writer is gone.
+    pub async fn closed(&self) {
+        self.queue.closed().await;
+    }
+
+    /// Returns this queue for a session whose client is gone: it drops events and still sends responses.
+    pub(crate) fn without_events(&self) -> Self {
+        Self {
+            is_heard: false,
+            ..self.clone()
+        }
+    }
+
+    /// The same queue for a session whose events are traced, too.
+    pub(crate) fn traced(&self, session_id: &str) -> Self {
+        Self {
+            trace: Trace::new(session_id),
+            ..self.clone()
+        }
+    }
+
+    /// The spans of the session.
+    pub(crate) fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// Returns the events that are still in force.
+    pub(crate) fn standing(&self) -> &LiveState {
+        &self.standing
+    }
+
+    /// Sends an event from the session. A writer that is gone is no error there: the process is about to end then.
+    pub(crate) async fn tell(&self, event: Event) {
+        self.trace.saw(&event);
+        if !self.is_heard {
+            return;
+        }
+        let event = Arc::new(event);
+        self.standing.saw(&event);
+        let _gone = self.event(event).await;
+    }
+
+    /// Sends a message for people. No client depends on it.
+    pub(crate) async fn notice(&self, level: &str, message: String) {
+        let level = level.to_owned();
+        self.tell(Event::Notice { level, message }).await;
+    }
+
+    /// Passes a command of the connection on.
+    pub(crate) async fn ask_connection(
+        &self,
+        origin: Origin,
+        command: ConnectionCommand,
+        snapshot: Option<Box<Snapshot>>,
+    ) {
+        let _gone = self.send(Outgoing::Connection(origin, command, snapshot)).await;
+    }
+
+    /// Replies with an error to a command that is not carried out.
+    pub(crate) async fn refuse(&self, origin: Origin, error: impl Into<String>) {
+        Responder::<()>::new(origin, self).refuse(error).await;
+    }
+
+    async fn send(&self, item: Outgoing) -> Result<(), WriterGone> {
+        self.queue.send(item).await.map_err(|_| WriterGone)
+    }
+}

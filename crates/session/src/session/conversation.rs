@@ -1,0 +1,151 @@
+//! The conversation of a session as it is stored: the log, the model that is asked, and how much of the log the model gets.
+//! The turns themselves are the business of the machine in `agent`.
+
+use std::sync::Arc;
+
+use agent::compaction::{self, Settings};
+use agent::convert::{close_dangling_calls, without_retried};
+use config::settings::CompactionSettings;
+use llm::PromptHistory;
+use store::{Context, StoreError};
+use wire::entry::{Label, SessionInfo};
+use wire::state::ContextUsage;
+use wire::{EntryBody, Event, Message};
+
+use crate::outbox::Outbox;
+use crate::strings;
+
+use super::model_choice::{ModelChoice, Switch};
+use super::storage::{Batch, Storage};
+
+/// What a session says, with which model, and where it is stored.
+pub(super) struct Conversation {
+    pub(super) log: Storage,
+    pub(super) choice: ModelChoice,
+    /// Compacts by itself when the context is full.
+    pub(super) auto_compaction: bool,
+    /// How many messages the newest compaction left at the front of the conversation; 0 without one.
+    pub(super) kept: usize,
+    /// The prompts that the requests of this session were made of, for the caches of providers.
+    pub(super) prompt_history: PromptHistory,
+}
+
+impl Conversation {
+    /// A conversation of which a compaction kept `kept` messages.
+    pub(super) fn new(log: Storage, choice: ModelChoice, kept: usize, auto_compaction: bool) -> Self {
+        Self {
+            log,
+            choice,
+            auto_compaction,
+            kept,
+            prompt_history: PromptHistory::default(),
+        }
+    }
+
+    /// Reads the messages at the leaf of the log.
+    pub(super) fn read_leaf(&mut self) -> Vec<Arc<Message>> {
+        let (messages, kept) = messages_of(self.log.context(self.log.leaf_id()));
+        self.kept = kept;
+        messages
+    }
+
+    /// The use of the context window by these messages; `None` if the window is unknown.
+    pub(super) fn context_usage(&self, messages: &[Arc<Message>]) -> Option<ContextUsage> {
+        agent::stats::context_usage(messages, self.choice.model.context_window, self.kept)
+    }
+
+    /// The settings of compactions, fitted to the model's window.
+    pub(super) fn compaction_settings(&self, settings: &CompactionSettings) -> Settings {
+        let model = &self.choice.model;
+        let (reserve_tokens, keep_recent_tokens) = settings.tokens_for(&model.provider, &model.id);
+        Settings {
+            reserve_tokens,
+            keep_recent_tokens,
+        }
+        .fitted(model.context_window)
+    }
+
+    /// Returns true if these messages leave too little room for an answer and the session compacts by itself. Only answers
+    /// newer than the last compaction count.
+    pub(super) fn is_full(&self, messages: &[Arc<Message>], settings: &CompactionSettings) -> bool {
+        if !self.auto_compaction {
+            return false;
+        }
+        let usage = self.context_usage(messages);
+        let tokens = usage.and_then(|usage| usage.tokens);
+        let window = self.choice.model.context_window;
+        let reserve = self.compaction_settings(settings).reserve_tokens;
+        tokens.is_some_and(|tokens| compaction::should_compact(tokens, window, reserve))
+    }
+
+    /// Stores what a switch of the model changed, and tells clients of another thinking level.
+    pub(super) async fn store_switch(&mut self, switch: &Switch, outbox: &Outbox) {
+        for entry in self.choice.entries_of(switch) {
+            self.log.record(entry, outbox).await;
+        }
+        if switch.previous_level.is_some() {
+            let level = self.choice.thinking;
+            outbox.tell(Event::ThinkingLevelChanged { level }).await;
+        }
+    }
+
+    /// Stores the first entries of a session: its model, unless it has messages, and its thinking level.
+    pub(super) async fn store_start(&mut self, has_messages: bool, outbox: &Outbox) {
+        let mut batch = Batch::default();
+        for entry in self.choice.first_entries(has_messages) {
+            batch.push(entry);
+        }
+        self.log.keep(batch, outbox).await;
+    }
+
+    /// Stores the name of the session, trimmed, and returns it.
+    ///
+    /// # Errors
+    /// When the name is empty or cannot be stored.
+    pub(super) async fn store_name(&mut self, name: &str, outbox: &Outbox) -> Result<String, String> {
+        let name = name.trim().to_owned();
+        if name.is_empty() {
+            return Err(strings::EMPTY_NAME.to_owned());
+        }
+        let entry = EntryBody::SessionInfo(SessionInfo {
+            name: name.clone(),
+            extra: wire::Extra::default(),
+        });
+        let stored = self.log.append(entry, outbox).await;
+        stored.map(|_| name).map_err(|error| error.to_string())
+    }
+
+    /// Stores the label of an entry; without one it removes the label.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub(super) async fn store_label(
+        &mut self,
+        target: &str,
+        label: Option<String>,
+        outbox: &Outbox,
+    ) -> Result<(), StoreError> {
+        let label = EntryBody::Label(Label {
+            target_id: target.to_owned(),
+            label,
+            extra: wire::Extra::default(),
+        });
+        self.log.append(label, outbox).await.map(drop)
+    }
+}
+
+/// The messages of a context, with every call answered, and how many of them a compaction left.
+pub(super) fn messages_of(context: Context) -> (Vec<Arc<Message>>, usize) {
+    let is_compacted = context.compaction.is_some();
+    let Context {
+        messages: mut kept,
+        kept: count,
+        ..
+    } = context;
+    let newer = kept.split_off(count.min(kept.len()));
+    let mut messages = close_dangling_calls(kept);
+    let count = messages.len();
+    messages.extend(close_dangling_calls(newer));
+    let (messages, count) = without_retried(messages, count);
+    (messages, if is_compacted { count } else { 0 })
+}

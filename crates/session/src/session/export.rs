@@ -1,0 +1,77 @@
+//! Writes the session to a file for people. How it looks is the business of the crate `export`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use export::{ExportInput, Format};
+use store::SessionLog;
+use wire::reply::Exported;
+use wire::{Entry, SessionHeader, ToolSpec};
+
+/// An export that is ready to be written. A long session takes a moment, so writing runs in a task.
+pub(super) struct Export {
+    /// The path as it is reported.
+    path: String,
+    target: PathBuf,
+    header: SessionHeader,
+    entries: Vec<Arc<Entry>>,
+    leaf: Option<String>,
+    name: Option<String>,
+    system_prompt: String,
+    tools: Vec<ToolSpec>,
+}
+
+impl Export {
+    /// The export of a session to `path`, or to a file named after the session.
+    ///
+    /// # Errors
+    /// When there is nothing to export.
+    pub(super) fn new(
+        log: &SessionLog,
+        path: Option<String>,
+        cwd: &Path,
+        system_prompt: String,
+        tools: Vec<ToolSpec>,
+    ) -> Result<Self, String> {
+        export::check(log).map_err(|error| error.to_string())?;
+        let default = || {
+            let file = log.path().unwrap_or(Path::new(""));
+            export::default_name(file, Format::Html)
+        };
+        let path = path.filter(|path| !path.is_empty()).unwrap_or_else(default);
+        Ok(Self {
+            target: cwd.join(&path),
+            path,
+            header: log.header().clone(),
+            entries: log.entries().to_vec(),
+            leaf: log.leaf_id().map(str::to_owned),
+            name: log.session_name().map(str::to_owned),
+            system_prompt,
+            tools,
+        })
+    }
+
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) async fn write(self) -> Result<Exported, String> {
+        let path = self.path.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            let input = ExportInput {
+                header: &self.header,
+                entries: &self.entries,
+                leaf_id: self.leaf.as_deref(),
+                system_prompt: Some(&self.system_prompt),
+                tools: &self.tools,
+                name: self.name.as_deref(),
+            };
+            export::write_file(&self.target, Format::of_path(&self.target), &input)
+        });
+        match written.await {
+            Ok(Ok(_)) => Ok(Exported { path }),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}

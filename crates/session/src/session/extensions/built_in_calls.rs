@@ -1,0 +1,102 @@
+//! The agent's own tools, run for extensions that call them as functions (`createBashTool` and its like): without hooks and
+//! permissions, since no model asked, in the directory that the extension names. They run in tasks and end when the extension
+//! withdraws the request.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use extensions::ExtensionPool;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+use tools::{Progress, ToolContext, ToolOutcome, ToolRequest, Toolbox};
+
+use super::json::put;
+use super::request_tasks::RequestTasks;
+
+/// A built-in tool to run.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct BuiltInCall {
+    name: String,
+    args: Map<String, Value>,
+    cwd: Option<PathBuf>,
+    /// Added to the environment of a command.
+    env: Map<String, Value>,
+}
+
+/// Where built-in tools run.
+pub(crate) struct Workplace<'a> {
+    pub(crate) toolbox: &'a Toolbox,
+    /// The working directory of the session.
+    pub(crate) cwd: &'a Path,
+    /// Environment of commands.
+    pub(crate) env: Vec<(OsString, OsString)>,
+    /// The model accepts images.
+    pub(crate) sees_images: bool,
+}
+
+/// Runs a built-in tool for the request with this id. Steps and the outcome are sent to the extension.
+pub(crate) fn run_built_in(
+    tasks: &mut RequestTasks,
+    pool: &ExtensionPool,
+    id: u64,
+    call: BuiltInCall,
+    place: Workplace<'_>,
+) {
+    let mut env = place.env;
+    env.extend(call.env.into_iter().filter_map(|(name, value)| {
+        let value = value.as_str()?;
+        Some((name.into(), value.into()))
+    }));
+    let progress = Progress::default();
+    let context = ToolContext {
+        cwd: place.cwd.join(call.cwd.unwrap_or_default()),
+        cancel: CancellationToken::new(),
+        progress: progress.clone(),
+        sees_images: place.sees_images,
+        env,
+    };
+    let (toolbox, pool) = (place.toolbox.clone(), pool.clone());
+    let request = ToolRequest {
+        name: call.name,
+        args: call.args,
+    };
+    // An aborted task kills the processes of the tool.
+    let task = tokio::spawn(async move {
+        let outcome = run(&toolbox, request, context, &progress, &pool, id).await;
+        let _sent = pool.answer(id, &shown(&outcome));
+    });
+    tasks.keep(id, task.abort_handle());
+}
+
+/// Runs the tool and sends each step.
+async fn run(
+    toolbox: &Toolbox,
+    request: ToolRequest,
+    context: ToolContext,
+    progress: &Progress,
+    pool: &ExtensionPool,
+    id: u64,
+) -> ToolOutcome {
+    let running = toolbox.run(request, context);
+    tokio::pin!(running);
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            partial = progress.next() => drop(pool.update_now(id, &partial)),
+            outcome = &mut running => break outcome,
+        }
+    };
+    if let Some(partial) = progress.take() {
+        drop(pool.update_now(id, &partial));
+    }
+    outcome
+}
+
+/// An outcome as extensions know it.
+pub(super) fn shown(outcome: &ToolOutcome) -> Value {
+    let mut shown = json!(outcome.result);
+    put(&mut shown, "isError", json!(outcome.is_error));
+    shown
+}

@@ -1,0 +1,258 @@
+//! Commands of a client that an extension carries out: slash commands, completion of their arguments, keyboard shortcuts, and
+//! user shell commands that an extension may replace. Each waits here until the extension has answered.
+
+use std::pin::Pin;
+
+use extensions::{Answer, ProcessError};
+use serde_json::{Value, json};
+use tokio::time::Sleep;
+use tools::BashRun;
+use wire::command::{BashParams, CompleteParams, ShortcutParams};
+use wire::reply::{Accepted, Completions, Disposition};
+use wire::state::BashResult;
+use wire::table::Respond;
+
+use crate::limits;
+use crate::outbox::{Outbox, Responder};
+use crate::strings;
+
+use super::failures::{failure, report};
+use super::links::{ExtensionLinks, SlashCommand};
+use super::pending::{Answered, Pending};
+
+/// A command of a client that waits for an extension.
+pub(crate) enum ClientRequest {
+    /// A slash command, with its name.
+    Command(Responder<Accepted>, String),
+    /// The possible arguments of a slash command.
+    Complete(Responder<Completions>),
+    /// A keyboard shortcut, with its keys.
+    Shortcut(Responder<()>, String),
+    /// A user shell command that extensions may run themselves.
+    Shell(Responder<BashResult>, BashParams),
+}
+
+/// The commands of clients that wait for extensions.
+#[derive(Default)]
+pub(crate) struct ClientRequests {
+    open: Pending<ClientRequest, Result<Answer, ProcessError>>,
+    /// How long a run that a slash command began waits for the response to the command.
+    response_first: Option<Pin<Box<Sleep>>>,
+}
+
+/// What is left to do when an extension has answered.
+pub(crate) enum Completion {
+    /// The client has its response.
+    Done,
+    /// Run the shell command: no extension replaced it.
+    RunShell(Responder<BashResult>, BashParams),
+    /// An extension ran the shell command.
+    ShellRan(Responder<BashResult>, BashParams, BashRun),
+}
+
+impl ClientRequests {
+    /// Waits for the next answer, or for the end of the time that a run waits (`None`). Cancel-safe.
+    pub(super) async fn next(&mut self) -> Option<Answered<Result<Answer, ProcessError>>> {
+        let timer = &mut self.response_first;
+        let waited = async {
+            match timer {
+                Some(sleep) => sleep.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            answered = self.open.next() => Some(answered),
+            () = waited => {
+                self.response_first = None;
+                None
+            }
+        }
+    }
+
+    /// Removes a request that was answered. `None` if it was given up.
+    pub(crate) fn take(&mut self, number: u64) -> Option<ClientRequest> {
+        self.open.take(number)
+    }
+
+    /// Returns true if no request is open.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    fn has_command(&self) -> bool {
+        self.open
+            .any(|request| matches!(request, ClientRequest::Command(..)))
+    }
+
+    /// A run is to begin. The response to the slash command that began it comes first, if it comes at once.
+    pub(crate) fn expect_response_first(&mut self) {
+        if self.has_command() {
+            self.response_first = Some(Box::pin(tokio::time::sleep(limits::ANSWER_FIRST)));
+        }
+    }
+
+    /// Returns true while a run waits for the response to the slash command that began it.
+    pub(super) fn is_response_first(&self) -> bool {
+        self.response_first.is_some() && self.has_command()
+    }
+
+    /// Waits for the answer to a request.
+    pub(crate) fn wait(
+        &mut self,
+        request: ClientRequest,
+        answer: impl Future<Output = Result<Answer, ProcessError>> + Send + 'static,
+    ) {
+        self.open.ask(request, answer);
+    }
+
+    fn call(&mut self, links: &ExtensionLinks, request: ClientRequest, method: &str, params: &Value) {
+        let asking = match links.pool() {
+            Some(pool) => pool.call(links.handle(), method, params, None),
+            None => Err(ProcessError::Gone("it has just ended".to_owned())),
+        };
+        self.wait(request, async move { asking?.await });
+    }
+
+    /// Has an extension run a slash command. `line` is the whole text.
+    pub(crate) fn run_command(
+        &mut self,
+        links: &ExtensionLinks,
+        responder: Responder<Accepted>,
+        command: SlashCommand,
+        line: &str,
+    ) {
+        let SlashCommand {
+            extension,
+            name,
+            args,
+        } = command;
+        let params = json!({"extension": extension, "name": name, "args": args, "line": line});
+        let request = ClientRequest::Command(responder, name);
+        self.call(links, request, "command.run", &params);
+    }
+
+    /// Asks an extension for the possible arguments of a slash command.
+    ///
+    /// # Errors
+    /// Returns the responder and a message if no extension has the command.
+    pub(crate) fn complete(
+        &mut self,
+        links: &ExtensionLinks,
+        responder: Responder<Completions>,
+        params: CompleteParams,
+    ) -> Result<(), (Responder<Completions>, String)> {
+        let Some(command) = links.command(&format!("/{}", params.name)) else {
+            let error = format!("No extension has the command /{}", params.name);
+            return Err((responder, error));
+        };
+        let params = json!({"extension": command.extension, "name": command.name, "prefix": params.prefix});
+        let request = ClientRequest::Complete(responder);
+        self.call(links, request, "command.complete", &params);
+        Ok(())
+    }
+
+    /// Has an extension run a keyboard shortcut.
+    ///
+    /// # Errors
+    /// Returns the responder and a message if no extension has the shortcut.
+    pub(crate) fn run_shortcut(
+        &mut self,
+        links: &ExtensionLinks,
+        responder: Responder<()>,
+        params: ShortcutParams,
+    ) -> Result<(), (Responder<()>, String)> {
+        let keys = params.shortcut;
+        let mut extensions = links.registered().iter();
+        let owner = extensions.find(|extension| extension.shortcuts.iter().any(|key| key.shortcut == keys));
+        let Some(path) = owner.map(|extension| &extension.path) else {
+            let error = format!("No extension has the shortcut {keys}");
+            return Err((responder, error));
+        };
+        let params = json!({"extension": path, "shortcut": keys});
+        let request = ClientRequest::Shortcut(responder, keys);
+        self.call(links, request, "shortcut.run", &params);
+        Ok(())
+    }
+
+    /// Refuses all open requests.
+    pub(crate) async fn refuse_all(&mut self) {
+        for request in self.open.give_up(|_| true) {
+            request.refuse(strings::ABORTED).await;
+        }
+    }
+}
+
+impl ClientRequest {
+    async fn refuse(self, error: &str) {
+        match self {
+            Self::Command(responder, _) => responder.refuse(error).await,
+            Self::Complete(responder) => responder.refuse(error).await,
+            Self::Shortcut(responder, _) => responder.refuse(error).await,
+            Self::Shell(responder, _) => responder.refuse(error).await,
+        }
+    }
+
+    /// Responds as the extension answered. `has_errors`: some extensions failed although there is an answer. An exception in a
+    /// slash command or a shortcut is reported, and the command counts as carried out.
+    pub(crate) async fn complete(
+        self,
+        answer: Result<Value, ProcessError>,
+        has_errors: bool,
+        outbox: &Outbox,
+    ) -> Completion {
+        match self {
+            Self::Command(responder, name) => {
+                report_error(answer, &format!("command:{name}"), "command", outbox).await;
+                let handled = Accepted::new(Disposition::Handled);
+                responder.respond(Ok(handled)).await;
+            }
+            Self::Shortcut(responder, keys) => {
+                report_error(answer, &format!("shortcut:{keys}"), "shortcut", outbox).await;
+                responder.respond(Ok(())).await;
+            }
+            Self::Complete(responder) => {
+                let items = answer.map(|mut answer| match answer.get_mut("items").map(Value::take) {
+                    Some(Value::Array(items)) => items,
+                    _ => Vec::new(),
+                });
+                let outcome = items.map(|items| Completions { items });
+                responder
+                    .respond(outcome.map_err(|error| error.to_string()))
+                    .await;
+            }
+            Self::Shell(responder, params) => match answer {
+                Ok(answer) if !has_errors => {
+                    return match shell_run(&answer) {
+                        Some(run) => Completion::ShellRan(responder, params, run),
+                        None => Completion::RunShell(responder, params),
+                    };
+                }
+                // The extension that failed may have had a reason to stop the command (pi 0.86).
+                _ => responder.refuse(strings::UNSEEN_COMMAND).await,
+            },
+        }
+        Completion::Done
+    }
+}
+
+async fn report_error(answer: Result<Value, ProcessError>, path: &str, event: &str, outbox: &Outbox) {
+    if let Err(error) = answer {
+        report(failure(path, event, error), outbox).await;
+    }
+}
+
+/// The result of a shell command that an extension ran. `None` if it left the command to the session.
+fn shell_run(answer: &Value) -> Option<BashRun> {
+    let result = answer.get("result").filter(|result| result.is_object())?;
+    let is = |name: &str| result.get(name) == Some(&json!(true));
+    let text = |name: &str| result.get(name).and_then(Value::as_str).map(str::to_owned);
+    let code = result.get("exitCode").and_then(Value::as_i64);
+    Some(BashRun {
+        output: text("output").unwrap_or_default(),
+        exit_code: code.and_then(|code| i32::try_from(code).ok()),
+        cancelled: is("cancelled"),
+        truncated: is("truncated"),
+        full_output_path: text("fullOutputPath"),
+        counts: Default::default(),
+    })
+}

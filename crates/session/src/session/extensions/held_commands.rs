@@ -1,0 +1,66 @@
+//! Which commands wait until the extensions of the session are loaded.
+
+use wire::SessionCommand;
+
+use super::Extensions;
+
+impl Extensions {
+    /// Returns true if a command has to wait for extensions that are being loaded.
+    pub(crate) fn holds(&self, command: &SessionCommand) -> bool {
+        // The model in the state is known without extensions, unless the command line names one that only they can bring.
+        let asks_model = self.providers.is_unresolved() && matches!(command, SessionCommand::GetState(_));
+        self.is_opening() && (depends(command) || asks_model)
+    }
+}
+
+/// Returns true if a command depends on what extensions register or listen to.
+fn depends(command: &SessionCommand) -> bool {
+    matches!(
+        command,
+        SessionCommand::Prompt(_)
+            | SessionCommand::Steer(_)
+            | SessionCommand::FollowUp(_)
+            | SessionCommand::QueueMessage(_)
+            | SessionCommand::AbortAndPrompt(_)
+            | SessionCommand::Continue(_)
+            | SessionCommand::GetCommands(_)
+            | SessionCommand::GetProjectTrust(_)
+            | SessionCommand::SetProjectTrust(_)
+            | SessionCommand::CompleteArguments(_)
+            | SessionCommand::GetTools(_)
+            | SessionCommand::SetActiveTools(_)
+            | SessionCommand::ReloadResources(_)
+            | SessionCommand::GetShortcuts(_)
+            | SessionCommand::RunShortcut(_)
+            | SessionCommand::SetModel(_)
+            | SessionCommand::CycleModel(_)
+            | SessionCommand::GetAvailableModels(_)
+            | SessionCommand::GetLoginProviders(_)
+            | SessionCommand::Login(_)
+            | SessionCommand::Compact(_)
+            | SessionCommand::Bash(_)
+            | SessionCommand::Reset(_)
+            | SessionCommand::NewSession(_)
+            | SessionCommand::SwitchSession(_)
+            | SessionCommand::Fork(_)
+            | SessionCommand::Branch(_)
+            | SessionCommand::Clone(_)
+            | SessionCommand::NavigateTree(_)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::SessionCommand;
+    use wire::command::NoParams;
+
+    use super::depends;
+
+    #[test]
+    fn tools_depend_on_extensions_aborts_do_not() {
+        assert!(depends(&SessionCommand::GetTools(NoParams::default())));
+        assert!(depends(&SessionCommand::GetCommands(NoParams::default())));
+        assert!(!depends(&SessionCommand::Abort(NoParams::default())));
+        assert!(!depends(&SessionCommand::GetState(NoParams::default())));
+    }
+}

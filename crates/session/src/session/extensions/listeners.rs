@@ -1,0 +1,59 @@
+//! The listeners of an event: processes with extensions, then hook executables.
+
+use extensions::combining::{Rule, rule};
+use extensions::{Answer, ExtensionPool, ProcessError};
+use process::Reaper;
+use serde_json::Value;
+
+use crate::hooks::{Asked, Facts};
+
+use super::failures::failure;
+
+/// The listeners of an event.
+#[derive(Clone)]
+pub(crate) struct Listeners {
+    /// The processes, when an extension in one of them listens, and what they call the session.
+    pub(super) process: Option<(ExtensionPool, String)>,
+    /// Executables, and what they are told of the session.
+    pub(super) hooks: Option<(Asked, Facts)>,
+    pub(super) reaper: Reaper,
+}
+
+impl Listeners {
+    /// Asks all of them; the question is on its way at once.
+    pub(crate) fn ask(
+        self,
+        name: &str,
+        event: &Value,
+    ) -> impl Future<Output = Result<Answer, ProcessError>> + Send + use<> {
+        let process = self.process.as_ref();
+        let asking = process.map(|(process, handle)| process.event(handle, name, event));
+        let after = self
+            .hooks
+            .map(|(hooks, facts)| (hooks, facts, event.clone(), name.to_owned()));
+        async move {
+            let first = match asking {
+                Some(asking) => asking?.await,
+                None => Ok(Answer::default()),
+            };
+            let Some((hooks, facts, event, name)) = after else {
+                return first;
+            };
+            let first = match first {
+                Ok(first) => first,
+                // What was to check a call and cannot answer is not made up for by somebody else.
+                Err(error) if is_gate(&name) => return Err(error),
+                Err(error) => Answer {
+                    value: Value::Null,
+                    errors: vec![failure("<runtime>", &name, error)],
+                },
+            };
+            Ok(hooks.ask(facts, self.reaper, name, event, first).await)
+        }
+    }
+}
+
+/// Returns true if the answer to an event decides whether a call runs.
+fn is_gate(event: &str) -> bool {
+    matches!(rule(event), Rule::Block | Rule::First(_))
+}

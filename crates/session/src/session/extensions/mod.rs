@@ -1,0 +1,401 @@
+//! The extensions of a session: a component that owns their processes, what they registered, the questions to them and the
+//! requests from them. It takes inputs (answers and messages of processes) and returns actions; the session carries these out in
+//! `session::extension_loading`, `extension_models`, `extension_requests`, `extension_notices` and `extension_state`. Nothing here waits for an extension: an answer comes
+//! later, as a wakeup, and its question says what follows.
+//!
+//! `links` holds the processes, `loading` how they are started, `providers` their models and logins, `client_requests` commands
+//! of clients that wait for them, `request` what they request of the session and `request_tasks` the work for it, `nested`
+//! calls of their tools, `subsessions` sessions of their own, `state` what they know of the session, `pending` open questions
+//! of any kind. How a process is spoken to is the business of `crate::extensions` and of the crate `extensions`.
+
+mod boundaries;
+mod built_in_calls;
+mod changing;
+mod client_requests;
+mod custom_message;
+mod discovery;
+mod events;
+mod failures;
+mod held_commands;
+mod json;
+mod link;
+mod links;
+mod listeners;
+mod listening;
+mod loading;
+mod login;
+mod model_hooks;
+mod model_requests;
+mod nested;
+mod notices;
+mod pending;
+mod places;
+mod providers;
+mod request;
+mod request_tasks;
+mod saying;
+#[cfg(test)]
+mod simulated;
+mod state;
+mod subsessions;
+mod table;
+#[cfg(test)]
+mod tests;
+mod tools;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use agent::HookPoint;
+use config::extensions::{Found, find};
+use config::hooks;
+use extensions::line::{Failure, Registered};
+use extensions::{Answer, ProcessError, ProcessMessage};
+use serde_json::Value;
+use wire::Message;
+use wire::command::NavigateParams;
+use wire::reply::Navigated;
+
+use crate::SessionError;
+use crate::factory::Agent;
+use crate::hooks::Hooks;
+use crate::limits;
+use crate::strings;
+
+use super::asker::Asker;
+use super::session_change::{Change, ChangeAsker};
+
+pub(super) use self::boundaries::outcome;
+pub(super) use self::built_in_calls::{BuiltInCall, Workplace, run_built_in};
+pub(super) use self::changing::word;
+pub(super) use self::client_requests::{ClientRequest, ClientRequests, Completion};
+pub(super) use self::discovery::Resources;
+pub(super) use self::failures::{Failures, failure, report};
+pub(super) use self::json::{cancels, members, put};
+pub(super) use self::links::ExtensionLinks;
+pub(super) use self::loading::{LoadAction, LoadAnswer, LoadQuestion, Loading, Opening, TrustDecision};
+pub(super) use self::model_hooks::ModelHooks;
+pub(super) use self::model_requests::{answer_key, stream_model};
+pub(super) use self::notices::{CompactionNotice, DialogNotices};
+pub(super) use self::pending::{Answered, Pending};
+pub(super) use self::providers::{ExtensionProviders, ProviderQuestion, changed_models, login_providers};
+pub(super) use self::request::{
+    CustomMessage, Delivery, ExtensionPrompt, ExtensionRequest, SessionChange, dialog_answer,
+};
+pub(super) use self::request_tasks::RequestTasks;
+pub(super) use self::saying::{Saying, Turn, Who};
+pub(super) use self::state::SentState;
+pub(super) use self::subsessions::{SubsessionOptions, Subsessions};
+pub(super) use self::tools::{described, extension_tools};
+
+/// The extensions of a session.
+pub(super) struct Extensions {
+    /// Programs that are run for events.
+    pub(super) hooks: Hooks,
+    pub(super) links: ExtensionLinks,
+    pub(super) loading: Loading,
+    pub(super) providers: ExtensionProviders,
+    pub(super) client_requests: ClientRequests,
+    /// Questions of a run that are open.
+    pub(super) questions: Pending<Then, Result<Answer, ProcessError>>,
+    pub(super) state: SentState,
+    pub(super) failures: Failures,
+    /// Tasks that carry out requests.
+    pub(super) tasks: RequestTasks,
+    /// Sessions that extensions opened for themselves.
+    pub(super) subsessions: Subsessions,
+    /// What extensions were told about dialogs.
+    pub(super) dialogs: DialogNotices,
+    run: RunHooks,
+    /// Messages that go with the next prompt.
+    next_turn: Vec<Arc<Message>>,
+    /// An extension wants the agent to end.
+    shutdown: bool,
+}
+
+/// What extensions did to the run that is under way.
+#[derive(Default)]
+struct RunHooks {
+    /// The system prompt of the run, if an extension changed it.
+    prompt: Option<String>,
+    abort_grace: events::AbortGrace,
+}
+
+/// What an answer is for.
+pub(super) enum Then {
+    /// A prompt may have been changed, or dealt with.
+    Input(Saying),
+    /// A run is to begin.
+    Begin(Turn),
+    /// The machine waits for the hooks of a point, under this ticket.
+    Hooks(u64, HookPoint),
+    /// Another session may be refused.
+    Change(ChangeAsker, Change),
+    /// The session was left.
+    Leave(ChangeAsker, Change),
+    /// Another place of the tree may be refused.
+    Move(Asker<Navigated>, NavigateParams),
+}
+
+impl Then {
+    /// Does a run wait for the answer?
+    fn belongs_to_run(&self) -> bool {
+        // The machine withdraws the others itself when the run is aborted.
+        matches!(self, Self::Hooks(_, point) if !matches!(point, HookPoint::ToolCall { .. } | HookPoint::Compact { .. }))
+    }
+}
+
+/// Why the extensions wake the session up.
+pub(super) enum ExtensionEvent {
+    /// The process at this place has sent a message.
+    Message(usize, ProcessMessage),
+    /// Extensions have answered a question of a run.
+    Hook(Answered<Result<Answer, ProcessError>>),
+    /// A step of loading has ended.
+    Loading(Answered<LoadAnswer>),
+    /// The deadline of loading has passed.
+    LoadingLate,
+    /// An extension has answered a command of a client.
+    Client(Answered<Result<Answer, ProcessError>>),
+    /// A run that was to begin has waited long enough for the response to its command.
+    ResponseLate,
+    /// A provider has answered.
+    Provider(Answered<Result<Value, String>>),
+    /// Something failed in a task.
+    Failed(Failure),
+}
+
+impl Extensions {
+    /// Nothing is loaded yet.
+    pub(super) fn new(found: Vec<Found>, hooks: Hooks) -> Self {
+        Self {
+            hooks,
+            links: ExtensionLinks::new(found),
+            loading: Loading::default(),
+            providers: ExtensionProviders::default(),
+            client_requests: ClientRequests::default(),
+            questions: Pending::default(),
+            state: SentState::default(),
+            failures: Failures::default(),
+            tasks: RequestTasks::default(),
+            subsessions: Subsessions::default(),
+            dialogs: DialogNotices::default(),
+            run: RunHooks::default(),
+            next_turn: Vec::new(),
+            shutdown: false,
+        }
+    }
+
+    /// Finds the extensions and hooks of a session that works in `cwd`.
+    pub(super) fn find(agent: &Agent, cwd: &Path) -> Self {
+        let places = agent.places(cwd);
+        Self::new(find(&places), Hooks::new(hooks::find(&places)))
+    }
+
+    /// Waits for the next event. Cancel-safe.
+    pub(super) async fn next(&mut self) -> ExtensionEvent {
+        tokio::select! {
+            (place, message) = self.links.next_message() => ExtensionEvent::Message(place, message),
+            answered = self.questions.next() => ExtensionEvent::Hook(answered),
+            answered = self.loading.next() => answered.map_or(ExtensionEvent::LoadingLate, ExtensionEvent::Loading),
+            answered = self.client_requests.next() => {
+                answered.map_or(ExtensionEvent::ResponseLate, ExtensionEvent::Client)
+            }
+            answered = self.providers.next() => ExtensionEvent::Provider(answered),
+            failure = self.failures.next() => ExtensionEvent::Failed(failure),
+        }
+    }
+
+    /// Returns true while ordered commands wait, because an open question may change what they depend on.
+    pub(super) fn holds_mail(&self) -> bool {
+        self.questions.any(|then| {
+            matches!(
+                then,
+                Then::Input(_) | Then::Begin(_) | Then::Change(..) | Then::Leave(..) | Then::Move(..)
+            )
+        })
+    }
+
+    /// Returns true if extensions that are not loaded yet may know the model that the error is about.
+    pub(super) fn may_resolve(&mut self, error: &SessionError) -> bool {
+        !self.links.found.is_empty() && self.providers.resolve_later(error)
+    }
+
+    /// Returns true while extensions are loaded.
+    pub(super) fn is_opening(&self) -> bool {
+        self.loading.is_opening() || self.providers.is_resolving()
+    }
+
+    /// True when no extension request is pending and no extension task is running.
+    pub(super) fn is_at_rest(&self) -> bool {
+        !self.is_opening()
+            && self.loading.is_at_rest()
+            && self.questions.is_empty()
+            && self.client_requests.is_empty()
+            && self.providers.is_empty()
+            && self.tasks.is_empty()
+            && self.next_turn.is_empty()
+            && self.subsessions.are_none()
+    }
+
+    /// Returns true while a client waits for an answer of extensions.
+    pub(super) fn owes(&self) -> bool {
+        self.holds_mail() || !self.client_requests.is_empty() || self.providers.is_logging_in()
+    }
+
+    /// Returns true while a run waits for the response to the slash command that began it.
+    pub(super) fn is_answering_first(&self) -> bool {
+        self.client_requests.is_response_first()
+    }
+
+    /// Returns true if an extension wants the agent to end, and all earlier commands have their responses.
+    pub(super) fn wants_shutdown(&self) -> bool {
+        self.shutdown && !self.owes()
+    }
+
+    /// The run is over.
+    pub(super) fn rest(&mut self) {
+        self.run.abort_grace = events::AbortGrace::default();
+    }
+
+    /// An extension wants the agent to end.
+    pub(super) fn request_shutdown(&mut self) {
+        self.shutdown = true;
+    }
+
+    /// Adds a message of an extension to the next prompt.
+    ///
+    /// # Errors
+    /// A message for the extension if too many messages wait.
+    pub(super) fn add_to_next_turn(&mut self, message: Arc<Message>) -> Result<(), String> {
+        if self.next_turn.len() >= limits::QUEUED {
+            return Err(strings::queue_full(limits::QUEUED));
+        }
+        self.next_turn.push(message);
+        Ok(())
+    }
+
+    /// Tools were switched on or off: extensions see it with the next message.
+    pub(super) fn tools_changed(&mut self) {
+        self.state.mark_stale();
+    }
+}
+
+/// Loading. Each method returns what the session has to do next.
+impl Extensions {
+    /// Returns true if extensions may decide whether the project is trusted.
+    pub(super) fn may_decide_on_trust(&self) -> bool {
+        loading::may_decide(&self.links.found)
+    }
+
+    /// Has the processes started that the extensions need.
+    pub(super) fn begin(&mut self, asks_trust: bool) -> Vec<LoadAction> {
+        self.loading.begin(&mut self.links, asks_trust)
+    }
+
+    /// A process was started: it loads its extensions.
+    pub(super) fn open(&mut self, place: usize, process: extensions::ExtensionProcess, opening: &Opening) {
+        self.loading.open(&mut self.links, place, process, opening);
+    }
+
+    /// A process could not be started.
+    pub(super) fn without(&mut self, place: usize, reason: &str) -> Vec<LoadAction> {
+        self.loading.without(&mut self.links, place, reason)
+    }
+
+    /// A process has answered `open`.
+    pub(super) fn on_opened(&mut self, place: usize, answer: Result<Value, ProcessError>) -> Vec<LoadAction> {
+        self.loading.on_opened(&mut self.links, place, answer)
+    }
+
+    /// A process has loaded more extensions.
+    pub(super) fn on_loaded_more(
+        &mut self,
+        place: usize,
+        answer: Result<Value, ProcessError>,
+    ) -> Vec<LoadAction> {
+        self.loading.on_loaded_more(&mut self.links, place, answer)
+    }
+
+    /// The extensions of a process have handled `session_start`.
+    pub(super) fn on_started(&mut self, place: usize) -> Option<LoadAction> {
+        self.loading.on_started(&mut self.links, place)
+    }
+
+    /// The deadline of loading has passed.
+    pub(super) fn on_loading_late(&mut self) -> Vec<LoadAction> {
+        self.loading.on_deadline(&self.links)
+    }
+
+    /// Has the process at a place load the extensions that it was not requested to load yet.
+    pub(super) fn load_more(&mut self, place: usize) {
+        self.loading.load_more(&mut self.links, place);
+    }
+
+    /// Begins the session for the extensions at these places.
+    pub(super) fn begin_at(&mut self, places: &[usize]) -> Option<LoadAction> {
+        self.loading.begin_at(&mut self.links, places)
+    }
+
+    /// Trust is decided: the extensions of the project that it admits are loaded.
+    pub(super) fn load_withheld(&mut self) -> Vec<LoadAction> {
+        self.loading.load_withheld(&mut self.links)
+    }
+
+    /// All resources are known.
+    pub(super) fn finish_loading(&mut self) {
+        self.loading.finish(&self.links);
+    }
+
+    /// Replaces the registrations of one extension.
+    pub(super) fn change_registered(&mut self, place: usize, registered: Registered) -> Vec<LoadAction> {
+        if self.links.change_registered(place, registered) {
+            vec![LoadAction::UseRegistrations]
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// A process has ended, and with it all registrations of its extensions. It is started again.
+    pub(super) fn lose(&mut self, place: usize, reason: &str) -> Vec<LoadAction> {
+        let Some((calls, failure)) = self.links.lose(place, reason) else {
+            return Vec::new();
+        };
+        self.subsessions.dispose_of(place);
+        for call in calls {
+            self.tasks.withdraw(call);
+        }
+        vec![
+            LoadAction::UseRegistrations,
+            LoadAction::Report(failure),
+            self.loading.restart(&mut self.links, place),
+        ]
+    }
+
+    /// The session has ended. Hooks and processes that are slow are not waited for.
+    pub(super) async fn end(&mut self) {
+        self.subsessions.dispose();
+        let _in_time = tokio::time::timeout(limits::FAREWELL, self.hooks.finish()).await;
+        if let Some(pool) = self.links.pool.take() {
+            let closed = pool.close_session(&self.links.handle, "quit");
+            let _in_time = tokio::time::timeout(limits::CLOSE, closed).await;
+        }
+    }
+
+    /// Leaves the session: the processes forget it, and nothing of it is loaded any more.
+    pub(super) fn leave(&mut self, reason: &str) {
+        self.subsessions.dispose();
+        self.loading.leave(&mut self.links, reason);
+        self.tasks.cancel_models();
+        self.providers.give_up_refresh();
+    }
+
+    /// Replaces the extensions by those of the session that takes the place of the old one.
+    pub(super) fn replace(&mut self, found: Vec<Found>, hooks: Hooks, start: Value, keeps_flags: bool) {
+        self.links.found = found;
+        self.hooks = hooks;
+        self.loading.set_start(start);
+        self.state.forget();
+        self.providers.leave(keeps_flags);
+    }
+}

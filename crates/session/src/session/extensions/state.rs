@@ -1,0 +1,87 @@
+//! What the processes of extensions know of the session: sent whole when they are loaded, later only what changed, right before
+//! a line that may need it.
+
+use serde_json::{Map, Value};
+
+/// The state as it was sent.
+#[derive(Debug)]
+pub(crate) struct SentState {
+    members: Map<String, Value>,
+    /// Tools, commands or the system prompt may have changed.
+    is_stale: bool,
+}
+
+impl Default for SentState {
+    fn default() -> Self {
+        Self {
+            members: Map::new(),
+            is_stale: true,
+        }
+    }
+}
+
+impl SentState {
+    /// The processes know nothing any more.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Members that are costly to compute may have changed.
+    pub(crate) fn mark_stale(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// Returns true once if members that are costly to compute may have changed.
+    pub(crate) fn take_stale(&mut self) -> bool {
+        std::mem::take(&mut self.is_stale)
+    }
+
+    /// Takes members, and returns those that differ from what was sent.
+    pub(crate) fn update(&mut self, members: Map<String, Value>) -> Map<String, Value> {
+        let mut changed = Map::new();
+        for (name, value) in members {
+            if self.members.get(&name) != Some(&value) {
+                self.members.insert(name.clone(), value.clone());
+                changed.insert(name, value);
+            }
+        }
+        changed
+    }
+
+    /// Takes the whole state.
+    pub(crate) fn replace(&mut self, members: Map<String, Value>) {
+        self.members = members;
+        self.is_stale = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value, json};
+
+    use super::SentState;
+
+    fn members(value: Value) -> Map<String, Value> {
+        super::super::members(value)
+    }
+
+    #[test]
+    fn sent_state_returns_changed_members_only() {
+        let mut state = SentState::default();
+        assert!(state.take_stale() && !state.take_stale());
+        state.replace(members(json!({"cwd": "/a", "isIdle": true, "tools": []})));
+        let changed = state.update(members(json!({"cwd": "/a", "isIdle": false})));
+        assert_eq!(changed, members(json!({"isIdle": false})));
+        assert!(
+            state
+                .update(members(json!({"isIdle": false, "tools": []})))
+                .is_empty()
+        );
+        state.forget();
+        assert!(state.take_stale());
+        assert_eq!(
+            state.update(members(json!({"cwd": "/a"}))),
+            members(json!({"cwd": "/a"}))
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! The component without a process. The black-box tests run it with real extension processes.
+
+use std::time::Duration;
+
+use extensions::ProcessError;
+use extensions::line::{Command, Registered};
+use serde_json::json;
+use wire::Reply;
+
+use agent::HookPoint;
+
+use super::super::asker::Asker;
+use super::custom_message::custom;
+use super::{ClientRequest, ExtensionEvent, ExtensionLinks, Extensions, LoadAction, Then};
+use crate::outbox::{ClientId, Origin, Responder, outbox};
+
+/// A responder whose reply is dropped.
+fn responder<R: Into<Reply>>() -> Responder<R> {
+    let origin = Origin {
+        client: ClientId::default(),
+        id: None,
+        command: "prompt",
+    };
+    let (outbox, _unread) = outbox(1);
+    Responder::new(origin, &outbox)
+}
+
+fn none() -> Extensions {
+    Extensions::new(
+        Vec::new(),
+        crate::hooks::Hooks::new(config::hooks::Finding::default()),
+    )
+}
+
+fn commands(path: &str, names: &[&str]) -> Registered {
+    let command = |name: &&str| Command {
+        name: (*name).to_owned(),
+        ..Command::default()
+    };
+    Registered {
+        path: path.to_owned(),
+        commands: names.iter().map(command).collect(),
+        ..Registered::default()
+    }
+}
+
+#[tokio::test]
+async fn extensions_absent_leave_session_free() {
+    let mut extensions = none();
+    assert!(
+        extensions
+            .begin(true)
+            .iter()
+            .all(|action| *action == LoadAction::UseProviders)
+    );
+    let event = tokio::time::timeout(Duration::from_millis(5), extensions.next()).await;
+    assert!(event.is_err());
+    assert!(!extensions.hear("tool_call") && !extensions.holds_mail() && !extensions.owes());
+    assert!(!extensions.is_opening() && extensions.is_at_rest());
+}
+
+#[tokio::test]
+async fn commands_wait_for_session_changes_only() {
+    let mut extensions = none();
+    let request = ClientRequest::Command(responder(), "x".to_owned());
+    extensions.client_requests.wait(request, std::future::pending());
+    assert!(extensions.owes() && !extensions.holds_mail());
+    let params = wire::command::NavigateParams::default();
+    let then = Then::Move(Asker::Client(responder()), params);
+    extensions.questions.ask(then, std::future::pending());
+    assert!(extensions.holds_mail());
+    extensions.questions.give_up(|_| true);
+    extensions.client_requests.refuse_all().await;
+    assert!(!extensions.owes() && !extensions.holds_mail());
+}
+
+/// Hooks that the machine waits for.
+fn hooks(ticket: u64) -> Then {
+    Then::Hooks(ticket, HookPoint::Settle { aborted: false })
+}
+
+#[tokio::test]
+async fn hook_answer_reaches_its_question() {
+    let mut extensions = none();
+    extensions.questions.ask(hooks(1), std::future::pending());
+    let failed = async { Err(ProcessError::Gone("x".to_owned())) };
+    let number = extensions.questions.ask(hooks(2), failed);
+    match extensions.next().await {
+        ExtensionEvent::Hook(answered) => {
+            assert_eq!(answered.number, number);
+            assert!(matches!(answered.answer, Err(ProcessError::Gone(_))));
+        }
+        _ => panic!("another event"),
+    }
+    assert!(matches!(
+        extensions.questions.take(number),
+        Some(Then::Hooks(2, _))
+    ));
+}
+
+#[test]
+fn slash_command_belongs_to_first_registering_extension() {
+    let links = ExtensionLinks {
+        registered: vec![commands("a.ts", &["one"]), commands("b.ts", &["one", "two"])],
+        ..ExtensionLinks::default()
+    };
+    let found = |text: &str| {
+        let command = links.command(text)?;
+        Some(format!(
+            "{} {} [{}]",
+            command.extension, command.name, command.args
+        ))
+    };
+    assert_eq!(found("/one a b").unwrap(), "a.ts one [a b]");
+    assert_eq!(found("/two").unwrap(), "b.ts two []");
+    for none in ["one", "/three", "/on", " /one", "/"] {
+        assert_eq!(found(none), None, "{none}");
+    }
+}
+
+#[test]
+fn extension_messages_accept_text_or_blocks() {
+    let message =
+        custom(&json!({"customType": "kit", "content": "x", "display": true, "details": null})).unwrap();
+    let shown = serde_json::to_value(&message).unwrap();
+    assert_eq!(
+        (&shown["role"], &shown["content"], &shown["display"]),
+        (&json!("custom"), &json!("x"), &json!(true))
+    );
+    assert!(shown.get("details").is_none());
+    assert!(custom(&json!({"content": [{"type": "text", "text": "x"}]})).is_ok());
+    assert!(custom(&json!({})).is_ok());
+    assert!(custom(&json!({"content": 5})).is_err());
+}

@@ -1,0 +1,245 @@
+//! Running the hooks that the machine asks for: what subscribers receive at each point, and what their answers mean. When hooks
+//! run, and what waits for them, is decided in `agent`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use agent::{Change, HookPoint, HooksOutcome, Input, Subscriptions};
+use extensions::ProcessError;
+use serde_json::{Value, json};
+use wire::{Event, Message, StopReason, ToolResult};
+
+use crate::strings;
+
+use super::Session;
+use super::clock::now_ms;
+use super::extensions::{Then, failure, members, outcome, put};
+use super::tool_calls::{ToolCalls, block};
+
+/// Points at which the machine asks hooks, whether or not one of them may answer.
+const ASKED: [&str; 5] = [
+    "message_end",
+    "tool_call",
+    "tool_result",
+    "agent_before_settle",
+    "session_before_compact",
+];
+
+/// Events of a run that hooks may subscribe to.
+const EVENTS: [&str; 10] = [
+    "agent_start",
+    "turn_start",
+    "message_start",
+    "message_update",
+    "tool_execution_start",
+    "tool_execution_update",
+    "tool_execution_end",
+    "turn_end",
+    "agent_end",
+    "agent_settled",
+];
+
+impl Session {
+    /// Tells the machine which hook points have subscribers, after registrations have changed.
+    pub(super) fn sync_hooks(&mut self) {
+        let extensions = &self.extensions;
+        let mut subscribed = Subscriptions::default();
+        for name in ASKED.into_iter().chain(EVENTS) {
+            if !extensions.hear(name) {
+                continue;
+            }
+            let is_asked = ASKED.contains(&name) || extensions.waits_for(name);
+            let names = if is_asked {
+                &mut subscribed.waits
+            } else {
+                &mut subscribed.tells
+            };
+            names.push(name.to_owned());
+        }
+        if subscribed != *self.machine.subscriptions() {
+            self.apply(Change::Hooks(subscribed));
+        }
+    }
+
+    /// Runs the hooks of a point; the answer comes as a wakeup.
+    pub(super) fn run_hooks(&mut self, ticket: u64, point: HookPoint, inputs: &mut VecDeque<Input>) {
+        let Some(event) = self.event_at(&point) else {
+            return inputs.push_back(Input::HooksDone(ticket, HooksOutcome::Unchanged));
+        };
+        self.ask_extensions(point.name(), &event, Then::Hooks(ticket, point));
+    }
+
+    /// Waits no longer for the hooks of a point.
+    pub(super) fn cancel_hooks(&mut self, ticket: u64) {
+        let is_it = |then: &Then| matches!(then, Then::Hooks(own, _) if *own == ticket);
+        self.extensions.questions.give_up(is_it);
+    }
+
+    /// Tells an event to subscribers that nothing waits for.
+    pub(super) fn tell_subscribers(&mut self, event: &Event, turn: u64) {
+        let told = self.subscribed_event(event, turn);
+        self.tell_only(event.name(), &told);
+    }
+
+    /// The hooks of a point have answered, or cannot.
+    pub(super) async fn on_hooks_done(
+        &mut self,
+        ticket: u64,
+        point: HookPoint,
+        answer: Result<Value, ProcessError>,
+    ) {
+        let name = point.name();
+        let outcome = match point {
+            HookPoint::ToolCall { slot, .. } => checked(&mut self.calls, slot, answer),
+            HookPoint::ToolResult { result, is_error, .. } => {
+                reviewed(result, is_error, answer.unwrap_or_default())
+            }
+            HookPoint::Event {
+                event: Event::TurnEnd { .. },
+                ..
+            }
+            | HookPoint::Settle { .. } => self.take_boundary(name, answer.unwrap_or_default()).await,
+            HookPoint::Event { .. } => HooksOutcome::Unchanged,
+            HookPoint::Compact { .. } => self.take_compaction(answer.unwrap_or_default()).await,
+            HookPoint::Message(old) => {
+                let new = self.replacement(&old, answer.unwrap_or_default()).await;
+                new.map_or(HooksOutcome::Unchanged, |new| {
+                    HooksOutcome::Message(Arc::new(new))
+                })
+            }
+            HookPoint::Answer(old) => match self.replacement(&old.into(), answer.unwrap_or_default()).await {
+                Some(Message::Assistant(new)) => HooksOutcome::Answer(new),
+                _ => HooksOutcome::Unchanged,
+            },
+        };
+        self.drive(Input::HooksDone(ticket, outcome)).await;
+    }
+
+    /// The message that takes the place of one; none if it stays. The original then never reaches the session file, the client
+    /// or the provider.
+    async fn replacement(&self, old: &Message, mut answer: Value) -> Option<Message> {
+        let new = answer.get_mut("message").map(Value::take)?;
+        let refusal = match serde_json::from_value::<Message>(new) {
+            Ok(new) if std::mem::discriminant(&new) == std::mem::discriminant(old) => return Some(new),
+            Ok(_) => "a message must keep its role".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        self.extension_failed(failure("<runtime>", "message_end", refusal))
+            .await;
+        None
+    }
+
+    /// The event of a point as subscribers receive it. `None` if they are not asked after all.
+    fn event_at(&self, point: &HookPoint) -> Option<Value> {
+        let name = point.name();
+        let (mut event, parent) = match point {
+            HookPoint::Event { event, turn } => return Some(self.subscribed_event(event, *turn)),
+            HookPoint::Compact { reason, again } => return self.compaction_event(*reason, *again),
+            HookPoint::Message(message) => (json!({"type": name, "message": message}), &None),
+            HookPoint::Answer(answer) => {
+                let message: Message = answer.clone().into();
+                (json!({"type": name, "message": message}), &None)
+            }
+            HookPoint::Settle { aborted } => {
+                let newest = self.machine.messages().iter().rev();
+                let newest = newest.filter_map(|message| message.as_assistant()).next();
+                let stop = newest.map(|answer| answer.stop_reason);
+                let outcome = outcome(if *aborted { Some(StopReason::Aborted) } else { stop });
+                (
+                    json!({"type": name, "entries": [], "continue": false, "outcome": outcome}),
+                    &None,
+                )
+            }
+            HookPoint::ToolCall { slot, call, parent } => {
+                let input = self.calls.args(*slot).unwrap_or(&call.arguments);
+                let event =
+                    json!({"type": name, "toolCallId": call.id, "toolName": call.name, "input": input});
+                (event, parent)
+            }
+            HookPoint::ToolResult {
+                call,
+                parent,
+                result,
+                is_error,
+                ..
+            } => {
+                let mut event = json!({
+                    "type": name,
+                    "toolCallId": call.id,
+                    "toolName": call.name,
+                    "input": call.arguments,
+                    "content": result.content,
+                    "isError": is_error,
+                });
+                if let Some(details) = &result.details {
+                    put(&mut event, "details", details.clone());
+                }
+                (event, parent)
+            }
+        };
+        if let Some(parent) = parent {
+            put(&mut event, "parentToolCallId", parent.as_str().into());
+        }
+        Some(event)
+    }
+
+    /// An event of a run as subscribers receive it.
+    fn subscribed_event(&self, event: &Event, turn: u64) -> Value {
+        let mut shown = serde_json::to_value(event).unwrap_or_default();
+        match event {
+            Event::TurnStart => {
+                put(&mut shown, "timestamp", json!(now_ms()));
+                put(&mut shown, "turnIndex", json!(turn));
+            }
+            Event::TurnEnd {
+                message,
+                tool_results,
+            } => {
+                put(&mut shown, "turnIndex", json!(turn));
+                self.put_boundary(&mut shown, message, tool_results);
+            }
+            Event::MessageUpdate { .. } => {
+                let message = self.answering.as_ref().and_then(|answering| answering.so_far());
+                put(&mut shown, "message", json!(message));
+            }
+            _ => {}
+        }
+        shown
+    }
+}
+
+/// What `tool_call` hooks decided. A hook that should check a call and fails blocks it.
+fn checked(calls: &mut ToolCalls, slot: usize, answer: Result<Value, ProcessError>) -> HooksOutcome {
+    let mut answer = match answer {
+        Ok(answer) => members(answer),
+        Err(error) => return HooksOutcome::Refused(ToolResult::error(strings::unchecked(&error))),
+    };
+    if answer.get("block") == Some(&json!(true)) {
+        let reason = answer.get("reason").and_then(Value::as_str);
+        let mut result = ToolResult::error(reason.unwrap_or(strings::BLOCKED));
+        result.terminate = answer.get("terminate").and_then(Value::as_bool);
+        return HooksOutcome::Refused(result);
+    }
+    if let Some(Value::Object(args)) = answer.remove("input") {
+        calls.change_args(slot, args);
+    }
+    HooksOutcome::Unchanged
+}
+
+/// The result after `tool_result` hooks: each field that they give replaces one of the result.
+fn reviewed(mut result: ToolResult, mut is_error: bool, answer: Value) -> HooksOutcome {
+    let mut patch = members(answer);
+    if let Some(Value::Array(content)) = patch.remove("content") {
+        result.content = content.into_iter().map(block).collect();
+    }
+    if let Some(details) = patch.remove("details") {
+        result.details = Some(details).filter(|details| !details.is_null());
+    }
+    if let Some(Value::Bool(failed)) = patch.remove("isError") {
+        is_error = failed;
+    }
+    if let Some(Value::Bool(terminate)) = patch.remove("terminate") {
+        result.terminate = Some(terminate);
+    }
+    HooksOutcome::Result { result, is_error }
+}

@@ -1,0 +1,192 @@
+//! The request to a model that is running, and what the events of its answer mean for the machine.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use agent::{ModelInput, Verdict};
+use llm::{ModelEvent, ModelRequest, ModelStream};
+use models::Registry;
+use tokio_util::sync::CancellationToken;
+use wire::{AssistantMessage, Message, Model, StopReason, ThinkingLevel, Usage};
+
+use crate::factory::Agent;
+
+use super::access::open;
+use super::progress::Progress;
+
+type Opening = Pin<Box<dyn Future<Output = Result<ModelStream, Box<AssistantMessage>>> + Send>>;
+
+enum Source {
+    /// Keys and headers are being looked up.
+    Opening(Opening),
+    Open(ModelStream),
+    Closed,
+}
+
+/// A request that is running.
+pub(super) struct RunningRequest {
+    source: Source,
+    cancel: CancellationToken,
+    model: Model,
+    /// Token counts as last reported.
+    usage: Usage,
+    /// The answer as far as it has come, once it began.
+    progress: Option<Progress>,
+}
+
+impl RunningRequest {
+    /// Waits for an event and takes all that are there. `None` never comes before the last event.
+    pub(super) async fn next(&mut self) -> Option<Vec<ModelEvent>> {
+        if let Source::Opening(opening) = &mut self.source {
+            match opening.as_mut().await {
+                Ok(stream) => self.source = Source::Open(stream),
+                Err(message) => {
+                    self.source = Source::Closed;
+                    return Some(vec![ModelEvent::Error {
+                        message,
+                        retry_after: None,
+                    }]);
+                }
+            }
+        }
+        let Source::Open(stream) = &mut self.source else {
+            return std::future::pending().await;
+        };
+        let mut events = Vec::new();
+        stream.next_batch(&mut events).await.then_some(events)
+    }
+
+    pub(super) fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// The answer as far as it has come; none before it began.
+    pub(super) fn so_far(&self) -> Option<Message> {
+        Some(self.progress.as_ref()?.message(&self.usage))
+    }
+}
+
+/// What became of an event of the stream.
+#[derive(Default)]
+pub(super) struct Received {
+    /// For the machine.
+    pub(super) input: Option<ModelInput>,
+    /// For the user.
+    pub(super) warning: Option<String>,
+}
+
+impl RunningRequest {
+    /// Opens a request that is made while the session continues. `cancel` ends the making, too.
+    pub(super) fn open(
+        agent: Arc<Agent>,
+        model: Model,
+        making: impl Future<Output = ModelRequest> + Send + 'static,
+        cancel: CancellationToken,
+        span: tracing::Span,
+    ) -> Self {
+        let cancelled = cancel.clone();
+        let opening = async move {
+            let request = making.await;
+            open(agent, request, cancelled, span).await
+        };
+        Self {
+            source: Source::Opening(Box::pin(opening)),
+            cancel,
+            model,
+            usage: Usage::default(),
+            progress: None,
+        }
+    }
+
+    /// Takes an event. After [`ModelInput::Finished`] no other comes. `compacts`: the session compacts by itself, so a
+    /// conversation that is too long is not a final failure.
+    pub(super) fn accept(&mut self, event: ModelEvent, registry: &Registry, compacts: bool) -> Received {
+        let window = self.model.context_window;
+        let input = match event {
+            ModelEvent::Start(message) => {
+                self.usage = message.usage.clone();
+                self.progress = Some(Progress::new((*message).clone()));
+                ModelInput::Started(*message)
+            }
+            ModelEvent::Stream(event) => {
+                if let Some(progress) = &mut self.progress {
+                    progress.grow(&event);
+                }
+                ModelInput::Update(event, self.usage.clone())
+            }
+            ModelEvent::Usage(usage) => {
+                self.usage = usage;
+                return Received::default();
+            }
+            ModelEvent::Remark(text) => {
+                return Received {
+                    warning: Some(text),
+                    ..Received::default()
+                };
+            }
+            ModelEvent::Done(message) => {
+                let verdict = verdict(&message, window, None, compacts);
+                ModelInput::Finished(*message, verdict)
+            }
+            ModelEvent::Error {
+                mut message,
+                retry_after,
+            } => {
+                let advice = unknown_model(registry, &self.model, &message);
+                let asked = retry_after.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+                let verdict = verdict(&message, window, asked, compacts);
+                if let (Some(text), Some(advice)) = (&mut message.error_message, advice) {
+                    text.push('\n');
+                    text.push_str(&advice);
+                }
+                ModelInput::Finished(*message, verdict)
+            }
+        };
+        Received {
+            input: Some(input),
+            ..Received::default()
+        }
+    }
+}
+
+/// A request with what the settings say about all requests.
+pub(super) fn request_for(agent: &Agent, model: Model, thinking: ThinkingLevel, now: i64) -> ModelRequest {
+    let mut request = ModelRequest::new(model, now);
+    request.thinking = thinking;
+    request.thinking_budgets = agent.budgets();
+    request.idle_timeout = agent.idle_timeout();
+    request.provider_retries = agent.settings.retry.provider.max_retries.unwrap_or(0);
+    request.max_retry_delay = agent.max_retry_delay();
+    request
+}
+
+/// Advice for a model that its provider does not know.
+fn unknown_model(registry: &Registry, model: &Model, message: &AssistantMessage) -> Option<String> {
+    let failed = message.stop_reason == StopReason::Error;
+    let error = message.error_message.as_deref().filter(|_| failed)?;
+    registry.unknown_model_advice(model, error)
+}
+
+/// Says whether the request is worth repeating. After an abort it is not; a conversation that is too long has to be compacted.
+fn verdict(message: &AssistantMessage, window: u64, asked: Option<u64>, compacts: bool) -> Verdict {
+    let text = message.error_message.as_deref().unwrap_or("");
+    match () {
+        // The conversation left no room for an answer (pi-1.5-delta.md 5). One that is complete stands, however full it is.
+        () if message.stop_reason == StopReason::Length
+            && compacts
+            && llm::is_context_overflow(message, window) =>
+        {
+            Verdict::Overflow
+        }
+        () if message.stop_reason != StopReason::Error => Verdict::Final,
+        () if llm::is_context_overflow(message, window) => {
+            if compacts {
+                Verdict::Overflow
+            } else {
+                Verdict::Final
+            }
+        }
+        () if llm::is_retryable(text) => Verdict::Retry(asked),
+        () => Verdict::Final,
+    }
+}

@@ -1,0 +1,219 @@
+//! Whether a tool call may run: asked of the rules when it is prepared, and of the user where the rules say so. What the rules
+//! say is in `permissions`, how the user is asked in `dialogs`.
+
+use std::path::Path;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use agent::{Input, Prepared, ToolInput};
+use config::Diagnostic;
+use permissions::{Bases, Call, Existing, Policy, Question, Verdict};
+use process::real_path;
+use tokio_util::sync::CancellationToken;
+use wire::ToolResult;
+use wire::command::PermissionModeParams;
+use wire::reply::PermissionModeReply;
+use wire::state::PermissionMode;
+
+use crate::factory::Agent;
+use crate::{limits, strings};
+
+use super::Session;
+use super::dialogs::{Answer, Dialog, NoAnswer};
+use super::tool_calls::Place;
+
+/// What the user can choose.
+const ONCE: &str = "Allow once";
+const ALWAYS: &str = "Allow for this session";
+const NEVER: &str = "Deny";
+
+/// What holds, and the question that is out.
+pub(super) struct PermissionWait {
+    policy: Policy,
+    /// What the client chose, if it did; it outlives a change of the session.
+    chosen: Option<PermissionMode>,
+    pub(super) asking: Option<Asking>,
+}
+
+/// A call that waits for the user's answer. To drop it withdraws the question.
+pub(super) struct Asking {
+    slot: usize,
+    call: Call,
+    since: Instant,
+    /// How long the question may take, if that is limited.
+    wait: Option<Duration>,
+    answer: Pin<Box<dyn Future<Output = Answer> + Send>>,
+}
+
+impl Asking {
+    /// Waits for the answer. Cancel-safe.
+    pub(super) async fn answer(&mut self) -> Answer {
+        (&mut self.answer).await
+    }
+
+    /// How long the user had. A client may have a shorter time limit of its own.
+    fn waited(&self) -> Duration {
+        let elapsed = self.since.elapsed();
+        self.wait.map_or(elapsed, |wait| wait.min(elapsed))
+    }
+}
+
+impl PermissionWait {
+    /// What the agent's settings say of a session that works in `cwd`.
+    pub(super) fn new(agent: &Agent, cwd: &Path, chosen: Option<PermissionMode>) -> (Self, Vec<Diagnostic>) {
+        let options = &agent.options;
+        let bases = Bases {
+            cwd,
+            home: options.resources.home.as_deref(),
+            real_path,
+        };
+        let chosen_mode = chosen.or(options.permission_mode);
+        let (policy, notes) = Policy::new(&agent.settings.permissions, chosen_mode, bases);
+        let file = Path::new("settings.json");
+        let notes = notes
+            .into_iter()
+            .map(|note| Diagnostic::new(file, note))
+            .collect();
+        let permitting = Self {
+            policy,
+            chosen,
+            asking: None,
+        };
+        (permitting, notes)
+    }
+
+    /// The same for the session that takes this one's place. What was allowed for this one is forgotten.
+    pub(super) fn anew(&self, agent: &Agent, cwd: &Path) -> Self {
+        Self::new(agent, cwd, self.chosen).0
+    }
+
+    /// Nobody is asked about such a call any more.
+    pub(super) fn forget(&mut self, which: impl Fn(usize) -> bool) {
+        self.asking = self.asking.take().filter(|asking| !which(asking.slot));
+    }
+
+    /// The mode that the client chose, if it did.
+    pub(super) fn chosen(&self) -> Option<PermissionMode> {
+        self.chosen
+    }
+
+    /// The mode that holds.
+    pub(super) fn mode(&self) -> PermissionMode {
+        self.policy.mode()
+    }
+}
+
+/// What is at a path. Reads the disk.
+fn existing(path: &Path) -> Existing {
+    match std::fs::metadata(path) {
+        Ok(there) if there.is_file() => Existing::File(there.len()),
+        Ok(_) => Existing::Other,
+        Err(_) => Existing::Nothing,
+    }
+}
+
+impl Session {
+    /// Decides whether a call that hooks let through may run. `None` if the user is asked first.
+    pub(super) fn decide(&mut self, slot: usize) -> Option<Prepared> {
+        if self.permitting.mode().is_off() {
+            return Some(Prepared::Run);
+        }
+        let place = Place {
+            toolbox: &self.agent.toolbox,
+            cwd: &self.workspace.cwd,
+        };
+        let Some(subject) = self.calls.subject(slot, place) else {
+            return Some(Prepared::Run);
+        };
+        let call = subject.call();
+        match self.permitting.policy.judge(&call) {
+            Verdict::Run => Some(Prepared::Run),
+            Verdict::Refuse(why) => Some(Prepared::Refused(ToolResult::error(why))),
+            Verdict::Ask => {
+                let question = subject.proposal().question(call.shown(), call.real_file());
+                self.ask_permission(slot, call, question);
+                None
+            }
+        }
+    }
+
+    fn ask_permission(&mut self, slot: usize, call: Call, question: Question) {
+        let wait = self.agent.settings.dialog_wait();
+        let timeout = wait.map_or(0, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        let (ui, toolbox, cwd) = (
+            self.dialogs.ui(),
+            self.agent.toolbox.clone(),
+            self.workspace.cwd.clone(),
+        );
+        let answer = Box::pin(async move {
+            let diff = match question.edit_args() {
+                Some(args) => {
+                    let diff = toolbox.preview_edit(args.clone(), &cwd);
+                    let diff = tokio::time::timeout(limits::ASKED_WAIT, diff).await;
+                    Some(diff.unwrap_or_else(|_| Err(strings::SLOW_FILE.to_owned())))
+                }
+                None => None,
+            };
+            // It may be long, and the disk is looked at.
+            let title = tokio::task::spawn_blocking(move || {
+                let existing = question.written_file().map(existing);
+                question.title(diff, existing)
+            })
+            .await;
+            let Ok(title) = title else {
+                return Answer::None(NoAnswer::Gone);
+            };
+            let dialog = Dialog::Permission {
+                title,
+                allow: [ONCE, ALWAYS].map(str::to_owned).to_vec(),
+                deny: NEVER.to_owned(),
+                timeout: Some(timeout),
+            };
+            ui.ask(dialog, &CancellationToken::new()).await
+        });
+        self.permitting.asking = Some(Asking {
+            slot,
+            call,
+            since: Instant::now(),
+            wait,
+            answer,
+        });
+    }
+
+    /// The user has answered, or will not any more.
+    pub(super) async fn on_permission(&mut self, answer: Answer) {
+        let Some(asking) = self.permitting.asking.take() else {
+            return;
+        };
+        let waited = asking.waited();
+        let Asking { slot, call, .. } = asking;
+        let refusal = match &answer {
+            Answer::Value(chosen) if chosen == ONCE => None,
+            Answer::Value(chosen) if chosen == ALWAYS => {
+                self.permitting.policy.grant(&call);
+                None
+            }
+            Answer::Denied(reason) => Some(strings::user_denied(reason)),
+            Answer::None(NoAnswer::TimedOut) => Some(strings::denied_automatically(waited)),
+            Answer::Value(_) | Answer::Confirmed(_) | Answer::None(NoAnswer::Cancelled) => {
+                Some(strings::USER_DENIED.to_owned())
+            }
+            Answer::None(why) => Some(strings::not_permitted(why)),
+        };
+        let decision = refusal.map_or(Prepared::Run, |why| Prepared::Refused(ToolResult::error(why)));
+        self.drive(Input::Tool(slot, ToolInput::Decided(decision))).await;
+    }
+
+    /// The client chooses a mode.
+    pub(super) fn choose_permission_mode(&mut self, mode: PermissionMode) {
+        self.permitting.chosen = Some(mode);
+        self.permitting.policy.choose(mode);
+    }
+
+    pub(super) fn set_permission_mode(&mut self, params: PermissionModeParams) -> PermissionModeReply {
+        self.choose_permission_mode(params.mode);
+        PermissionModeReply {
+            permission_mode: self.permitting.mode(),
+        }
+    }
+}

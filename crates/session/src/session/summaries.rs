@@ -1,0 +1,175 @@
+//! Summaries of a conversation that is compacted, or of a branch that is left, made by a model while the session continues. Their
+//! requests are the business of `agent::compaction`.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::compaction::{self, Finished, Refusal, SummaryRequest};
+use llm::{CacheRetention, ModelEvent};
+use tokio_util::sync::CancellationToken;
+use wire::entry::BranchSummary;
+use wire::event::{CompactionReason, SummarySource};
+use wire::{AssistantMessage, Event, Message, Model, ThinkingLevel, Usage};
+
+use crate::factory::Agent;
+use crate::outbox::Outbox;
+
+use super::access::open;
+use super::clock::now_ms;
+use super::model_choice::ModelChoice;
+use super::model_request::request_for;
+
+/// The outcome of the requests.
+pub(super) enum Summarised {
+    /// A compaction's entry.
+    Compaction(Result<Box<Finished>, Refusal>),
+    /// A branch summary's entry.
+    Branch(Result<Box<BranchSummary>, Refusal>),
+}
+
+/// Summaries that are being made.
+pub(super) struct Summarising {
+    work: Pin<Box<dyn Future<Output = Summarised> + Send>>,
+    cancel: CancellationToken,
+}
+
+impl Summarising {
+    pub(super) fn new(
+        cancel: CancellationToken,
+        work: impl Future<Output = Summarised> + Send + 'static,
+    ) -> Self {
+        let work = Box::pin(work);
+        Self { work, cancel }
+    }
+
+    pub(super) async fn done(&mut self) -> Summarised {
+        self.work.as_mut().await
+    }
+
+    pub(super) fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+}
+
+/// Asks one model.
+pub(super) struct Summariser {
+    agent: Arc<Agent>,
+    outbox: Outbox,
+    model: Model,
+    thinking: ThinkingLevel,
+    retry: agent::RetrySettings,
+    source: SummarySource,
+    reason: Option<CompactionReason>,
+    cancel: CancellationToken,
+}
+
+impl Summariser {
+    /// A summariser with the model of the next run: for a compaction with a reason, else for a branch.
+    pub(super) fn new(
+        agent: Arc<Agent>,
+        outbox: Outbox,
+        choice: &ModelChoice,
+        retry: agent::RetrySettings,
+        (reason, cancel): (Option<CompactionReason>, CancellationToken),
+    ) -> Self {
+        let (source, thinking) = match reason {
+            Some(_) => (SummarySource::Compaction, choice.thinking),
+            // Summaries of branches are short notes; they need no reasoning.
+            None => (SummarySource::BranchSummary, ThinkingLevel::Off),
+        };
+        Self {
+            agent,
+            outbox,
+            model: choice.model.clone(),
+            thinking,
+            retry,
+            source,
+            reason,
+            cancel,
+        }
+    }
+
+    /// One summary and what it took. A failure that may pass is tried again like that of a run, and told
+    /// (pi-1.5-delta.md 4, 5).
+    pub(super) async fn ask(&self, request: &SummaryRequest) -> Result<(String, Usage), Refusal> {
+        let mut attempt = 0;
+        let answer = loop {
+            let (answer, wait) = self.answer(request).await;
+            let error = answer.error_message.as_deref().unwrap_or("");
+            let again = answer.failed()
+                && llm::is_retryable(error)
+                && self.retry.enabled
+                && attempt < self.retry.max_retries;
+            if !again || self.cancel.is_cancelled() {
+                break answer;
+            }
+            attempt += 1;
+            let asked = wait.and_then(|wait| u64::try_from(wait.as_millis()).ok());
+            let delay_ms = self.retry.delay_ms(attempt, asked);
+            self.tell_scheduled(attempt, delay_ms, error).await;
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(delay_ms)) => {}
+                () = self.cancel.cancelled() => {
+                    self.outbox.tell(Event::SummarizationRetryFinished).await;
+                    return Err(Refusal::Aborted);
+                }
+            }
+            let (source, reason) = (self.source, self.reason);
+            self.outbox
+                .tell(Event::SummarizationRetryAttemptStart { source, reason })
+                .await;
+        };
+        if attempt > 0 {
+            self.outbox.tell(Event::SummarizationRetryFinished).await;
+        }
+        Ok((compaction::answer_text(&answer)?, answer.usage))
+    }
+
+    async fn tell_scheduled(&self, attempt: u32, delay_ms: u64, error: &str) {
+        let event = Event::SummarizationRetryScheduled {
+            attempt,
+            max_attempts: self.retry.max_retries,
+            delay_ms,
+            error_message: error.to_owned(),
+        };
+        self.outbox.tell(event).await;
+    }
+
+    /// One request to its end. It belongs to no turn: no tools, no cache to write, no session to be routed by.
+    async fn answer(&self, request: &SummaryRequest) -> (AssistantMessage, Option<Duration>) {
+        let (agent, model) = (&self.agent, &self.model);
+        let now = now_ms();
+        let mut call = request_for(agent, model.clone(), self.thinking, now);
+        call.system_prompt.clone_from(&request.system_prompt);
+        call.messages = vec![Arc::new(Message::user(request.user_text.clone(), now))];
+        call.max_tokens = Some(request.max_tokens.min(model.max_tokens.max(1)));
+        call.cache_retention = CacheRetention::None;
+        let mut stream = match open(
+            Arc::clone(agent),
+            call,
+            self.cancel.clone(),
+            self.outbox.trace().current(),
+        )
+        .await
+        {
+            Ok(stream) => stream,
+            Err(message) => return (*message, None),
+        };
+        while let Some(event) = stream.next().await {
+            match event {
+                ModelEvent::Done(message) => return (*message, None),
+                ModelEvent::Error { message, retry_after } => return (*message, retry_after),
+                _ => {}
+            }
+        }
+        (
+            AssistantMessage::begin(&model.api, &model.provider, &model.id, now),
+            None,
+        )
+    }
+}

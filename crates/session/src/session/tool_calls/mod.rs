@@ -1,0 +1,273 @@
+//! The tool calls of a session: prepared, run in tasks, reported back. Every kind of tool takes the same way here.
+//!
+//! [`ToolCalls`] owns the calls and knows nothing of the session; which tools there are is in `registry`, what a tool must do in
+//! `tool`. Hooks and permissions wrap the calls in `session::tool_pipeline`.
+
+mod built_in;
+mod parse;
+mod registry;
+mod report;
+#[cfg(test)]
+mod tests;
+mod todo;
+mod tool;
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use agent::{Prepared, ToolInput};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+use tools::ToolOutcome;
+use wire::{ToolCall, ToolResult};
+
+use crate::{limits, strings};
+
+pub(super) use self::built_in::{built_in_access, built_in_tools};
+pub(super) use self::parse::{block, result};
+pub(super) use self::registry::{Layer, ToolRegistry};
+pub(super) use self::report::{CallNews, CallReport, ProgressSender};
+pub(super) use self::tool::{
+    Access, Definition, Environment, Invocation, Place, PreparedCall, Rewriting, Running, Subject, Tool,
+};
+
+/// The calls of the current batch. A slot is the position of a call in its batch.
+pub(super) struct ToolCalls {
+    reports: mpsc::Receiver<CallReport>,
+    sender: mpsc::Sender<CallReport>,
+    /// Reports that arrived while the session waited for the report of another call.
+    early: VecDeque<CallReport>,
+    /// Stops all calls of the batch.
+    cancel: CancellationToken,
+    /// Stops single calls.
+    own: HashMap<usize, CancellationToken>,
+    /// The calls as the model made them, refused ones included. Hooks see them with the results.
+    made: HashMap<usize, ToolCall>,
+    /// Calls whose arguments are being rewritten.
+    rewriting: HashMap<usize, AbortHandle>,
+    /// Calls that wait for their turn.
+    prepared: HashMap<usize, PreparedCall>,
+    batch: u64,
+    /// How long a call may take to end once it is cancelled, and to report once it has what it waited for.
+    grace: Duration,
+}
+
+impl ToolCalls {
+    /// No calls yet.
+    pub(super) fn new() -> Self {
+        Self::with_grace(limits::CANCEL_GRACE)
+    }
+
+    fn with_grace(grace: Duration) -> Self {
+        let (sender, reports) = mpsc::channel(limits::REPORTS);
+        Self {
+            reports,
+            sender,
+            early: VecDeque::new(),
+            cancel: CancellationToken::new(),
+            own: HashMap::new(),
+            made: HashMap::new(),
+            rewriting: HashMap::new(),
+            prepared: HashMap::new(),
+            batch: 0,
+            grace,
+        }
+    }
+
+    /// Begins a batch. What older calls still report does not count.
+    pub(super) fn reset(&mut self) {
+        self.cancel = CancellationToken::new();
+        self.own.clear();
+        self.forget();
+        self.batch += 1;
+    }
+
+    /// Forgets calls that were not started. Running calls still report.
+    pub(super) fn forget(&mut self) {
+        for (_, task) in self.rewriting.drain() {
+            task.abort();
+        }
+        self.made.clear();
+        self.prepared.clear();
+    }
+
+    /// Notes a call of the model.
+    pub(super) fn note(&mut self, slot: usize, call: &ToolCall) {
+        self.made.insert(slot, call.clone());
+    }
+
+    /// The call as the model made it.
+    pub(super) fn call(&self, slot: usize) -> Option<&ToolCall> {
+        self.made.get(&slot)
+    }
+
+    /// Lets the owner of the tool rewrite the arguments, if it wants to; a report follows then. Returns false if it does not.
+    pub(super) fn rewrite(&mut self, tools: &ToolRegistry, slot: usize, call: &ToolCall) -> bool {
+        let rewriting = tools.find(&call.name).and_then(|tool| tool.rewrite(call));
+        let Some(rewriting) = rewriting else {
+            return false;
+        };
+        let sender = self.progress_sender(slot);
+        let task = tokio::spawn(async move { sender.report(CallNews::Rewritten(rewriting.await)).await });
+        self.rewriting.insert(slot, task.abort_handle());
+        true
+    }
+
+    /// Stops rewriting arguments. Returns the calls that waited for it.
+    pub(super) fn stop_rewriting(&mut self) -> Vec<usize> {
+        let mut slots = Vec::new();
+        for (slot, task) in self.rewriting.drain() {
+            task.abort();
+            slots.push(slot);
+        }
+        slots.sort_unstable();
+        slots
+    }
+
+    /// Looks up the tool of a call and checks the arguments. The call waits for its turn then.
+    pub(super) fn prepare(&mut self, tools: &ToolRegistry, slot: usize, call: &ToolCall) -> Prepared {
+        let Some(tool) = tools.find(&call.name) else {
+            return Prepared::Refused(ToolResult::error(strings::tool_not_found(&call.name)));
+        };
+        match tool.clone().prepare(call) {
+            Ok(prepared) => {
+                self.prepared.insert(slot, prepared);
+                Prepared::Run
+            }
+            Err(error) => Prepared::Refused(ToolResult::error(error)),
+        }
+    }
+
+    /// The arguments that a call would run with.
+    pub(super) fn args(&self, slot: usize) -> Option<&Map<String, Value>> {
+        self.prepared.get(&slot).map(|call| &call.args)
+    }
+
+    /// Replaces the arguments of a call that waits for its turn.
+    pub(super) fn change_args(&mut self, slot: usize, changed: Map<String, Value>) {
+        if let Some(PreparedCall { tool, args, .. }) = self.prepared.get_mut(&slot) {
+            tool.change_args(args, changed);
+        }
+    }
+
+    /// What permission rules judge about a call that waits for its turn.
+    pub(super) fn subject(&self, slot: usize, place: Place<'_>) -> Option<Subject<'_>> {
+        self.prepared.get(&slot).map(|call| Subject::of(call, place))
+    }
+
+    /// Starts a call whose turn has come. Reports follow.
+    pub(super) fn run(&mut self, slot: usize, environment: Environment) {
+        let Some(PreparedCall { tool, id, args }) = self.prepared.remove(&slot) else {
+            return;
+        };
+        let (cancel, progress) = (self.token(slot), self.progress_sender(slot));
+        let running = tool.run(Invocation {
+            slot,
+            id,
+            args,
+            environment,
+            cancel: cancel.clone(),
+            progress: progress.clone(),
+        });
+        tokio::spawn(watch(running, cancel, self.grace, progress));
+    }
+
+    /// Stops all calls of the batch. Their reports still come.
+    pub(super) fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Lets a call be stopped on its own.
+    pub(super) fn isolate(&mut self, slot: usize) {
+        self.own.insert(slot, self.cancel.child_token());
+    }
+
+    /// Stops a call that was isolated.
+    pub(super) fn cancel_one(&self, slot: usize) {
+        if let Some(token) = self.own.get(&slot) {
+            token.cancel();
+        }
+    }
+
+    fn token(&self, slot: usize) -> CancellationToken {
+        self.own.get(&slot).unwrap_or(&self.cancel).clone()
+    }
+
+    fn progress_sender(&self, slot: usize) -> ProgressSender {
+        ProgressSender {
+            sender: self.sender.clone(),
+            slot,
+            batch: self.batch,
+        }
+    }
+
+    /// Waits for the next report. Cancel-safe.
+    pub(super) async fn next(&mut self) -> CallReport {
+        if let Some(report) = self.early.pop_front() {
+            return report;
+        }
+        match self.reports.recv().await {
+            Some(report) => report,
+            // There is a sender in `self`, so this cannot happen.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits for the report of one call, which has just got what it waited for. So the report keeps its place before the next line that the
+    /// client sends next. `None` if the call reports nothing in time.
+    pub(super) async fn settle(&mut self, slot: usize) -> Option<CallReport> {
+        if let Some(at) = self.early.iter().position(|report| report.slot == slot) {
+            return self.early.remove(at);
+        }
+        let wait = async {
+            loop {
+                let report = self.reports.recv().await?;
+                if report.slot == slot {
+                    return Some(report);
+                }
+                self.early.push_back(report);
+            }
+        };
+        tokio::time::timeout(self.grace, wait).await.ok().flatten()
+    }
+
+    /// What a report says, and about which call. `None` if it does not count any more.
+    pub(super) fn accept(&mut self, report: CallReport) -> Option<(usize, CallNews)> {
+        let CallReport { slot, batch, news } = report;
+        if batch != self.batch {
+            return None;
+        }
+        // A task that was stopped too late has reported already.
+        let is_rewritten = matches!(news, CallNews::Rewritten(_));
+        if is_rewritten && self.rewriting.remove(&slot).is_none() {
+            return None;
+        }
+        Some((slot, news))
+    }
+}
+
+/// Waits for the end of a call and reports it. A tool that does not end in time after it was cancelled is given up.
+async fn watch(running: Running, cancel: CancellationToken, grace: Duration, reporter: ProgressSender) {
+    let started = Instant::now();
+    let given_up = async {
+        cancel.cancelled().await;
+        tokio::time::sleep(grace).await;
+    };
+    let outcome = tokio::select! {
+        biased;
+        outcome = running => outcome,
+        () = given_up => ToolOutcome::error(strings::ABORTED),
+    };
+    let done = ToolInput::Done {
+        result: outcome.result,
+        is_error: outcome.is_error,
+        duration_ms: millis(started.elapsed()),
+    };
+    reporter.report(CallNews::Input(done)).await;
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

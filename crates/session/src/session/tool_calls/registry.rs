@@ -1,0 +1,203 @@
+//! The tools of a session, in layers: who brought them decides which tool runs when two have one name, and in which order the
+//! model sees them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use agent::todo;
+use wire::ToolSpec;
+use wire::tool::{ActiveTools, Tools};
+
+use super::built_in::built_in_tools;
+use super::todo::{TodoTool, TodoWrite, TodoWrites};
+use super::tool::Tool;
+
+/// Who brought a tool. The order is that of the lists that the model sees; providers cache the beginning of a request, so it
+/// must not change from one request to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Layer {
+    /// The agent.
+    BuiltIn,
+    /// The session, for its todo list.
+    Todo,
+    /// ExtensionProcesses.
+    Extension,
+    /// MCP servers.
+    Mcp,
+    /// The client.
+    Client,
+}
+
+impl Layer {
+    /// The order in which a called name is looked up. ExtensionProcesses come first, since they may replace a built-in tool.
+    const LOOKUP: [Self; 5] = [
+        Self::Extension,
+        Self::Mcp,
+        Self::Todo,
+        Self::Client,
+        Self::BuiltIn,
+    ];
+
+    /// The layers whose tools extensions see and switch on and off.
+    pub(crate) const CHOSEN_BY_EXTENSIONS: [Self; 3] = [Self::BuiltIn, Self::Extension, Self::Mcp];
+
+    /// Whether a tool of an extension takes the place of one of this layer in lists, too. Tools of servers and clients stay
+    /// listed as well: their owners see that the name is taken.
+    const fn is_replaceable(self) -> bool {
+        matches!(self, Self::BuiltIn | Self::Todo)
+    }
+}
+
+/// All tools that a session has, and which of them the model may call.
+#[derive(Default)]
+pub(crate) struct ToolRegistry {
+    layers: BTreeMap<Layer, Vec<Arc<dyn Tool>>>,
+    /// Names of the active tools. A name may have no tool yet: the command line names tools before an extension brings them.
+    active: Vec<String>,
+    /// Writes to the todo list that calls of its tool have made.
+    todo: TodoWrites,
+}
+
+impl ToolRegistry {
+    /// The tools that every session has, of which those named by `active` are active.
+    pub(crate) fn new(active: Vec<String>) -> Self {
+        let mut registry = Self {
+            active,
+            ..Self::default()
+        };
+        registry.set(Layer::BuiltIn, built_in_tools());
+        let todo = TodoTool::new(registry.todo.clone());
+        registry.set(Layer::Todo, vec![Arc::new(todo)]);
+        registry
+    }
+
+    /// Takes the writes to the todo list that calls have made, in order.
+    pub(crate) fn take_todo_writes(&self) -> Vec<TodoWrite> {
+        self.todo.take()
+    }
+
+    /// Replaces the tools of a layer; tools that are there before and after stay as active as they were. Of the others, a name
+    /// that goes stays active if `keeps` says so, and a new tool becomes active if `activates` does.
+    pub(crate) fn replace(
+        &mut self,
+        layer: Layer,
+        tools: Vec<Arc<dyn Tool>>,
+        keeps: impl Fn(&str) -> bool,
+        activates: impl Fn(&str) -> bool,
+    ) {
+        let old = self.names(layer);
+        self.set(layer, tools);
+        let new = self.names(layer);
+        self.active
+            .retain(|name| !old.contains(name) || new.contains(name) || keeps(name));
+        for name in new {
+            if !old.contains(&name) && !self.is_active(&name) && activates(&name) {
+                self.active.push(name);
+            }
+        }
+    }
+
+    /// Replaces the tools of a layer. Active tools stay active by name.
+    pub(crate) fn set(&mut self, layer: Layer, tools: Vec<Arc<dyn Tool>>) {
+        self.layers.insert(layer, tools);
+    }
+
+    /// The tools of a layer, in their order.
+    pub(crate) fn layer(&self, layer: Layer) -> &[Arc<dyn Tool>] {
+        self.layers.get(&layer).map_or(&[], Vec::as_slice)
+    }
+
+    /// Names of the tools of a layer.
+    pub(crate) fn names(&self, layer: Layer) -> Vec<String> {
+        let tools = self.layer(layer).iter();
+        tools.map(|tool| tool.name().to_owned()).collect()
+    }
+
+    /// Returns true if a layer has a tool of this name.
+    pub(crate) fn has(&self, layer: Layer, name: &str) -> bool {
+        self.layer(layer).iter().any(|tool| tool.name() == name)
+    }
+
+    /// The tool that runs when the model calls `name`.
+    pub(crate) fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        let tools = Layer::LOOKUP.iter().flat_map(|layer| self.layer(*layer));
+        tools.into_iter().find(|tool| tool.name() == name)
+    }
+
+    /// The tools of some layers as they are listed: without the tools that an extension replaces.
+    pub(crate) fn listed(&self, layers: &[Layer]) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        layers.iter().flat_map(|layer| {
+            let is_replaced =
+                |tool: &Arc<dyn Tool>| layer.is_replaceable() && self.has(Layer::Extension, tool.name());
+            self.layer(*layer).iter().filter(move |tool| !is_replaced(tool))
+        })
+    }
+
+    /// Names of the active tools, in the order in which they became active.
+    pub(crate) fn active_names(&self) -> &[String] {
+        &self.active
+    }
+
+    /// Returns true if the model may call a tool of this name.
+    pub(crate) fn is_active(&self, name: &str) -> bool {
+        self.active.iter().any(|active| active == name)
+    }
+
+    /// Makes these names the active ones.
+    pub(crate) fn activate(&mut self, names: Vec<String>) {
+        self.active = names;
+    }
+
+    /// The active tools, in the order in which the model sees them.
+    pub(crate) fn active(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        const ALL: [Layer; 5] = [
+            Layer::BuiltIn,
+            Layer::Todo,
+            Layer::Extension,
+            Layer::Mcp,
+            Layer::Client,
+        ];
+        self.listed(&ALL).filter(|tool| self.is_active(tool.name()))
+    }
+
+    /// The definitions of the active tools, in the order in which the model sees them.
+    pub(crate) fn specs(&self) -> Vec<ToolSpec> {
+        self.active().map(|tool| tool.definition().spec).collect()
+    }
+
+    /// Returns true if the model may call the tool that writes the todo list.
+    pub(crate) fn has_todo_tool(&self) -> bool {
+        self.is_active(todo::TOOL)
+    }
+
+    /// The reply of `get_tools`.
+    pub(crate) fn listing(&self) -> Tools {
+        let listed = |layers| self.listed(layers).map(|tool| tool.definition().spec);
+        // The todo list is not a choice of the client: it is listed where it is active.
+        let todo = self.layer(Layer::Todo).iter();
+        let todo = todo
+            .filter(|_| self.has_todo_tool())
+            .map(|tool| tool.definition().spec);
+        Tools {
+            active_tool_names: self.active_listing().active_tool_names,
+            all_tools: listed(&Layer::CHOSEN_BY_EXTENSIONS)
+                .chain(todo)
+                .chain(listed(&[Layer::Client]))
+                .collect(),
+        }
+    }
+
+    /// The names of the active tools in the order of the model's list.
+    pub(crate) fn active_listing(&self) -> ActiveTools {
+        ActiveTools {
+            active_tool_names: self.specs().into_iter().map(|tool| tool.name).collect(),
+        }
+    }
+
+    /// Makes these tools the active ones. Names that no tool has are passed over.
+    pub(crate) fn choose(&mut self, names: impl Iterator<Item = String>) {
+        let layers = [&Layer::CHOSEN_BY_EXTENSIONS[..], &[Layer::Client]].concat();
+        let is_there = |name: &String| layers.iter().any(|layer| self.has(*layer, name));
+        self.active = names.filter(is_there).collect();
+    }
+}

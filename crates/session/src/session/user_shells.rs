@@ -1,0 +1,276 @@
+//! Shell commands of the user (`bash`). Several may run at once. Their output is stored when no run is active, because a tool call
+//! and its result must stay next to each other, and the model gets it with the next prompt.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tools::{BashRun, Toolbox, UserBash};
+use wire::command::BashParams;
+use wire::state::BashResult;
+use wire::table::Respond;
+use wire::{BashExecutionMessage, Event, Message};
+
+use crate::limits;
+use crate::outbox::{Origin, Outbox, Responder};
+use crate::strings;
+
+use super::clock::now_ms;
+use super::storage::Storage;
+
+/// A report of a running command.
+pub(super) enum ShellReport {
+    /// It printed something.
+    Output(Shell, String),
+    /// It ended, or could not be started.
+    Done(
+        Box<Responder<BashResult>>,
+        BashParams,
+        Shell,
+        Result<BashRun, String>,
+    ),
+}
+
+/// The names of a command.
+#[derive(Debug, Clone)]
+pub(super) struct Shell {
+    /// The client's id of it.
+    id: Option<serde_json::Value>,
+    /// Ours.
+    bash_id: String,
+}
+
+/// The shell commands of the user.
+pub(super) struct UserShells {
+    reports: mpsc::Receiver<ShellReport>,
+    sender: mpsc::Sender<ShellReport>,
+    cancel: CancellationToken,
+    running: usize,
+    /// How many there were.
+    made: u64,
+    /// Commands that ended during the active run; they are stored after it.
+    parked: Vec<BashExecutionMessage>,
+    /// Stored commands that the model has not got yet.
+    unheard: Vec<Arc<Message>>,
+}
+
+impl UserShells {
+    pub(super) fn new() -> Self {
+        let (sender, reports) = mpsc::channel(limits::REPORTS);
+        Self {
+            reports,
+            sender,
+            cancel: CancellationToken::new(),
+            running: 0,
+            made: 0,
+            parked: Vec::new(),
+            unheard: Vec::new(),
+        }
+    }
+
+    /// How many there were.
+    pub(super) fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// Continues the numbers of a session that was evicted.
+    pub(super) fn go_on_from(&mut self, made: u64) {
+        self.made = made;
+    }
+
+    /// Returns true while a command runs.
+    pub(super) fn are_running(&self) -> bool {
+        self.running > 0
+    }
+
+    /// Returns true if a command runs or waits to be stored.
+    pub(super) fn are_busy(&self) -> bool {
+        self.are_running() || !self.parked.is_empty()
+    }
+
+    /// Kills all running commands; later ones are not affected.
+    pub(super) fn cancel(&mut self) {
+        self.cancel.cancel();
+        self.cancel = CancellationToken::new();
+    }
+
+    /// Waits for the next report. Cancel-safe.
+    pub(super) async fn next(&mut self) -> ShellReport {
+        match self.reports.recv().await {
+            Some(report) => report,
+            // Never: a sender is kept here.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Runs a command, unless too many are running.
+    pub(super) async fn run(
+        &mut self,
+        responder: Responder<BashResult>,
+        params: BashParams,
+        (toolbox, cwd): (Toolbox, PathBuf),
+        outbox: &Outbox,
+    ) {
+        if self.running >= limits::BASH_RUNNING {
+            let error = strings::too_many_commands(limits::BASH_RUNNING);
+            return responder.refuse(error).await;
+        }
+        let shell = self.begin(responder.origin(), &params, outbox).await;
+        let (sender, cancel) = (self.sender.clone(), self.cancel.clone());
+        tokio::spawn(async move {
+            let (output, mut pieces) = mpsc::channel(limits::REPORTS);
+            let request = UserBash {
+                command: params.command.clone(),
+                cwd,
+                cancel,
+                deltas: Some(output),
+                env: Vec::new(),
+            };
+            let running = toolbox.user_bash(request);
+            tokio::pin!(running);
+            let outcome = loop {
+                tokio::select! {
+                    biased;
+                    Some(piece) = pieces.recv() => {
+                        let _gone = sender.send(ShellReport::Output(shell.clone(), piece)).await;
+                    }
+                    outcome = &mut running => break outcome,
+                }
+            };
+            while let Ok(piece) = pieces.try_recv() {
+                let _gone = sender.send(ShellReport::Output(shell.clone(), piece)).await;
+            }
+            let outcome = outcome.map_err(|error| error.to_string());
+            let _gone = sender
+                .send(ShellReport::Done(Box::new(responder), params, shell, outcome))
+                .await;
+        });
+    }
+
+    /// Announces a command, which an extension may run instead.
+    pub(super) async fn begin(&mut self, origin: &Origin, params: &BashParams, outbox: &Outbox) -> Shell {
+        self.running += 1;
+        self.made += 1;
+        let id = origin.id.as_ref();
+        let shell = Shell {
+            id: id.and_then(|id| serde_json::from_str(id.get()).ok()),
+            bash_id: format!("b{}", self.made),
+        };
+        let event = Event::BashExecutionStart {
+            id: shell.id.clone(),
+            command_id: None,
+            bash_id: shell.bash_id.clone(),
+            command: params.command.clone(),
+            exclude_from_context: params.exclude_from_context,
+        };
+        outbox.tell(event).await;
+        shell
+    }
+
+    /// Deals with a report. While no run is active (`is_idle`) the command is stored at once.
+    pub(super) async fn accept(
+        &mut self,
+        report: ShellReport,
+        is_idle: bool,
+        log: &mut Storage,
+        outbox: &Outbox,
+    ) {
+        let (responder, params, shell, outcome) = match report {
+            ShellReport::Output(shell, delta) => {
+                let event = Event::BashExecutionUpdate {
+                    id: shell.id,
+                    command_id: None,
+                    bash_id: Some(shell.bash_id),
+                    delta,
+                };
+                return outbox.tell(event).await;
+            }
+            ShellReport::Done(responder, params, shell, outcome) => (*responder, params, shell, outcome),
+        };
+        self.running = self.running.saturating_sub(1);
+        let (result, outcome) = match outcome {
+            Ok(run) => {
+                self.parked.push(message(&params, &run));
+                let is_stored = !is_idle || self.store(log, outbox).await;
+                let result = answer(run);
+                let outcome = if is_stored {
+                    Ok(result.clone())
+                } else {
+                    Err(strings::ran_unstored(result.exit_code, log.error()))
+                };
+                (result, outcome)
+            }
+            Err(error) => (nothing(), Err(error)),
+        };
+        let error = outcome.as_ref().err().cloned();
+        outbox.tell(ended(shell, params, result, error)).await;
+        responder.respond(outcome).await;
+    }
+
+    /// Stores the commands that ended during a run. Returns false if they wait to be written.
+    pub(super) async fn store(&mut self, log: &mut Storage, outbox: &Outbox) -> bool {
+        let mut is_stored = true;
+        for bash in std::mem::take(&mut self.parked) {
+            let message = Arc::new(Message::BashExecution(bash));
+            is_stored &= log.persist(Arc::clone(&message), outbox).await;
+            self.unheard.push(message);
+        }
+        is_stored
+    }
+
+    /// Takes the stored commands that become part of the conversation now.
+    pub(super) fn take_unheard(&mut self) -> Vec<Arc<Message>> {
+        std::mem::take(&mut self.unheard)
+    }
+}
+
+/// The event for clients that did not send the command.
+fn ended(shell: Shell, params: BashParams, result: BashResult, error: Option<String>) -> Event {
+    Event::BashExecutionEnd {
+        id: shell.id,
+        command_id: None,
+        bash_id: shell.bash_id,
+        command: params.command,
+        exclude_from_context: params.exclude_from_context,
+        result,
+        error,
+    }
+}
+
+/// The result of a command that could not be started.
+fn nothing() -> BashResult {
+    BashResult {
+        output: String::new(),
+        exit_code: None,
+        cancelled: false,
+        truncated: false,
+        full_output_path: None,
+        counts: None,
+    }
+}
+
+fn message(params: &BashParams, run: &BashRun) -> BashExecutionMessage {
+    BashExecutionMessage {
+        command: params.command.clone(),
+        output: run.output.clone(),
+        exit_code: run.exit_code,
+        cancelled: run.cancelled,
+        truncated: run.truncated,
+        full_output_path: run.full_output_path.clone(),
+        exclude_from_context: params.exclude_from_context,
+        timestamp: now_ms(),
+        extra: wire::Extra::default(),
+    }
+}
+
+fn answer(run: BashRun) -> BashResult {
+    BashResult {
+        output: run.output,
+        exit_code: run.exit_code,
+        cancelled: run.cancelled,
+        truncated: run.truncated,
+        full_output_path: run.full_output_path,
+        counts: Some(run.counts),
+    }
+}

@@ -1,0 +1,211 @@
+//! The session as clients see it: state, messages, entries, counts. Everything here only reads.
+
+use std::path::Path;
+
+use agent::Machine;
+use wire::command::{EntriesParams, StatsParams};
+use wire::content::AssistantBlock;
+use wire::reply::{
+    ContextUsageReply, Entries, ForkMessage, ForkMessages, LastText, ListedSession, Messages, OpenSession,
+};
+use wire::state::{ContextUsage, PermissionMode, SessionState, SessionStats};
+use wire::{EntryBody, Message, StopReason};
+
+use crate::factory::Agent;
+use crate::strings;
+
+use super::clock::now_ms;
+use super::conversation::Conversation;
+use super::trust;
+
+/// What the read-only commands look at.
+pub(super) struct View<'a> {
+    pub(super) machine: &'a Machine,
+    pub(super) conversation: &'a Conversation,
+    /// The working directory.
+    pub(super) cwd: &'a Path,
+}
+
+impl View<'_> {
+    /// The reply of `get_state`.
+    pub(super) fn state(&self, agent: &Agent, permission_mode: PermissionMode) -> SessionState {
+        let settings = self.machine.settings();
+        let queued = self.machine.queued();
+        let Conversation {
+            log,
+            choice,
+            auto_compaction,
+            ..
+        } = self.conversation;
+        SessionState {
+            model: Some(choice.model.clone()),
+            thinking_level: choice.thinking,
+            is_streaming: self.machine.is_running(),
+            is_compacting: self.machine.is_compacting(),
+            is_retrying: self.machine.is_waiting_to_retry(),
+            queue_mode: settings.steering_mode,
+            steering_mode: settings.steering_mode,
+            follow_up_mode: settings.follow_up_mode,
+            interrupt_mode: settings.interrupt_mode,
+            session_file: log.file_text(),
+            session_id: log.header().id.clone(),
+            session_name: log.session_name().map(str::to_owned),
+            auto_compaction_enabled: *auto_compaction,
+            message_count: self.machine.messages().len(),
+            pending_message_count: queued,
+            queued_message_count: queued,
+            todo_phases: self.machine.todos().phases().to_vec(),
+            context_usage: self.context_usage(),
+            permission_mode,
+            project_trust: trust::state(agent),
+            sandbox: agent.options.sandbox,
+            storage: log.state(),
+            settings_error: settings_error(agent),
+        }
+    }
+
+    /// The session in a list of open sessions.
+    pub(super) fn open_session(&self) -> OpenSession {
+        let log = &self.conversation.log;
+        OpenSession {
+            session: None,
+            session_id: log.header().id.clone(),
+            session_file: log.file_text(),
+            session_name: log.session_name().map(str::to_owned),
+            cwd: self.cwd.to_string_lossy().into_owned(),
+            is_streaming: self.machine.is_running(),
+            message_count: self.machine.messages().len(),
+            evicted: false,
+        }
+    }
+
+    /// The reply of `get_messages`.
+    pub(super) fn messages(&self) -> Messages {
+        Messages {
+            messages: self.machine.messages().to_vec(),
+        }
+    }
+
+    /// The reply of `get_entries`.
+    ///
+    /// # Errors
+    /// When `since` names no entry.
+    pub(super) fn entries(&self, params: &EntriesParams) -> Result<Entries, String> {
+        let log = &self.conversation.log;
+        let entries = log.entries();
+        let from = match &params.since {
+            None => 0,
+            Some(id) => entries
+                .iter()
+                .position(|entry| entry.id == *id)
+                .map(|at| at + 1)
+                .ok_or_else(|| strings::entry_not_found(id))?,
+        };
+        Ok(Entries {
+            entries: entries.iter().skip(from).cloned().collect(),
+            leaf_id: log.leaf_id().map(str::to_owned),
+        })
+    }
+
+    /// The text of the newest answer. An aborted answer without content does not count.
+    pub(super) fn last_text(&self) -> LastText {
+        let messages = self.machine.messages().iter().rev();
+        let mut answers = messages.filter_map(|message| message.as_assistant());
+        let newest =
+            answers.find(|answer| !(answer.stop_reason == StopReason::Aborted && answer.content.is_empty()));
+        let text = newest.map(|answer| {
+            let texts = answer.content.iter().filter_map(|block| match block {
+                AssistantBlock::Text(text) => Some(text.text.as_str()),
+                AssistantBlock::Thinking(_) | AssistantBlock::ToolCall(_) => None,
+            });
+            texts.collect::<String>().trim().to_owned()
+        });
+        LastText {
+            text: text.filter(|text| !text.is_empty()),
+        }
+    }
+
+    /// The reply of `get_session_stats`.
+    pub(super) fn stats(&self, params: StatsParams) -> SessionStats {
+        let log = &self.conversation.log;
+        let messages = self.machine.messages();
+        let counts = agent::stats::count(messages);
+        SessionStats {
+            session_file: log.file_text(),
+            session_id: log.header().id.clone(),
+            user_messages: counts.user,
+            assistant_messages: counts.assistant,
+            tool_calls: counts.tool_calls,
+            tool_results: counts.tool_results,
+            total_messages: messages.len(),
+            tokens: counts.tokens,
+            cost: counts.cost,
+            by_model: params.by_model.then(|| agent::spending::by_model(log.entries())),
+            context_usage: self.context_usage(),
+        }
+    }
+
+    /// The use of the context window.
+    pub(super) fn context_usage(&self) -> Option<ContextUsage> {
+        self.conversation.context_usage(self.machine.messages())
+    }
+
+    /// The reply of `get_context_usage`.
+    pub(super) fn context_usage_reply(&self) -> ContextUsageReply {
+        let usage = self.context_usage();
+        ContextUsageReply { usage }
+    }
+
+    /// User messages with text, of all branches; with their lines in the file for clients of the older `branch`.
+    pub(super) fn fork_messages(&self, with_index: bool) -> ForkMessages {
+        let entries = self.conversation.log.entries().iter().enumerate();
+        let messages = entries.filter_map(|(at, entry)| match &entry.body {
+            EntryBody::Message(body) => match body.message.as_ref() {
+                Message::User(user) => {
+                    let text = user.content.text();
+                    (!text.is_empty()).then(|| ForkMessage {
+                        entry_id: entry.id.clone(),
+                        // Line 0 is the header.
+                        entry_index: with_index.then_some(at + 1),
+                        text,
+                    })
+                }
+                _ => None,
+            },
+            _ => None,
+        });
+        ForkMessages {
+            messages: messages.collect(),
+        }
+    }
+
+    /// The session as it is listed before all others once the user has said something in it: pages go on with the first one
+    /// that is listed, and would end its run otherwise. `None` for a session that is not stored, since no page could go to it.
+    pub(super) fn listed(&self) -> Option<ListedSession> {
+        let messages = self.machine.messages();
+        let first_message = messages.iter().find_map(|message| match message.as_ref() {
+            Message::User(user) => Some(user.content.text()),
+            _ => None,
+        })?;
+        let log = &self.conversation.log;
+        let path = log.file_text()?;
+        let header = log.header();
+        Some(ListedSession {
+            path,
+            id: header.id.clone(),
+            cwd: self.cwd.to_string_lossy().into_owned(),
+            name: log.session_name().map(str::to_owned),
+            parent_session_path: header.parent_session.clone(),
+            created: header.timestamp.clone(),
+            modified: store::ms_to_iso(now_ms()),
+            message_count: u64::try_from(messages.len()).unwrap_or(u64::MAX),
+            first_message,
+            all_messages_text: String::new(),
+        })
+    }
+}
+
+fn settings_error(agent: &Agent) -> Option<String> {
+    let faults = &agent.settings.faults;
+    (!faults.is_empty()).then(|| faults.join("\n"))
+}

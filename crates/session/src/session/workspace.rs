@@ -1,0 +1,70 @@
+//! Where a session works: its directory, the resources that were loaded for it, and the system prompt that is made of them.
+
+use std::path::PathBuf;
+
+use config::resources::{Resources, ToolHint};
+use jiff::Zoned;
+
+use super::tool_calls::{Definition, ToolRegistry};
+
+/// The working directory of a session and its resources.
+pub(super) struct Workspace {
+    /// The directory that tools work in.
+    pub(super) cwd: PathBuf,
+    pub(super) resources: Resources,
+    /// Made for the first request and kept, so that providers can cache it. A change of tools or resources makes it anew.
+    system_prompt: Option<String>,
+}
+
+impl Workspace {
+    /// A directory with the resources that were loaded for it.
+    pub(super) fn new(cwd: PathBuf, resources: Resources) -> Self {
+        Self {
+            cwd,
+            resources,
+            system_prompt: None,
+        }
+    }
+
+    /// Takes other resources.
+    pub(super) fn set_resources(&mut self, resources: Resources) {
+        self.resources = resources;
+        self.system_prompt = None;
+    }
+
+    /// The next system prompt is made anew.
+    pub(super) fn forget_system_prompt(&mut self) {
+        self.system_prompt = None;
+    }
+
+    /// The system prompt for the active tools; `rules` are those for URIs that the client serves.
+    pub(super) fn system_prompt(&mut self, tools: &ToolRegistry, rules: &[String]) -> String {
+        if let Some(prompt) = &self.system_prompt {
+            return prompt.clone();
+        }
+        let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+        let active = tools.active();
+        let active: Vec<Definition> = active.map(|tool| tool.definition()).collect();
+        let advice: Vec<Vec<&str>> = active
+            .iter()
+            .map(|tool| tool.guidelines.iter().flatten().map(String::as_str).collect())
+            .collect();
+        let hints = active.iter().zip(&advice).map(|(tool, guidelines)| ToolHint {
+            name: &tool.spec.name,
+            snippet: tool.snippet.as_deref(),
+            guidelines,
+        });
+        let mut hints: Vec<ToolHint<'_>> = hints.collect();
+        if !rules.is_empty() && tools.is_active("read") {
+            hints.push(ToolHint {
+                name: "",
+                snippet: None,
+                guidelines: &rules,
+            });
+        }
+        let date = Zoned::now().date().to_string();
+        let prompt = self.resources.system_prompt(&hints, &date);
+        self.system_prompt = Some(prompt.clone());
+        prompt
+    }
+}

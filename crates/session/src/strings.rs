@@ -1,0 +1,370 @@
+//! Error sentences that clients match on (behaviour.md 1.7, dialects.md 2 and 7). Their wording is part of the protocol.
+
+use std::fmt;
+use std::time::Duration;
+
+use wire::hosted::UriOperation;
+
+/// A prompt came during a run without saying what to do with it. Told in the client's words (dialects.md 5, row 12).
+pub(crate) const BUSY: &str = wire::dialect::BUSY;
+
+/// A session name was empty.
+pub(crate) const EMPTY_NAME: &str = "Session name cannot be empty";
+
+/// A page asked for a session that is not there (web.md 1.5).
+pub(crate) const NO_SESSION_FILE: &str = "Session file not found";
+
+/// A model that is not there, or has no credentials.
+pub(crate) fn model_not_found(provider: Option<&str>, id: Option<&str>) -> String {
+    format!(
+        "Model not found: {}/{}",
+        provider.unwrap_or("undefined"),
+        id.unwrap_or("undefined")
+    )
+}
+
+/// A command that the asker cannot use, although others can.
+pub(crate) fn not_available(command: &str) -> String {
+    format!("{command} is not available here")
+}
+
+/// An entry that is not there.
+pub(crate) fn entry_not_found(id: &str) -> String {
+    format!("Entry not found: {id}")
+}
+
+/// A queue is full.
+pub(crate) fn queue_full(limit: usize) -> String {
+    format!("The queue is full ({limit} messages); clear_queue empties it")
+}
+
+/// Too many shell commands run already.
+pub(crate) fn too_many_commands(limit: usize) -> String {
+    format!("{limit} bash commands are running already; abort_bash ends them")
+}
+
+/// A framing that is not spoken.
+pub(crate) fn unknown_protocol(version: &serde_json::Value) -> String {
+    format!("Unsupported RPC protocol version: {version}")
+}
+
+/// A fork at something that is no user message.
+pub(crate) const BAD_FORK: &str = "Invalid entry ID for forking";
+
+/// `close_session` without a handle.
+pub(crate) const FIRST_STAYS: &str = "The first session cannot be closed; it ends with the process";
+/// A command that came after `close_session`.
+pub(crate) const CLOSED: &str = "The session was closed";
+/// Sessions are being closed.
+pub(crate) const ENDING: &str = "The process is ending";
+/// A directory could not be read in time.
+pub(crate) const LIST_TOO_SLOW: &str = "The directory did not answer in time";
+/// Sessions did not say what they are.
+pub(crate) const NO_ANSWER: &str = "The sessions did not answer in time";
+
+/// A handle that no open session has.
+pub(crate) fn no_such_session(handle: &str) -> String {
+    format!("No open session: {handle}")
+}
+
+/// A handle that an open session has.
+pub(crate) fn handle_taken(handle: &str) -> String {
+    format!("Session is open already: {handle}")
+}
+
+/// A handle that is empty or long.
+pub(crate) fn bad_handle(limit: usize) -> String {
+    format!("A session handle has 1 to {limit} bytes")
+}
+
+/// Too many sessions.
+pub(crate) fn too_many_sessions(limit: usize) -> String {
+    format!("{limit} sessions are open already; close_session ends one")
+}
+
+/// Too many sessions, and none can be evicted.
+pub(crate) fn all_busy(limit: usize) -> String {
+    format!("{limit} sessions are open already and none of them is at rest; close_session ends one")
+}
+
+/// An evicted session cannot be opened again.
+pub(crate) fn cannot_go_on(handle: &str, file: Option<&str>, error: &str) -> String {
+    let file = file.unwrap_or("no file");
+    format!("Session {handle} was put away while nobody used it ({file}) and cannot be opened again: {error}")
+}
+
+/// A file that is no session of this agent.
+pub(crate) fn not_our_session(path: &std::path::Path) -> String {
+    format!("Not a session of this agent: {}", path.display())
+}
+
+/// A session that is open elsewhere.
+pub(crate) fn session_is_open(path: &std::path::Path) -> String {
+    format!("The session is open: {}", path.display())
+}
+
+/// A working directory that is not there.
+pub(crate) fn no_such_directory(dir: &std::path::Path) -> String {
+    format!("No such directory: {}", dir.display())
+}
+
+/// A session whose own directory is gone.
+pub(crate) fn works_elsewhere(stored: &std::path::Path, cwd: &std::path::Path) -> String {
+    format!(
+        "The session's working directory {} does not exist any more: it works in {}",
+        stored.display(),
+        cwd.display()
+    )
+}
+
+/// What a person means is not there.
+pub(crate) fn no_path(path: &std::path::Path) -> String {
+    format!("Path does not exist: {}", path.display())
+}
+
+/// What a person means is something else.
+pub(crate) fn no_directory(path: &std::path::Path) -> String {
+    format!("Path is not a directory: {}", path.display())
+}
+
+/// A branch at something that is no user message, by id and by line.
+pub(crate) const BAD_BRANCH: &str = "Invalid entry ID for branching";
+/// See [`BAD_BRANCH`].
+pub(crate) const BAD_BRANCH_INDEX: &str = "Invalid entry index for branching";
+
+/// A clone of an empty session.
+pub(crate) const NOTHING_TO_CLONE: &str = "Cannot clone session: no current entry selected";
+
+/// A queued message that does not wait any more.
+pub(crate) fn not_queued(id: &str) -> String {
+    format!("No queued message has the id {id}")
+}
+
+/// `continue` during a run.
+pub(crate) const CONTINUE_BUSY: &str = "Cannot continue: the agent is already processing";
+
+/// `continue` when the last run did not die.
+pub(crate) const NOTHING_TO_CONTINUE: &str =
+    "Nothing to continue: the conversation does not wait for an answer";
+/// A tool of the host has no name.
+pub(crate) fn nameless_host_tool(index: usize) -> String {
+    format!("Host tool at index {index} must provide a non-empty name")
+}
+
+/// A tool of the host has no description.
+pub(crate) fn undescribed_host_tool(name: &str) -> String {
+    format!("Host tool \"{name}\" must provide a non-empty description")
+}
+
+/// The parameters of a tool of the host are no object.
+pub(crate) fn host_tool_without_schema(name: &str) -> String {
+    format!("Host tool \"{name}\" must provide a JSON Schema object")
+}
+
+/// Two tools of the host have one name.
+pub(crate) const DOUBLE_HOST_TOOL: &str = "RPC host tool names must be unique";
+
+/// A tool of the host has the name of one of ours.
+pub(crate) fn host_tool_conflicts(name: &str) -> String {
+    format!("RPC host tool \"{name}\" conflicts with an existing tool")
+}
+
+/// The host lends more than we take.
+pub(crate) fn too_many_host_tools(count: usize, limit: usize) -> String {
+    format!("{count} host tools are too many; the limit is {limit}")
+}
+
+/// A definition is too large.
+pub(crate) fn host_tool_too_large(name: &str, limit: usize) -> String {
+    format!("Host tool \"{name}\" is larger than {limit} bytes")
+}
+
+/// All definitions together are too large.
+pub(crate) fn host_tools_too_large(limit: usize) -> String {
+    format!("The host tools together are larger than {limit} bytes")
+}
+
+/// A scheme has no name.
+pub(crate) const EMPTY_SCHEME: &str = "Host URI scheme must be a non-empty string";
+
+/// A scheme's name has letters that it must not have.
+pub(crate) fn odd_scheme(given: &str) -> String {
+    format!("Host URI scheme contains invalid characters: {given}")
+}
+
+/// A scheme that no host may serve.
+pub(crate) fn reserved_scheme(scheme: &str) -> String {
+    format!("Host URI scheme is reserved by OMP: {scheme}://")
+}
+
+/// The host serves more schemes than we take.
+pub(crate) fn too_many_schemes(count: usize, limit: usize) -> String {
+    format!("{count} host URI schemes are too many; the limit is {limit}")
+}
+
+/// A scheme's definition is too large.
+pub(crate) fn scheme_too_large(scheme: &str, limit: usize) -> String {
+    format!("Host URI scheme {scheme}:// is larger than {limit} bytes")
+}
+
+/// The scheme is read-only.
+pub(crate) fn read_only_scheme(scheme: &str) -> String {
+    format!("Host URI scheme is read-only: {scheme}://")
+}
+
+/// A call of the host was aborted.
+pub(crate) fn host_tool_aborted(name: &str) -> String {
+    format!("Host tool \"{name}\" was aborted")
+}
+
+/// The host says that a call failed, and nothing more.
+pub(crate) const HOST_TOOL_FAILED: &str = "Host tool execution failed";
+
+/// The client went away during a call.
+pub(crate) const HOST_GONE_TOOL: &str = "RPC client disconnected before host tool execution completed";
+
+/// The client went away while a URI was read or written.
+pub(crate) const HOST_GONE_URI: &str = "RPC client disconnected before host URI request completed";
+
+/// The client went away while a question waited.
+pub(crate) const UI_GONE: &str = "RPC client disconnected before extension UI response completed";
+
+/// Reading or writing a URI was aborted.
+pub(crate) fn host_uri_aborted(operation: UriOperation, url: &str) -> String {
+    format!("Host URI {} for {url} was aborted", operation.as_str())
+}
+
+/// The host says that reading or writing failed, and nothing more.
+pub(crate) fn host_uri_failed(operation: UriOperation, url: &str) -> String {
+    format!("Host URI {} failed for {url}", operation.as_str())
+}
+
+/// An update without content.
+pub(crate) fn bad_update(id: &str) -> String {
+    format!("Failed to parse command: host_tool_update \"{id}\" needs an array as partialResult.content")
+}
+
+/// A result without content.
+pub(crate) fn bad_result(id: &str) -> String {
+    format!(
+        "Failed to parse command: host_tool_result \"{id}\" needs an array as result.content; the call is still open"
+    )
+}
+
+/// A URI's content is no text.
+pub(crate) fn bad_uri_result(id: &str) -> String {
+    format!(
+        "Failed to parse command: host_uri_result \"{id}\" needs a text as content; the request is still open"
+    )
+}
+
+/// A call that the user does not want.
+pub(crate) const USER_DENIED: &str = "Permission denied: the user does not allow this call.";
+
+/// A file whose diff a question should show was not read in time.
+pub(crate) const SLOW_FILE: &str = "It could not be read in time.";
+
+/// A call that the user does not want, and why.
+pub(crate) fn user_denied(reason: &str) -> String {
+    format!("{USER_DENIED} The reason: {reason}")
+}
+
+/// A call that the user did not answer about in time.
+pub(crate) fn denied_automatically(waited: Duration) -> String {
+    let seconds = format!("{:.2}", waited.as_secs_f64());
+    let seconds = seconds.trim_end_matches('0').trim_end_matches('.');
+    format!(
+        "Permission denied: the user has to allow this call. Denied automatically, since nobody answered within {seconds} s."
+    )
+}
+
+/// A call that the user was not asked about, or gave no answer to.
+pub(crate) fn not_permitted(why: impl fmt::Display) -> String {
+    format!("Permission denied: the user has to allow this call, but {why}.")
+}
+
+/// A call that was aborted before it ran.
+pub(crate) const ABORTED: &str = "Operation aborted";
+
+/// A call of a tool that does not exist or is not active (pi-core.md 1.5).
+pub(crate) fn tool_not_found(name: &str) -> String {
+    format!("Tool {name} not found")
+}
+
+/// ExtensionProcesses are not loaded anew in the middle of something (pi-1.5-delta.md 2).
+pub(crate) const RELOAD_BUSY: &str = "Cannot reload while the agent is working; wait until it is idle";
+
+/// An extension that looks at the user's commands failed.
+pub(crate) const UNSEEN_COMMAND: &str = "The command was not run: an extension that looks at commands failed";
+
+/// A slash command of an extension came as steering or as a follow-up.
+pub(crate) fn not_queueable(name: &str) -> String {
+    format!(
+        "Extension command \"/{name}\" cannot be queued. Use prompt() or execute the command when not streaming."
+    )
+}
+
+/// The arguments that an extension made of others are no object.
+pub(crate) const ODD_ARGUMENTS: &str = "prepareArguments must give an object";
+
+/// A call was blocked by an extension that did not say why (dialects.md 10.2).
+pub(crate) const BLOCKED: &str = "Tool execution was blocked by an extension";
+
+/// The extension that checks calls is not there, so none may run.
+pub(crate) const GUARD_GONE: &str =
+    "Tool execution was blocked: the extension that checks tool calls is not running";
+
+/// A call could not be checked.
+pub(crate) fn unchecked(error: &extensions::ProcessError) -> String {
+    format!("Tool execution was blocked: the extension that checks tool calls gave no answer. {error}")
+}
+
+/// There is no login for this provider (dialects.md 2).
+#[must_use]
+pub(crate) fn unknown_login(provider: &str) -> String {
+    format!("Unknown OAuth provider: {provider}")
+}
+
+/// One login at a time: its questions would be taken for the other's.
+pub(crate) const LOGGING_IN: &str = "Another login is under way";
+
+/// An entry that can never be written.
+pub(crate) fn not_written(error: &str) -> String {
+    format!("The session file could not be written: {error}")
+}
+
+/// Entries wait in memory.
+pub(crate) fn written_later(error: &str) -> String {
+    format!(
+        "The session file could not be written: {error}. New entries are kept in memory and written when that works again."
+    )
+}
+
+/// A command of the user ran, but is not in the session file.
+pub(crate) fn ran_unstored(exit_code: Option<i32>, error: Option<&str>) -> String {
+    let code = exit_code.map_or_else(
+        || "was ended".to_owned(),
+        |code| format!("ended with code {code}"),
+    );
+    let error = error.unwrap_or("unknown error");
+    format!(
+        "The command ran and {code}, but its result could not be written to the session file: {error}. It is kept in memory \
+         and written when that works again."
+    )
+}
+
+/// A session with entries that are in memory only is not left.
+pub(crate) fn unstored_entries(pending: usize, error: Option<&str>) -> String {
+    let error = error.unwrap_or("unknown error");
+    format!(
+        "The session cannot be left: {pending} of its entries could not be written to the session file: {error}. Make room \
+         and try again."
+    )
+}
+
+/// A read-only command while too many others are running.
+pub(crate) fn too_many_queries(limit: usize) -> String {
+    format!(
+        "Too many queries are running (at most {limit}). Send this command again when one has been answered."
+    )
+}
