@@ -352,7 +352,8 @@ impl Batch {
         if why == Refusal::Steered {
             self.interrupted = true;
         }
-        if self.running > 0 || self.is_preparing() {
+        // A call may have ended before those that it made.
+        if self.running > 0 || self.is_preparing() || self.nested.len() > 0 {
             out.push(Effect::CancelTools);
         }
         self.refuse_ready(why, out);

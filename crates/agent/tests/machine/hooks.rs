@@ -322,6 +322,18 @@ fn turn_ends_calls_that_tool_left_behind() {
 }
 
 #[test]
+fn abort_withdraws_permission_of_call_whose_parent_ended() {
+    let mut world = nesting(&["tool_result"]);
+    let slot = nested_slot(&world);
+    world.step(Input::Tool(slot, ToolInput::Prepared(Prepared::Run)));
+    assert!(world.effects.contains(&Effect::Decide(slot)));
+    world.step(Input::Tool(0, result("reviewed")));
+    let effects = world.step(Input::Abort);
+    assert!(effects.contains(&Effect::CancelTools));
+    assert_eq!(answers(&world), [(7, true)]);
+}
+
+#[test]
 fn withdrawn_call_of_tool_does_not_start() {
     let mut world = nesting(&["tool_call"]);
     let slot = nested_slot(&world);

@@ -53,7 +53,8 @@ impl Twin {
                 Some(true) => self.withheld.take(),
                 Some(false) => None,
                 None => {
-                    let own = self.tickets.remove(ticket).unwrap_or(u64::MAX);
+                    // The ticket stays known: its withdrawal may wait behind other hooks while this answer comes.
+                    let own = self.tickets.get(ticket).copied().unwrap_or(u64::MAX);
                     Some(Input::HooksDone(own, outcome.clone()))
                 }
             },
