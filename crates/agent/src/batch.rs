@@ -352,7 +352,7 @@ impl Batch {
         if why == Refusal::Steered {
             self.interrupted = true;
         }
-        // A call may have ended before those that it made.
+        // A call may have ended before the calls that it made.
         if self.running > 0 || self.is_preparing() || self.nested.len() > 0 {
             out.push(Effect::CancelTools);
         }

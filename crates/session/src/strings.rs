@@ -286,11 +286,6 @@ pub(crate) fn not_permitted(why: impl fmt::Display) -> String {
 /// A call that was aborted before it ran.
 pub(crate) const ABORTED: &str = "Operation aborted";
 
-/// A call of a tool that does not exist or is not active (pi-core.md 1.5).
-pub(crate) fn tool_not_found(name: &str) -> String {
-    format!("Tool {name} not found")
-}
-
 /// ExtensionProcesses are not loaded anew in the middle of something (pi-1.5-delta.md 2).
 pub(crate) const RELOAD_BUSY: &str = "Cannot reload while the agent is working; wait until it is idle";
 

@@ -9,12 +9,14 @@
 
 mod args;
 mod bash;
+mod binary;
 mod config;
 mod edit;
 pub mod error;
 pub mod image;
 mod info;
 pub mod limits;
+pub mod nearest;
 mod path;
 pub mod pattern;
 mod queue;

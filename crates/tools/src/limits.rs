@@ -35,6 +35,20 @@ pub const WALK_DEPTH: usize = 256;
 
 /// Bytes looked at to tell an image from text (pi-core.md 5.2).
 pub const SNIFF_BYTES: usize = 4100;
+/// Similar names that an error lists.
+pub const NEAREST_NAMED: usize = 3;
+/// Letters of the longest name that is compared with others.
+pub const NEAREST_NAME_MAX: usize = 128;
+/// Entries of a directory that are compared with a missing name.
+pub const NEAREST_SCAN_MAX: usize = 10_000;
+/// Lines of an edit's old text that are compared with the file, and lines that the error shows.
+pub const NEAREST_EDIT_LINES: usize = 30;
+/// Pairs of lines that are compared to find the text nearest to an edit's.
+pub const NEAREST_EDIT_PAIRS: usize = 2_000_000;
+/// Bytes of a line that count when two lines are compared, and characters of it that an error shows.
+pub const NEAREST_LINE_MAX: usize = 200;
+/// Places of a repeated text that an error lists.
+pub const REPEATS_NAMED: usize = 10;
 /// Bytes read from a file at once.
 pub const READ_BUFFER: usize = 256 << 10;
 /// Bytes read looks through to count the lines of a file, at most.

@@ -10,10 +10,15 @@ use tokio_util::sync::CancellationToken;
 use wire::ToolResult;
 
 use crate::args::Args;
+use crate::binary;
 use crate::image;
 use crate::limits::{self, MAX_BYTES, MAX_LINES};
 use crate::text::truncate::{self, Totals, TruncatedBy, Truncation};
 use crate::text::{format_size, system_error};
+
+/// The error for a directory in the place of a file (pi-core.md 5.2), with advice.
+pub(crate) const DIRECTORY: &str =
+    "EISDIR: illegal operation on a directory, read\nThis is a directory. Use ls to list it.";
 
 /// What a call asks for.
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +74,9 @@ pub(crate) fn read(
             .map_err(failed)?;
         return Ok(image::result(&bytes, mime, images.resize, images.seen));
     }
+    if let Some(kind) = binary::kind(&head) {
+        return Ok(ToolResult::text(binary::report(kind, size, shown)));
+    }
     file.rewind().map_err(failed)?;
     let scan = Scan::run(&mut file, window, cancel)?;
     text_result(scan, shown, window)
@@ -91,7 +99,7 @@ fn open(path: &Path) -> Result<(File, u64), String> {
         .map_err(failed)?;
     let meta = file.metadata().map_err(failed)?;
     if meta.is_dir() {
-        return Err("EISDIR: illegal operation on a directory, read".to_owned());
+        return Err(DIRECTORY.to_owned());
     }
     if !meta.is_file() {
         return Err(format!("Not a regular file: {}", path.display()));
@@ -102,7 +110,7 @@ fn open(path: &Path) -> Result<(File, u64), String> {
 /// What one pass over the file found.
 #[derive(Debug, Default)]
 struct Scan {
-    /// Lines of the file, the one after the last line feed included.
+    /// Lines of the file. A line feed at the end does not begin another line; an empty file has one line.
     file_lines: u64,
     /// The beginning of the wanted lines.
     kept: Vec<u8>,
@@ -119,7 +127,7 @@ impl Scan {
             .limit
             .map_or(u64::MAX, |limit| start.saturating_add(limit as u64));
         let mut scan = Self::default();
-        let (mut feeds, mut scanned) = (0_u64, 0_u64);
+        let (mut feeds, mut scanned, mut last) = (0_u64, 0_u64, None);
         let mut buffer = vec![0; limits::READ_BUFFER];
         loop {
             if cancel.is_cancelled() {
@@ -144,8 +152,9 @@ impl Scan {
                 scan.take(bytes, feeds, start, stop);
             }
             feeds += count;
+            last = bytes.last().copied();
         }
-        scan.file_lines = feeds + 1;
+        scan.file_lines = feeds + u64::from(last != Some(b'\n'));
         // The line feed that ends the last wanted line belongs to the next one.
         if scan.file_lines > stop && scan.wanted.ends_in_newline {
             scan.wanted.bytes -= 1;
@@ -153,7 +162,7 @@ impl Scan {
             if scan.kept.len() as u64 > scan.wanted.bytes {
                 scan.kept.pop();
             }
-            scan.wanted.ends_in_newline = scan.kept.last() == Some(&b'\n');
+            scan.wanted.ends_in_newline = false;
         }
         Ok(scan)
     }
@@ -196,7 +205,14 @@ fn text_result(scan: Scan, shown: &str, window: Window) -> Result<ToolResult, St
     let text = String::from_utf8_lossy(&scan.kept);
     // If all wanted lines are in memory, count the shown text: an invalid byte takes three bytes once it is replaced.
     let all = scan.kept.len() as u64 == scan.wanted.bytes;
-    let totals = if all { Totals::of(&text) } else { scan.wanted };
+    let totals = if all {
+        Totals {
+            bytes: text.len() as u64,
+            ..scan.wanted
+        }
+    } else {
+        scan.wanted
+    };
     if window.limit == Some(0) {
         return Ok(ToolResult::text(more_lines(total - offset + 1, offset)));
     }
@@ -207,9 +223,9 @@ fn text_result(scan: Scan, shown: &str, window: Window) -> Result<ToolResult, St
         result.details = Some(serde_json::json!({ "truncation": cut.to_value() }));
         return Ok(result);
     }
-    let next = offset + totals.lines();
+    let next = offset.saturating_add(window.limit.map_or(u64::MAX, |limit| limit as u64));
     let rest = (total + 1).saturating_sub(next);
-    if window.limit.is_some() && rest > 0 {
+    if rest > 0 {
         return Ok(ToolResult::text(format!(
             "{}\n\n{}",
             cut.content,
@@ -271,33 +287,28 @@ mod tests {
 
     #[test]
     fn read_windows_match_recording() {
-        // tool-read-offset-limit, tool-read-errors
+        // tool-read-offset-limit and tool-read-errors, with the true counts of lines
         let ten = lines(10);
         for (offset, limit, text) in [
             (
                 1,
                 Some(3),
-                "line 1\nline 2\nline 3\n\n[8 more lines in file. Use offset=4 to continue.]",
+                "line 1\nline 2\nline 3\n\n[7 more lines in file. Use offset=4 to continue.]",
             ),
             (
                 4,
                 Some(3),
-                "line 4\nline 5\nline 6\n\n[5 more lines in file. Use offset=7 to continue.]",
+                "line 4\nline 5\nline 6\n\n[4 more lines in file. Use offset=7 to continue.]",
             ),
             (9, None, "line 9\nline 10\n"),
             (10, Some(100), "line 10\n"),
             (
                 1,
                 Some(1),
-                "line 1\n\n[10 more lines in file. Use offset=2 to continue.]",
+                "line 1\n\n[9 more lines in file. Use offset=2 to continue.]",
             ),
-            (
-                10,
-                Some(1),
-                "line 10\n\n[1 more lines in file. Use offset=11 to continue.]",
-            ),
-            (11, None, ""),
-            (1, Some(0), "[11 more lines in file. Use offset=1 to continue.]"),
+            (10, Some(1), "line 10\n"),
+            (1, Some(0), "[10 more lines in file. Use offset=1 to continue.]"),
         ] {
             let result = run(ten.as_bytes(), offset, limit).unwrap();
             assert_eq!(
@@ -308,21 +319,21 @@ mod tests {
         }
         assert_eq!(run(b"", 1, None).unwrap().joined_text(), "");
         assert_eq!(
-            run(ten.as_bytes(), 12, None).unwrap_err(),
-            "Offset 12 is beyond end of file (11 lines total)"
+            run(ten.as_bytes(), 11, None).unwrap_err(),
+            "Offset 11 is beyond end of file (10 lines total)"
         );
         assert_eq!(run(b"a\xffb", 1, None).unwrap().joined_text(), "a\u{fffd}b");
     }
 
     #[test]
     fn read_truncation_matches_recording() {
-        // tool-read-truncate-lines
+        // tool-read-truncate-lines; the details count lines as pi does
         let text = lines(3000);
         for limit in [None, Some(2500)] {
             let result = run(text.as_bytes(), 1, limit).unwrap();
             let shown = result.joined_text();
             assert!(
-                shown.ends_with("line 2000\n\n[Showing lines 1-2000 of 3001. Use offset=2001 to continue.]")
+                shown.ends_with("line 2000\n\n[Showing lines 1-2000 of 3000. Use offset=2001 to continue.]")
             );
             assert_eq!(shown.len(), 18_954);
             let record = &result.details.unwrap()["truncation"];
@@ -344,12 +355,52 @@ mod tests {
         let wide = format!("{}\n", "x".repeat(999)).repeat(100);
         let shown = run(wide.as_bytes(), 1, None).unwrap().joined_text();
         assert!(
-            shown.ends_with("x\n\n[Showing lines 1-51 of 101 (50.0KB limit). Use offset=52 to continue.]")
+            shown.ends_with("x\n\n[Showing lines 1-51 of 100 (50.0KB limit). Use offset=52 to continue.]")
         );
         let huge = format!("a\n{}\n", "x".repeat(300_000));
         assert_eq!(
             run(huge.as_bytes(), 2, None).unwrap().joined_text(),
             "[Line 2 is 293.0KB, exceeds 50.0KB limit. Use bash: sed -n '2p' f | head -c 51200]"
+        );
+    }
+
+    #[test]
+    fn empty_lines_count_in_windows() {
+        for (offset, limit, text) in [
+            (
+                1,
+                Some(2),
+                "\n\n\n[2 more lines in file. Use offset=3 to continue.]",
+            ),
+            (3, Some(2), "\nx\n"),
+            (
+                2,
+                Some(1),
+                "\n\n[2 more lines in file. Use offset=3 to continue.]",
+            ),
+        ] {
+            let shown = run(b"\n\n\nx\n", offset, limit).unwrap().joined_text();
+            assert_eq!(shown, text, "{offset} {limit:?}");
+        }
+    }
+
+    #[test]
+    fn binary_files_are_reported_not_shown() {
+        let zip = [b"PK\x03\x04".as_slice(), &[0; 2044]].concat();
+        assert_eq!(
+            run(&zip, 1, None).unwrap().joined_text(),
+            "[Binary file: ZIP archive, 2.0KB. read shows text and images only. Use bash to look into it: file f; xxd f | head]"
+        );
+        let latin = "caf\u{e9} "
+            .repeat(50)
+            .chars()
+            .map(|c| c as u8)
+            .collect::<Vec<u8>>();
+        assert!(
+            run(&latin, 1, None)
+                .unwrap()
+                .joined_text()
+                .starts_with("caf\u{fffd} ")
         );
     }
 
@@ -362,8 +413,8 @@ mod tests {
                 let shown = run(text.as_bytes(), offset, Some(limit)).unwrap().joined_text();
                 let end = (offset - 1 + limit).min(all.len());
                 let expected = all[offset - 1..end].join("\n");
-                let body = shown.split("\n\n[").next().unwrap();
-                assert_eq!(body, expected, "{offset} {limit}");
+                let body = shown.split("\n\n[").next().unwrap().trim_end();
+                assert_eq!(body, expected.trim_end(), "{offset} {limit}");
             }
         }
     }
@@ -390,7 +441,7 @@ mod tests {
         let run = |path: &Path| read(path, "x", window, images, &CancellationToken::new()).unwrap_err();
         assert_eq!(run(&fifo), format!("Not a regular file: {}", fifo.display()));
         assert_eq!(run(Path::new("/dev/zero")), "Not a regular file: /dev/zero");
-        assert_eq!(run(dir.path()), "EISDIR: illegal operation on a directory, read");
+        assert_eq!(run(dir.path()), DIRECTORY);
         let missing = dir.path().join("none");
         let text = format!(
             "ENOENT: no such file or directory, access '{}'",

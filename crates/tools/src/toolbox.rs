@@ -14,6 +14,7 @@ use crate::bash::{self, BashRun, Means, Shell, UserBash};
 use crate::config::{ToolContext, ToolOutcome, ToolRequest, ToolsConfig};
 use crate::error::ToolsError;
 use crate::info::{ToolInfo, infos};
+use crate::nearest::{unknown_tool, with_similar_paths};
 use crate::path::Resolver;
 use crate::queue::FileQueue;
 use crate::read::{ImageRules, Window};
@@ -83,7 +84,8 @@ impl Toolbox {
     /// The text for the model: unknown tool or invalid arguments (pi-core.md 1.5, 1.6).
     pub fn prepare(name: &str, args: &Map<String, Value>) -> Result<Map<String, Value>, String> {
         let Some(info) = infos().iter().find(|info| info.spec.name == name) else {
-            return Err(format!("Tool {name} not found"));
+            let names = infos().iter().map(|info| info.spec.name.as_str());
+            return Err(unknown_tool(name, names));
         };
         let schema = &info.spec.parameters;
         let mut prepared = args.clone();
@@ -128,7 +130,7 @@ impl Toolbox {
             "grep" => self.grep(args, &ctx).await,
             "find" => self.find(args, &ctx).await,
             "ls" => self.ls(args, &ctx).await,
-            name => Err(format!("Tool {name} not found")),
+            name => Err(unknown_tool(name, [])),
         };
         ToolOutcome::from(done)
     }
@@ -219,6 +221,7 @@ impl Toolbox {
         blocking(&ctx.cancel, Duration::ZERO, move |cancel| {
             file_tool(policy.as_ref(), Aim::Read, &path, || {
                 read::read(&path, args.str("path"), Window::of(&args), images, &cancel)
+                    .map_err(|error| with_similar_paths(error, &path, policy.as_ref()))
             })
         })
         .await
@@ -233,6 +236,7 @@ impl Toolbox {
             let _turn = turn;
             file_tool(policy.as_ref(), Aim::Edit, &path, || {
                 edit::edit(&path, args.str("path"), &edit::edits(args.get("edits")), mode)
+                    .map_err(|error| with_similar_paths(error, &path, policy.as_ref()))
             })
         })
         .await
@@ -274,6 +278,7 @@ impl Toolbox {
         blocking(&ctx.cancel, Duration::ZERO, move |cancel| {
             file_tool(policy.as_ref(), Aim::Read, &root, || {
                 grep::grep(&root, &query, &cancel)
+                    .map_err(|error| with_similar_paths(error, &root, policy.as_ref()))
             })
         })
         .await
@@ -287,6 +292,7 @@ impl Toolbox {
             file_tool(policy.as_ref(), Aim::Read, &root, || {
                 let names = Names::new(policy.as_ref(), &root);
                 find::find(&root, args.str("pattern"), limit, &names, &cancel)
+                    .map_err(|error| with_similar_paths(error, &root, policy.as_ref()))
             })
         })
         .await
@@ -299,6 +305,7 @@ impl Toolbox {
         blocking(&ctx.cancel, Duration::ZERO, move |cancel| {
             file_tool(policy.as_ref(), Aim::Read, &root, || {
                 ls::ls(&root, limit, &Names::new(policy.as_ref(), &root), &cancel)
+                    .map_err(|error| with_similar_paths(error, &root, policy.as_ref()))
             })
         })
         .await

@@ -177,7 +177,7 @@ async fn long_bash_outputs_match_recording() {
     );
     let text = outcome.result.joined_text();
     assert!(text.ends_with(&format!(
-        "x\n\n\n[Showing lines 234-401 of 401 (50.0KB limit). Full output: {path}]"
+        "x\n\n\n[Showing lines 234-400 of 400 (50.0KB limit). Full output: {path}]"
     )));
     assert_eq!(std::fs::read(path).unwrap().len(), 121_892);
     assert_eq!(details["truncation"]["outputBytes"], 50_935);
@@ -459,7 +459,7 @@ async fn toolbox_results_match_recording() {
         (
             "read",
             json!({ "path": "a.txt", "limit": "1" }),
-            "alpha\n\n[2 more lines in file. Use offset=2 to continue.]",
+            "alpha\n\n[1 more lines in file. Use offset=2 to continue.]",
             false,
         ),
         (

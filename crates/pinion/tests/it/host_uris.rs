@@ -132,7 +132,7 @@ fn host_uri_read_respects_offset_and_limit() {
     pi.settled();
     let (_, shown) = result(&pi);
     assert!(
-        shown.ends_with("[Showing lines 1-2000 of 3001. Use offset=2001 to continue.]"),
+        shown.ends_with("[Showing lines 1-2000 of 3000. Use offset=2001 to continue.]"),
         "{shown}"
     );
     assert!(pi.messages()[2]["details"]["truncation"].is_object());

@@ -4,6 +4,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use super::hint::Outcome;
 use super::{Policy, Sandbox, hint};
 use crate::reaper::SpawnSpec;
 
@@ -72,9 +73,17 @@ impl Guard {
         self.sandbox.confine(spec, policy, self.temp()?)
     }
 
-    /// A failed command's text, with what the sandbox had to do with it.
-    pub fn explain(&self, policy: &Policy, text: String) -> String {
-        hint::explain(policy, text)
+    /// A line for the model about the sandbox, if it may have been in the way of a command that printed `text`.
+    pub fn hint(&self, policy: &Policy, text: &str, outcome: Outcome) -> Option<String> {
+        hint::hint(policy, text, outcome)
+    }
+
+    /// What the sandbox forbids in `cwd`, for the system prompt.
+    ///
+    /// # Errors
+    /// As [`Self::policy`].
+    pub fn rules(&self, cwd: &Path) -> Result<String, String> {
+        Ok(hint::rules(&self.policy(cwd)?))
     }
 }
 

@@ -32,6 +32,7 @@ use wire::state::SandboxMode;
 
 use crate::reaper::SpawnSpec;
 pub use guard::{Aim, Guard, file_tool};
+pub use hint::Outcome;
 #[cfg(target_os = "linux")]
 pub(crate) use placeholders::Placeholders;
 #[cfg(target_os = "linux")]

@@ -138,19 +138,46 @@ fn partly_forbidden_directory_is_granted_per_child() {
 
 #[test]
 fn sandbox_hint_follows_permission_errors() {
-    let policy = Place::new(SandboxMode::WorkspaceWrite).policy();
-    for (said, is_hinted) in [
-        ("touch: cannot touch '/x': Read-only file system", true),
-        ("bash: /x: Permission denied", true),
-        ("curl: (6) Could not resolve host: example.org", true),
-        ("assertion failed", false),
-        ("", false),
+    use hint::Outcome::{Failed, Succeeded, TimedOut};
+    let mut place = Place::new(SandboxMode::WorkspaceWrite);
+    let policy = place.policy();
+    for (said, outcome, is_hinted) in [
+        ("touch: cannot touch '/x': Read-only file system", Failed, true),
+        ("bash: /x: Permission denied", Failed, true),
+        ("curl: (6) Could not resolve host: example.org", Failed, true),
+        ("connect ECONNREFUSED 127.0.0.1:8080", Failed, true),
+        ("assertion failed", Failed, false),
+        ("", Failed, false),
+        ("", TimedOut, true),
+        ("bash: /x: Permission denied\n0 lines", Succeeded, true),
+        ("curl: (6) Could not resolve host: example.org\n", Succeeded, true),
+        (
+            "docs: what to do when permission denied appears",
+            Succeeded,
+            false,
+        ),
+        ("", Succeeded, false),
     ] {
-        let text = hint::explain(&policy, said.to_owned());
-        assert_eq!(text.contains("[Commands run in a sandbox."), is_hinted, "{text}");
+        let text = hint::hint(&policy, said, outcome);
+        let text = text.unwrap_or_default();
+        assert_eq!(
+            text.starts_with("[Commands run in a sandbox."),
+            is_hinted,
+            "{said} {outcome:?}"
+        );
+        assert!(!is_hinted || text.contains("sandbox.writable"), "{text}");
     }
+    let network = hint::hint(&policy, "connection refused", Failed).unwrap();
+    assert!(network.contains("setting sandbox.network"), "{network}");
     let long = format!("permission denied{}", "\u{e9}".repeat(40_000));
-    assert_eq!(hint::explain(&policy, long.clone()), long);
+    assert_eq!(hint::hint(&policy, &long, Failed), None);
+    assert!(hint::rules(&policy).contains("have no network access"));
+    place.sandbox.network = true;
+    let policy = place.policy();
+    for (said, outcome) in [("connection refused", Failed), ("", TimedOut)] {
+        assert_eq!(hint::hint(&policy, said, outcome), None);
+    }
+    assert!(hint::rules(&policy).contains("have network access"));
 }
 
 /// A thread for which the kernel has no Landlock, as far as it can tell.

@@ -26,7 +26,7 @@ impl Session {
         self.calls.note(slot, call);
         let may_run = self.tools.is_active(&call.name) || is_nested(slot);
         if !may_run {
-            let error = strings::tool_not_found(&call.name);
+            let error = self.tools.not_found(&call.name);
             return Some(Prepared::Refused(ToolResult::error(error)));
         }
         if self.calls.rewrite(&self.tools, slot, call) {

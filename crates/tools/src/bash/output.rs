@@ -128,11 +128,14 @@ impl Collector {
             Some(path) => format!("Full output: {path}"),
             None => "The full output could not be saved".to_owned(),
         };
-        let last = cut.total_lines;
+        // The record counts the empty line after the last line feed, as pi does; the notice does not.
+        let empty = u64::from(self.totals.ends_in_newline);
+        let last = cut.total_lines.saturating_sub(empty);
         if cut.last_line_partial {
-            let (line, bytes) = match self.totals.ends_in_newline {
-                true => (last.saturating_sub(1), self.line_bytes.1),
-                false => (last, self.line_bytes.0),
+            let line = last;
+            let bytes = match self.totals.ends_in_newline {
+                true => self.line_bytes.1,
+                false => self.line_bytes.0,
             };
             let (shown, full) = (
                 crate::text::format_size(cut.output_bytes),
@@ -140,7 +143,7 @@ impl Collector {
             );
             return format!("[Showing last {shown} of line {line} (line is {full}). {place}]");
         }
-        let first = last + 1 - cut.output_lines.min(last);
+        let first = last + 1 - cut.output_lines.saturating_sub(empty).min(last);
         let limit = match cut.truncated_by {
             Some(crate::text::truncate::TruncatedBy::Bytes) => {
                 format!(" ({} limit)", crate::text::format_size(MAX_BYTES as u64))
@@ -214,7 +217,7 @@ mod tests {
                 ""
             };
             let first = 60_002 - cut.output_lines;
-            let notice = format!("[Showing lines {first}-60001 of 60001{limit}. Full output: {path}]");
+            let notice = format!("[Showing lines {first}-60000 of 60000{limit}. Full output: {path}]");
             assert_eq!(c.notice(&cut), notice);
         }
     }
@@ -250,7 +253,7 @@ mod tests {
         let notice = c.notice(&c.snapshot(true));
         assert_eq!(
             notice,
-            "[Showing lines 1002-3001 of 3001. The full output could not be saved]"
+            "[Showing lines 1002-3000 of 3000. The full output could not be saved]"
         );
     }
 }

@@ -15,6 +15,7 @@ use crate::config::{Progress, ToolContext};
 use crate::limits;
 use crate::text::truncate::Truncation;
 use process::Ended;
+use process::sandbox::{Guard, Outcome, Policy};
 
 /// Runs the tool. The error is the text the model sees.
 pub(crate) async fn run(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Result<ToolResult, String> {
@@ -50,8 +51,35 @@ pub(crate) async fn run(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Re
     let collector = sink.finish().await;
     let done = conclude(&collector, stop, seconds);
     match confined {
-        Some((guard, policy)) => done.map_err(|text| guard.explain(&policy, text)),
+        Some((guard, policy)) => with_hint(done, stop, guard, &policy),
         None => done,
+    }
+}
+
+/// Adds what the sandbox may have had to do with an outcome.
+fn with_hint(
+    done: Result<ToolResult, String>,
+    stop: Stop,
+    guard: &Guard,
+    policy: &Policy,
+) -> Result<ToolResult, String> {
+    match done {
+        Ok(mut result) => {
+            if let Some(hint) = guard.hint(policy, &result.joined_text(), Outcome::Succeeded)
+                && let Some(UserBlock::Text(block)) = result.content.last_mut()
+            {
+                let _ = write!(block.text, "\n{hint}");
+            }
+            Ok(result)
+        }
+        Err(text) => {
+            let outcome = match stop {
+                Stop::TimedOut => Outcome::TimedOut,
+                _ => Outcome::Failed,
+            };
+            let hint = guard.hint(policy, &text, outcome);
+            Err(hint.map_or_else(|| text.clone(), |hint| format!("{text}\n{hint}")))
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 mod diff;
 mod endings;
 mod fuzzy;
+mod nearest;
 mod plan;
 
 use std::fs::OpenOptions;
@@ -132,7 +133,7 @@ fn read(path: &Path, shown: &str, purpose: Purpose) -> Result<Vec<u8>, String> {
         format!("Could not edit file: {shown}. Error code: {code}.")
     };
     if path.is_dir() {
-        return Err("EISDIR: illegal operation on a directory, read".to_owned());
+        return Err(crate::read::DIRECTORY.to_owned());
     }
     let file = OpenOptions::new()
         .read(true)

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::endings::Endings;
 use super::fuzzy::normalize;
+use super::nearest::{nearest, repeats};
 use crate::config::FuzzyEdit;
 
 /// One replacement.
@@ -60,10 +61,16 @@ pub(crate) fn apply(
     let base = if fuzzy { normal.as_str() } else { text };
     let mut found = Vec::with_capacity(edits.len());
     for (i, edit) in edits.into_iter().enumerate() {
-        let at = find(base, &edit.old).ok_or_else(|| words.missing(i))?;
-        let count = occurrences(&normal, &normalize(&edit.old)).max(occurrences(base, &edit.old));
-        if count > 1 {
-            return Err(words.repeated(i, count));
+        let at = find(base, &edit.old).ok_or_else(|| words.missing(i) + &nearest(text, &edit.old))?;
+        let normal_old = normalize(&edit.old);
+        let (in_normal, in_base) = (occurrences(&normal, &normal_old), occurrences(base, &edit.old));
+        if in_normal.max(in_base) > 1 {
+            // Both forms have the same lines.
+            let places = match in_normal > in_base {
+                true => repeats(&normal, &normal_old),
+                false => repeats(base, &edit.old),
+            };
+            return Err(words.repeated(i, in_normal.max(in_base)) + &places);
         }
         found.push((i, Change { at, new: edit.new }));
     }

@@ -135,16 +135,20 @@ fn failed_edit_leaves_file_unchanged() {
             "Could not find the exact text in a.txt. The old text must match exactly including all whitespace and newlines.",
         ),
         (
+            &[("ones", "b")],
+            "Could not find the exact text in a.txt. The old text must match exactly including all whitespace and newlines.\nThe nearest text is in line 1:\n1: one",
+        ),
+        (
             &[("one", "1"), ("nowhere", "b")],
             "Could not find edits[1] in a.txt. The oldText must match exactly including all whitespace and newlines.",
         ),
         (
             &[("dup", "b")],
-            "Found 2 occurrences of the text in a.txt. The text must be unique. Please provide more context to make it unique.",
+            "Found 2 occurrences of the text in a.txt. The text must be unique. Please provide more context to make it unique.\nThey begin in lines 2, 3.",
         ),
         (
             &[("one", "1"), ("dup", "b")],
-            "Found 2 occurrences of edits[1] in a.txt. Each oldText must be unique. Please provide more context to make it unique.",
+            "Found 2 occurrences of edits[1] in a.txt. Each oldText must be unique. Please provide more context to make it unique.\nThey begin in lines 2, 3.",
         ),
         (&[("", "b")], "oldText must not be empty in a.txt."),
         (

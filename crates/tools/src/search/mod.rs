@@ -39,7 +39,7 @@ impl<'a> Names<'a> {
     }
 
     /// Returns true if a path below the root may be named. No part below the root is a link.
-    fn may_tell(&self, path: &Path) -> bool {
+    pub(crate) fn may_tell(&self, path: &Path) -> bool {
         let Some(policy) = self.policy else { return true };
         let below = path.strip_prefix(self.root).unwrap_or(path);
         policy.access(&self.real.join(below)) > Access::None

@@ -99,7 +99,7 @@ fn sandbox_denials_explain_what_is_allowed() {
         assert!(*is_error && said.contains("Command exited with code 1"), "{said}");
         let hint = said.lines().last().unwrap();
         assert!(
-            hint.starts_with("[Commands run in a sandbox. The network is off. "),
+            hint.starts_with("[Commands run in a sandbox. The network is off"),
             "{said}"
         );
         assert!(

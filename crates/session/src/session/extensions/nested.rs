@@ -37,7 +37,7 @@ impl Session {
             ));
         }
         if !self.may_nest(&name) {
-            return Err(format!("Tool {name} not found"));
+            return Err(self.tools.not_found(&name));
         }
         let args = params
             .get("args")

@@ -129,7 +129,7 @@ impl ToolCalls {
     /// Looks up the tool of a call and checks the arguments. The call waits for its turn then.
     pub(super) fn prepare(&mut self, tools: &ToolRegistry, slot: usize, call: &ToolCall) -> Prepared {
         let Some(tool) = tools.find(&call.name) else {
-            return Prepared::Refused(ToolResult::error(strings::tool_not_found(&call.name)));
+            return Prepared::Refused(ToolResult::error(tools.not_found(&call.name)));
         };
         match tool.clone().prepare(call) {
             Ok(prepared) => {

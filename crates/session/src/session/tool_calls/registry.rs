@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent::todo;
+use tools::nearest::unknown_tool;
 use wire::ToolSpec;
 use wire::tool::{ActiveTools, Tools};
 
@@ -158,6 +159,11 @@ impl ToolRegistry {
             Layer::Client,
         ];
         self.listed(&ALL).filter(|tool| self.is_active(tool.name()))
+    }
+
+    /// The error for a call of a tool that does not exist or is not active (pi-core.md 1.5), with the nearest active tools.
+    pub(crate) fn not_found(&self, name: &str) -> String {
+        unknown_tool(name, self.active().map(|tool| tool.name()))
     }
 
     /// The definitions of the active tools, in the order in which the model sees them.
