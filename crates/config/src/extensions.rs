@@ -209,7 +209,7 @@ impl Finder {
                 source: origin.word().to_owned(),
                 scope,
                 origin: "top-level",
-                base_dir: Some(base.to_string_lossy().into_owned()),
+                base_dir: (scope != Scope::Temporary).then(|| base.to_string_lossy().into_owned()),
             },
             source: Source {
                 path,

@@ -303,7 +303,7 @@ pub(crate) fn not_queueable(name: &str) -> String {
 pub(crate) const ODD_ARGUMENTS: &str = "prepareArguments must give an object";
 
 /// A call was blocked by an extension that did not say why (dialects.md 10.2).
-pub(crate) const BLOCKED: &str = "Tool execution was blocked by an extension";
+pub(crate) const BLOCKED: &str = "Tool execution was blocked";
 
 /// The extension that checks calls is not there, so none may run.
 pub(crate) const GUARD_GONE: &str =

@@ -15,7 +15,7 @@ pub enum ToolsError {
     #[error("Custom shell path not found: {}", .0.display())]
     ShellMissing(PathBuf),
     /// The working directory is gone.
-    #[error("Working directory does not exist: {}\nNo command can run there.", .0.display())]
+    #[error("Working directory does not exist: {}\nCannot execute bash commands.", .0.display())]
     CwdMissing(PathBuf),
     /// There is no sandbox to be had.
     #[error("{0}")]

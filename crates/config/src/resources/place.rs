@@ -38,11 +38,6 @@ impl Place {
 
     /// A path named in settings or on the command line.
     pub(crate) fn named(extra: &ExtraPath, options: &ResourceOptions) -> Self {
-        let source = if extra.scope == Scope::Temporary {
-            Origin::Cli
-        } else {
-            Origin::Local
-        };
         let base = match extra.path.parent() {
             Some(parent) if extra.path.extension().is_some_and(|ext| ext == "md") => parent.to_path_buf(),
             _ => extra.path.clone(),
@@ -56,7 +51,8 @@ impl Place {
             path: extra.path.clone(),
             base,
             scope: extra.scope,
-            source,
+            // pi says the same for prompts and skills of flags; only extensions of flags are `cli`.
+            source: Origin::Local,
             package: None,
             loose_files: true,
         }

@@ -65,13 +65,13 @@ const chained = (member, wrap = (value) => ({ [member]: value }), unwrap = (resu
 
 const toolCall = (event, session) => {
   const before = JSON.stringify(event.input);
-  const who = isHookEra(session) ? "a hook" : "an extension";
+  const blocked = isHookEra(session) ? "Tool execution was blocked by a hook" : "Tool execution was blocked";
   let block;
   return {
     event: () => event,
     take(result) {
       if (!result?.block) return undefined;
-      block = { ...result, block: true, reason: result.reason ?? `Tool execution was blocked by ${who}` };
+      block = { ...result, block: true, reason: result.reason || blocked };
       return "stop";
     },
     threw(message) {

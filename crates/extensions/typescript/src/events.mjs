@@ -80,11 +80,8 @@ export class Events {
         if (combine.take(result, extension) === "stop") break;
       } catch (error) {
         const { message, stack } = describe(error);
-        if (combine.threw?.(message, extension)) {
-          session.host.log("error", `${name} handler: ${message}`, extension.path);
-          break;
-        }
         errors.push({ path: extension.path, event: name, error: message, stack });
+        if (combine.threw?.(message, extension)) break;
       }
     }
     combine.done?.();

@@ -27,8 +27,8 @@ test("tool_call: the first block wins and the rest is not asked", async () => {
 });
 
 test("tool_call: the default reason, and whether the agent shall end", async () => {
-  const { value } = await combined("tool_call", { input: {} }, `pi.on("tool_call", () => ({ block: true, terminate: true }));`);
-  assert.deepEqual(value, { block: true, terminate: true, reason: "Tool execution was blocked by an extension" });
+  const { value } = await combined("tool_call", { input: {} }, `pi.on("tool_call", () => ({ block: true, reason: "", terminate: true }));`);
+  assert.deepEqual(value, { block: true, terminate: true, reason: "Tool execution was blocked" });
 });
 
 test("tool_call: input changed in place goes on and goes back", async () => {
@@ -42,12 +42,12 @@ test("tool_call: nothing returned, nothing changed: null", async () => {
   assert.equal(value, null);
 });
 
-test("tool_call: a throwing handler blocks with its message and is no error event", async () => {
+test("tool_call: a throwing handler blocks with its message and is reported", async () => {
   for (const thrown of [`throw new Error("broken");`, `return Promise.reject(new Error("broken"));`]) {
     const { value, errors } = await combined("tool_call", { input: {} }, `pi.on("tool_call", () => { ${thrown} });`,
       `pi.on("tool_call", () => ({ block: false }));`);
     assert.deepEqual(value, { block: true, reason: "broken" });
-    assert.deepEqual(errors, []);
+    assert.deepEqual(errors.map(({ event, error }) => [event, error]), [["tool_call", "broken"]]);
   }
 });
 

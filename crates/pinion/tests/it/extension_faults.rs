@@ -77,7 +77,7 @@ const TYPESCRIPT: &[Case] = &[
         "throws in a handler",
         At::Event,
         "throw new Error('no call');",
-        No,
+        With("no call"),
     ),
     ("throws in a tool", At::Tool, "throw new Error('no tool');", No),
     (

@@ -227,13 +227,13 @@ fn tool_call_handler_blocks_changes_or_fails_closed() {
     assert_eq!(
         ends(&pi),
         [
-            (true, "Tool execution was blocked by an extension".to_owned()),
+            (true, "Tool execution was blocked".to_owned()),
             (false, "other\n".to_owned()),
             (true, "no idea".to_owned()),
             (false, "quiet\n".to_owned()),
         ]
     );
-    assert!(failures(&pi).is_empty());
+    assert_eq!(failures(&pi), [("tool_call".to_owned(), "no idea".to_owned())]);
     pi.finish();
 }
 

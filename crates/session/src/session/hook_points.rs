@@ -216,7 +216,11 @@ fn checked(calls: &mut ToolCalls, slot: usize, answer: Result<Value, ProcessErro
     };
     if answer.get("block") == Some(&json!(true)) {
         let reason = answer.get("reason").and_then(Value::as_str);
-        let mut result = ToolResult::error(reason.unwrap_or(strings::BLOCKED));
+        let mut result = ToolResult::error(
+            reason
+                .filter(|reason| !reason.is_empty())
+                .unwrap_or(strings::BLOCKED),
+        );
         result.terminate = answer.get("terminate").and_then(Value::as_bool);
         return HooksOutcome::Refused(result);
     }

@@ -242,7 +242,7 @@ impl Words<'_> {
     fn overlap(&self, a: usize, b: usize) -> String {
         let shown = self.shown;
         format!(
-            "edits[{a}] and edits[{b}] overlap in {shown}. Merge them into one edit or choose separate places."
+            "edits[{a}] and edits[{b}] overlap in {shown}. Merge them into one edit or target disjoint regions."
         )
     }
 

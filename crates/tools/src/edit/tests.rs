@@ -161,7 +161,7 @@ fn failed_edit_leaves_file_unchanged() {
         ),
         (
             &[("dup\ntwo", "x"), ("one\ndup\ndup", "y")],
-            "edits[0] and edits[1] overlap in a.txt. Merge them into one edit or choose separate places.",
+            "edits[0] and edits[1] overlap in a.txt. Merge them into one edit or target disjoint regions.",
         ),
         (
             &[],

@@ -155,7 +155,7 @@ fn disabled_discovery_keeps_command_line_skills() {
     let info = serde_json::to_value(&resources.skills()[0].source).unwrap();
     assert_eq!(
         (&info["source"], &info["scope"]),
-        (&"cli".into(), &"temporary".into())
+        (&"local".into(), &"temporary".into())
     );
 }
 
