@@ -20,3 +20,6 @@ pub const ASKED_RAW: usize = 256 << 10;
 
 /// Calls that the user allowed for the session. The oldest ones are dropped.
 pub const GRANTS: usize = 1_000;
+
+/// Deny rules that the system prompt names.
+pub const PROMPT_RULES: usize = 20;

@@ -83,6 +83,19 @@ impl Policy {
         self.chosen = mode;
     }
 
+    /// What the policy forbids, as sentences for the system prompt.
+    #[must_use]
+    pub fn limits(&self) -> Vec<String> {
+        let mode = self.mode();
+        let mut limits: Vec<String> = strings::mode_limit(mode).map(str::to_owned).into_iter().collect();
+        if !mode.is_off() && !self.deny.is_empty() {
+            let named = self.deny.iter().take(limits::PROMPT_RULES);
+            let rules: Vec<&str> = named.map(|rule| rule.text.as_str()).collect();
+            limits.push(strings::deny_rules(&rules, self.deny.len() - rules.len()));
+        }
+        limits
+    }
+
     /// The user allowed a call: others like it run without a question.
     pub fn grant(&mut self, call: &Call) {
         if self.granted.len() >= limits::GRANTS {

@@ -516,3 +516,18 @@ fn name_resembling_link_target_is_shown_with_target() {
         "/nowhere/x (which is y) (which is /nowhere/x (which is y))"
     );
 }
+
+#[test]
+fn limits_state_mode_and_deny_rules() {
+    let limits = |mode: &str, deny: &[&str]| policy(mode, &[], &[], deny).limits();
+    assert!(limits("off", &["bash(rm *)"]).is_empty() && limits("auto", &[]).is_empty());
+    assert_eq!(
+        limits("auto", &["bash(rm *)", "read(.env)"]),
+        ["The user's rules deny calls: bash(rm *), read(.env). Do not try to get around them."]
+    );
+    let many: Vec<String> = (0..23).map(|n| format!("bash(x{n})")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let [mode, rules] = limits("read-only", &many).try_into().unwrap();
+    assert!(mode.starts_with("This session is read-only"), "{mode}");
+    assert!(rules.contains("bash(x19) and 3 more."), "{rules}");
+}

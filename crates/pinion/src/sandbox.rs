@@ -90,7 +90,7 @@ fn denied_programs(settings: &Settings, env: &Environment) -> Vec<PathBuf> {
         .filter(|dir| dir.is_absolute())
         .chain(SYSTEM_PROGRAMS.iter().map(PathBuf::from))
         .collect();
-    let shells = settings.shell_path.iter().map(|path| env.path(path));
+    let shells = settings.shell.path.iter().map(|path| env.path(path));
     let shells: Vec<PathBuf> = shells
         .chain(dirs.iter().map(|dir| dir.join("bash")))
         .filter_map(|shell| shell.canonicalize().ok())
@@ -145,7 +145,7 @@ fn code(args: &Args, settings: &Settings, env: &Environment, mcp: &McpSetup) -> 
             found.extend(words.filter_map(|word| file(word)));
         }
     }
-    let programs = [&settings.shell_path, &settings.extension_runtime];
+    let programs = [&settings.shell.path, &settings.extension_runtime];
     found.extend(programs.into_iter().flatten().filter_map(|path| file(path)));
     found
 }

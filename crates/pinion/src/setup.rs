@@ -435,8 +435,9 @@ fn tools_config(registry: &Registry, settings: &Settings, env: &Environment) -> 
     ToolsConfig {
         tmp_dir: env.tmp_dir.clone(),
         home: env.home.clone(),
-        shell_path: settings.shell_path.as_deref().map(|path| env.path(path)),
-        shell_command_prefix: settings.shell_command_prefix.clone(),
+        shell_path: settings.shell.path.as_deref().map(|path| env.path(path)),
+        shell_command_prefix: settings.shell.command_prefix.clone(),
+        bash_timeout: settings.shell.timeout_ms.map(Duration::from_millis),
         bin_dir: Some(env.agent_dir.join("bin")),
         env: env.for_tools(&hidden),
         auto_resize_images: settings.images.auto_resize,

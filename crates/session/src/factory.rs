@@ -63,6 +63,18 @@ impl Options {
     }
 }
 
+/// Returns true for the address of a server on this machine.
+fn is_loopback(url: &str) -> bool {
+    let host = url.split_once("://").map_or("", |(_, rest)| rest);
+    let host = host.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = match host.strip_prefix('[') {
+        Some(six) => six.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let is_ip = || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    host.eq_ignore_ascii_case("localhost") || is_ip()
+}
+
 /// Where session files go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionHome {
@@ -305,15 +317,15 @@ impl Agent {
         }
     }
 
-    /// How long a provider may be silent; a day when the setting switches the limit off, since every wait has one.
+    /// How long the provider of a model may be silent; a day when the setting switches the limit off, since every wait has one.
     #[must_use]
-    pub fn idle_timeout(&self) -> Duration {
+    pub fn idle_timeout(&self, model: &Model) -> Duration {
         let settings = &self.settings;
-        let ms = settings
-            .retry
-            .provider
-            .timeout_ms
-            .or(settings.http_idle_timeout_ms);
+        let is_local = self.registry.is_local(&model.provider) || is_loopback(&model.base_url);
+        let ms = settings.retry.provider.timeout_ms.or(match is_local {
+            true => settings.local_servers.idle_timeout_ms,
+            false => settings.http_idle_timeout_ms,
+        });
         ms.map_or(Duration::from_secs(86_400), Duration::from_millis)
     }
 
@@ -444,6 +456,32 @@ impl Agent {
             logins: mcp::logins(&self.agent_dir),
             cwd: cwd.to_path_buf(),
             version: self.version.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_loopback;
+
+    #[test]
+    fn loopback_addresses_are_recognised() {
+        for url in [
+            "http://localhost:11434/v1",
+            "http://127.0.0.1:8080",
+            "https://[::1]:1/v1",
+            "http://LOCALHOST/x",
+        ] {
+            assert!(is_loopback(url), "{url}");
+        }
+        for url in [
+            "https://api.example.org",
+            "http://localhost.example.org",
+            "http://10.0.0.5:8000",
+            "",
+            "localhost",
+        ] {
+            assert!(!is_loopback(url), "{url}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,8 @@ pub struct ToolsConfig {
     pub shell_path: Option<PathBuf>,
     /// Lines put before every command.
     pub shell_command_prefix: Option<String>,
+    /// Timeout of a `bash` call that names none; none is without end.
+    pub bash_timeout: Option<Duration>,
     /// Directory put first in the `PATH` of commands.
     pub bin_dir: Option<PathBuf>,
     /// The whole environment of commands, already without secrets.

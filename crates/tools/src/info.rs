@@ -84,7 +84,7 @@ fn bash() -> ToolInfo {
         "bash",
         "Run a bash command in the working directory and get its output, stdout and stderr together. Only the end of a \
          long output is shown (2000 lines or 50KB); the whole is then kept in a file that is named. Standard input is \
-         empty. Without a timeout the command may run as long as it likes.",
+         empty. Without a timeout the command may run as long as it likes, unless the user has set a default.",
         schema(
             &["command"],
             json!({

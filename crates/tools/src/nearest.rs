@@ -8,8 +8,8 @@ use crate::limits;
 use crate::search::Names;
 use process::sandbox::Policy;
 
-/// Returns the names that are spelled almost like `wanted`, best first: with few letters changed, with another ending, or as
-/// a part of it. Upper and lower case are the same. `wanted` itself is left out.
+/// Returns the names that are spelled almost like `wanted`, best first: with few letters changed, with another ending, or
+/// shorter or longer. Upper and lower case are the same. `wanted` itself is left out.
 #[must_use]
 pub fn similar<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let lower = wanted.to_lowercase();
@@ -34,8 +34,8 @@ fn distance(wanted: &str, name: &str) -> Option<usize> {
     let stem = |name: &str| name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
     let is_close = edits <= (letters / 3).max(1);
     let has_same_stem = stem(wanted) == stem(name);
-    let is_part = letters > 3 && name.len() > 3 && (name.contains(wanted) || wanted.contains(name));
-    (is_close || has_same_stem || is_part).then_some(edits)
+    let is_start = letters > 3 && name.len() > 3 && (name.starts_with(wanted) || wanted.starts_with(name));
+    (is_close || has_same_stem || is_start).then_some(edits)
 }
 
 /// Adds the nearest tools to the error for an unknown tool.

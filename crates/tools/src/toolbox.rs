@@ -65,6 +65,18 @@ impl Toolbox {
         infos()
     }
 
+    /// The limits of tools that work in `cwd`, as sentences for the system prompt. Looks at the disk if there is a sandbox.
+    #[must_use]
+    pub fn limits(&self, cwd: &Path) -> Vec<String> {
+        let guard = self.shared.guard.as_ref();
+        let sandbox = guard.map(|guard| guard.rules(cwd).unwrap_or_else(|error| error));
+        let timeout = self.shared.config.bash_timeout.map(|timeout| {
+            let seconds = timeout.as_secs_f64();
+            format!("A command of bash without a timeout is stopped after {seconds} seconds.")
+        });
+        sandbox.into_iter().chain(timeout).collect()
+    }
+
     /// The environment of commands, without variables of a session.
     #[must_use]
     pub fn env(&self) -> &[(OsString, OsString)] {
@@ -121,6 +133,7 @@ impl Toolbox {
                     reaper: &shared.reaper,
                     tmp_dir: &shared.config.tmp_dir,
                     guard: shared.guard.as_ref(),
+                    default_timeout: shared.config.bash_timeout,
                 };
                 bash::tool::run(&args, &ctx, &means).await
             }
@@ -153,6 +166,7 @@ impl Toolbox {
             reaper: &shared.reaper,
             tmp_dir: &shared.config.tmp_dir,
             guard: shared.guard.as_ref().filter(|guard| guard.is_for_users()),
+            default_timeout: None,
         };
         bash::user::run(request, &means).await
     }

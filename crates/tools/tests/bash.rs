@@ -77,6 +77,23 @@ impl Room {
 }
 
 #[tokio::test]
+async fn default_timeout_stops_bash_without_timeout() {
+    let room = Room::with(|config| config.bash_timeout = Some(Duration::from_millis(300)));
+    let (text, _, is_error) = room.bash(json!({ "command": "echo a; sleep 30" })).await;
+    assert_eq!(
+        (text.as_str(), is_error),
+        ("a\n\n\nCommand timed out after 0.3 seconds", true)
+    );
+    let own = json!({ "command": "sleep 0.6; echo b", "timeout": 20 });
+    assert_eq!(room.bash(own).await.0, "b\n");
+    assert_eq!(room.user("sleep 0.6; echo c").await.output, "c\n");
+    assert_eq!(
+        room.toolbox.limits(room.dir.path()),
+        ["A command of bash without a timeout is stopped after 0.3 seconds."]
+    );
+}
+
+#[tokio::test]
 async fn bash_results_match_recording() {
     // tool-bash, tool-bash-ansi, tool-bash-timeout
     let room = Room::new();

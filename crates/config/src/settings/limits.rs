@@ -16,5 +16,7 @@ pub const BASE_DELAY_MS: u64 = 2_000;
 pub const MAX_RETRY_DELAY_MS: u64 = 60_000;
 /// `httpIdleTimeoutMs`: silence on a provider's stream before it counts as dead.
 pub const HTTP_IDLE_TIMEOUT_MS: u64 = 300_000;
+/// `localServers.idleTimeoutMs`: as above for a server on the user's own machine, which may read a long prompt for minutes.
+pub const LOCAL_IDLE_TIMEOUT_MS: u64 = 1_800_000;
 /// `dialogTimeoutMs`: default timeout of a dialog.
 pub const DIALOG_WAIT: Duration = Duration::from_secs(300);

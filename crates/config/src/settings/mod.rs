@@ -44,6 +44,7 @@ pub use trust::TRUSTED_ONLY;
 pub use types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, FileState, FoundKey, ImageSettings,
     KeyUse, LocalServerSettings, ProviderRetrySettings, RetrySettings, SettingsFile, SettingsSource,
+    ShellSettings,
 };
 
 /// The settings in force.
@@ -71,10 +72,8 @@ pub struct Settings {
     pub branch_summary: BranchSummarySettings,
     /// `retry`.
     pub retry: RetrySettings,
-    /// `shellPath`: the shell of the bash tool.
-    pub shell_path: Option<String>,
-    /// `shellCommandPrefix`: a line put before every command.
-    pub shell_command_prefix: Option<String>,
+    /// How commands run.
+    pub shell: ShellSettings,
     /// `keepKeysInToolEnv`: tools see the variables that hold providers' keys.
     pub keep_keys_in_tool_env: bool,
     /// `images`.

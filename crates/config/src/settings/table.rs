@@ -138,6 +138,12 @@ const MODELS: &[Key] = &[
         "{}",
         "Addresses of further servers by provider id. The id of a known server (`ollama`) replaces its usual address.",
     ),
+    key(
+        "localServers.idleTimeoutMs",
+        "integer or `\"disabled\"`",
+        "1800000",
+        "Milliseconds without data from a local server until the request fails. Such a server is silent while it reads the prompt. Without it, `httpIdleTimeoutMs` applies if it differs from its default. 0 and `\"disabled\"` turn the timeout off.",
+    ),
 ];
 
 const PROMPTS: &[Key] = &[
@@ -279,6 +285,12 @@ const TOOLS: &[Key] = &[
         TEXT,
         "",
         "Line that is put before every shell command, such as `shopt -s expand_aliases`.",
+    ),
+    key(
+        "bashTimeoutMs",
+        COUNT,
+        "",
+        "Milliseconds after which a command of the `bash` tool is stopped if the call has no `timeout`. Without it, or with 0, such commands run until they end.",
     ),
     key(
         "keepKeysInToolEnv",

@@ -13,7 +13,7 @@ use crate::settings::layers::Layer;
 use crate::settings::reader::{self, Reader};
 use crate::settings::types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, LocalServerSettings,
-    ProviderRetrySettings, RetrySettings,
+    ProviderRetrySettings, RetrySettings, ShellSettings,
 };
 use crate::settings::{Settings, SettingsSource, hooks, keys, layers, limits, nudges, permissions, sandbox};
 use crate::source::{ExtraPath, resolve_path};
@@ -27,6 +27,7 @@ pub(super) fn typed(
 ) -> Settings {
     reader.expect_objects(keys::expected_objects());
     let (hooks, hook_commands) = hooks::hooks(reader, source);
+    let http_idle = idle_timeout(reader, "httpIdleTimeoutMs");
     let mut raw = Map::new();
     for layer in reader.layers.iter().rev() {
         layers::merge(&mut raw, &layer.keys);
@@ -43,15 +44,18 @@ pub(super) fn typed(
         compaction: compaction(reader),
         branch_summary: branch_summary(reader),
         retry: retry(reader),
-        shell_path: reader.text("shellPath"),
-        shell_command_prefix: reader.text("shellCommandPrefix"),
+        shell: ShellSettings {
+            path: reader.text("shellPath"),
+            command_prefix: reader.text("shellCommandPrefix"),
+            timeout_ms: reader.count("bashTimeoutMs").filter(|ms| *ms > 0),
+        },
         keep_keys_in_tool_env: reader.flag("keepKeysInToolEnv", false),
         images: images(reader),
         enabled_models: reader.texts("enabledModels"),
         default_tools: reader.texts("defaultTools"),
         session_dir: reader.text("sessionDir"),
         http_proxy: reader.text("httpProxy"),
-        http_idle_timeout_ms: idle_timeout(reader),
+        http_idle_timeout_ms: Some(http_idle.unwrap_or(limits::HTTP_IDLE_TIMEOUT_MS)).filter(|ms| *ms > 0),
         skills: paths(reader, "skills", source),
         prompts: paths(reader, "prompts", source),
         extensions: paths(reader, "extensions", source),
@@ -64,7 +68,7 @@ pub(super) fn typed(
         extension_runtime: reader.text("extensionRuntime"),
         todo: nudges::todo(reader),
         ttsr: nudges::ttsr(reader),
-        local_servers: local_servers(reader),
+        local_servers: local_servers(reader, http_idle),
         permissions: permissions::permissions(reader),
         sandbox: sandbox::sandbox(reader),
         dialog_timeout_ms: reader.count("dialogTimeoutMs"),
@@ -178,7 +182,7 @@ fn images(reader: &mut Reader<'_>) -> ImageSettings {
     }
 }
 
-fn local_servers(reader: &mut Reader<'_>) -> LocalServerSettings {
+fn local_servers(reader: &mut Reader<'_>, http_idle: Option<u64>) -> LocalServerSettings {
     let given = reader.members(
         "localServers.servers",
         "an address such as http://host:8000",
@@ -190,23 +194,22 @@ fn local_servers(reader: &mut Reader<'_>) -> LocalServerSettings {
             (!host.is_empty()).then(|| url.to_owned())
         },
     );
+    // A value that is the default as well is no wish for another limit.
+    let changed = http_idle.filter(|ms| *ms != limits::HTTP_IDLE_TIMEOUT_MS);
+    let idle = idle_timeout(reader, "localServers.idleTimeoutMs").or(changed);
     LocalServerSettings {
+        idle_timeout_ms: Some(idle.unwrap_or(limits::LOCAL_IDLE_TIMEOUT_MS)).filter(|ms| *ms > 0),
         enabled: reader.flag("localServers.enabled", LocalServerSettings::default().enabled),
         servers: given.into_iter().collect(),
     }
 }
 
 /// 0 and `"disabled"` switch the timeout off.
-fn idle_timeout(reader: &mut Reader<'_>) -> Option<u64> {
-    let given = reader.get(
-        "httpIdleTimeoutMs",
-        "milliseconds, 0 or \"disabled\"",
-        |value| match value {
-            Value::String(word) if word == "disabled" => Some(0),
-            other => reader::whole(other),
-        },
-    );
-    Some(given.unwrap_or(limits::HTTP_IDLE_TIMEOUT_MS)).filter(|ms| *ms > 0)
+fn idle_timeout(reader: &mut Reader<'_>, key: &str) -> Option<u64> {
+    reader.get(key, "milliseconds, 0 or \"disabled\"", |value| match value {
+        Value::String(word) if word == "disabled" => Some(0),
+        other => reader::whole(other),
+    })
 }
 
 fn budgets(reader: &mut Reader<'_>) -> BTreeMap<ThinkingLevel, u64> {

@@ -180,6 +180,18 @@ pub struct ImageSettings {
     pub block_images: bool,
 }
 
+/// `shellPath`, `shellCommandPrefix` and `bashTimeoutMs`: how commands run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ShellSettings {
+    /// `shellPath`: the shell of the bash tool.
+    pub path: Option<String>,
+    /// `shellCommandPrefix`: a line put before every command.
+    pub command_prefix: Option<String>,
+    /// `bashTimeoutMs`: milliseconds after which a command of the model is stopped that asks for no timeout itself; none is
+    /// without end.
+    pub timeout_ms: Option<u64>,
+}
+
 /// `localServers`: where models on the user's own machines are looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalServerSettings {
@@ -188,6 +200,9 @@ pub struct LocalServerSettings {
     pub enabled: bool,
     /// Addresses of further servers by provider id; the id of a usual one (`ollama`) takes its place.
     pub servers: BTreeMap<String, String>,
+    /// `localServers.idleTimeoutMs`, else `httpIdleTimeoutMs` if it differs from its default: silence on the stream of a local server before the
+    /// request fails. A server is silent while it reads the prompt. `None` when switched off.
+    pub idle_timeout_ms: Option<u64>,
 }
 
 impl Default for LocalServerSettings {
@@ -195,6 +210,7 @@ impl Default for LocalServerSettings {
         Self {
             enabled: true,
             servers: BTreeMap::new(),
+            idle_timeout_ms: Some(limits::LOCAL_IDLE_TIMEOUT_MS),
         }
     }
 }

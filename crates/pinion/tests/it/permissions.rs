@@ -406,3 +406,25 @@ fn permission_mode_auto_is_invisible_to_old_clients() {
     assert_eq!(ends(&pi), [(false, "hi\n".to_owned())]);
     pi.finish();
 }
+
+#[test]
+fn system_prompt_states_permission_limits() {
+    let world = World::new([Reply::text(["one"]), Reply::text(["two"]), Reply::text(["three"])]);
+    world.settings(json!({
+        "permissions": {"mode": "auto", "deny": ["bash(curl *)"]},
+        "bashTimeoutMs": 90_000
+    }));
+    let pi = world.start();
+    let system = |number: usize| world.server.requests()[number].body["system"].to_string();
+    pi.say("Go");
+    let first = system(0);
+    assert!(first.contains("rules deny calls: bash(curl *)."), "{first}");
+    assert!(first.contains("is stopped after 90 seconds"), "{first}");
+    pi.data(json!({"type": "set_permission_mode", "mode": "read-only"}));
+    pi.say("Go");
+    assert!(system(1).contains("This session is read-only"), "{}", system(1));
+    pi.data(json!({"type": "set_permission_mode", "mode": "auto"}));
+    pi.say("Go");
+    assert_eq!(system(2), first);
+    pi.finish();
+}

@@ -154,7 +154,7 @@ pub(super) fn request_for(agent: &Agent, model: Model, thinking: ThinkingLevel, 
     let mut request = ModelRequest::new(model, now);
     request.thinking = thinking;
     request.thinking_budgets = agent.budgets();
-    request.idle_timeout = agent.idle_timeout();
+    request.idle_timeout = agent.idle_timeout(&request.model);
     request.provider_retries = agent.settings.retry.provider.max_retries.unwrap_or(0);
     request.max_retry_delay = agent.max_retry_delay();
     request

@@ -97,6 +97,11 @@ impl PermissionWait {
         self.chosen
     }
 
+    /// What the policy forbids, as sentences for the system prompt.
+    pub(super) fn limits(&self) -> Vec<String> {
+        self.policy.limits()
+    }
+
     /// The mode that holds.
     pub(super) fn mode(&self) -> PermissionMode {
         self.policy.mode()
@@ -207,7 +212,11 @@ impl Session {
     /// The client chooses a mode.
     pub(super) fn choose_permission_mode(&mut self, mode: PermissionMode) {
         self.permitting.chosen = Some(mode);
+        let before = self.permitting.mode();
         self.permitting.policy.choose(mode);
+        if self.permitting.mode() != before {
+            self.workspace.forget_system_prompt();
+        }
     }
 
     pub(super) fn set_permission_mode(&mut self, params: PermissionModeParams) -> PermissionModeReply {

@@ -137,7 +137,9 @@ impl Session {
     /// The system prompt of the next request.
     pub(super) fn system_prompt(&mut self) -> String {
         let rules = self.client_tools.uri_rules();
-        self.workspace.system_prompt(&self.tools, &rules)
+        let (toolbox, permitting) = (&self.agent.toolbox, &self.permitting);
+        let limits = |cwd: &Path| [toolbox.limits(cwd), permitting.limits()].concat();
+        self.workspace.system_prompt(&self.tools, &rules, limits)
     }
 
     /// Makes these tools the active ones.

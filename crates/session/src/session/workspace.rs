@@ -1,6 +1,6 @@
 //! Where a session works: its directory, the resources that were loaded for it, and the system prompt that is made of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use config::resources::{Resources, ToolHint};
 use jiff::Zoned;
@@ -37,8 +37,14 @@ impl Workspace {
         self.system_prompt = None;
     }
 
-    /// The system prompt for the active tools; `rules` are those for URIs that the client serves.
-    pub(super) fn system_prompt(&mut self, tools: &ToolRegistry, rules: &[String]) -> String {
+    /// The system prompt for the active tools; `rules` are those for URIs that the client serves. `limits` states what tools
+    /// cannot do in a directory; it is called only when the prompt is made anew.
+    pub(super) fn system_prompt(
+        &mut self,
+        tools: &ToolRegistry,
+        rules: &[String],
+        limits: impl FnOnce(&Path) -> Vec<String>,
+    ) -> String {
         if let Some(prompt) = &self.system_prompt {
             return prompt.clone();
         }
@@ -63,7 +69,19 @@ impl Workspace {
             });
         }
         let date = Zoned::now().date().to_string();
-        let prompt = self.resources.system_prompt(&hints, &date);
+        let mut prompt = self.resources.system_prompt(&hints, &date);
+        let limits = if hints.is_empty() {
+            Vec::new()
+        } else {
+            limits(&self.cwd)
+        };
+        if !limits.is_empty() {
+            prompt.push_str("\n\nLimits of your tools:");
+            for limit in limits {
+                prompt.push_str("\n- ");
+                prompt.push_str(&limit);
+            }
+        }
         self.system_prompt = Some(prompt.clone());
         prompt
     }

@@ -9,6 +9,7 @@ pub(crate) mod tool;
 pub(crate) mod user;
 
 use std::path::Path;
+use std::time::Duration;
 
 use process::Reaper;
 use process::sandbox::Guard;
@@ -24,4 +25,6 @@ pub(crate) struct Means<'a> {
     pub(crate) tmp_dir: &'a Path,
     /// The sandbox they run in, if in any.
     pub(crate) guard: Option<&'a Guard>,
+    /// Timeout of a call of the model that names none; none is without end.
+    pub(crate) default_timeout: Option<Duration>,
 }

@@ -20,11 +20,18 @@ use process::sandbox::{Guard, Outcome, Policy};
 /// Runs the tool. The error is the text the model sees.
 pub(crate) async fn run(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Result<ToolResult, String> {
     let command = args.str("command");
-    let seconds = args.number("timeout").filter(|seconds| *seconds > 0.0);
+    let asked = args.number("timeout").filter(|seconds| *seconds > 0.0);
+    let seconds = asked.or(means.default_timeout.map(|default| default.as_secs_f64()));
     let limit = seconds.map(|s| Duration::try_from_secs_f64(s).unwrap_or(limits::TIMEOUT_MAX));
     if command.contains('\0') {
         return Err("The command must not contain null bytes".to_owned());
     }
+    // pi sends the empty update before it checks whether the command can start.
+    ctx.progress.put(ToolResult {
+        content: Vec::new(),
+        details: None,
+        terminate: None,
+    });
     let mut spec = means
         .shell
         .spec(command, &ctx.cwd, &ctx.env)
@@ -35,11 +42,6 @@ pub(crate) async fn run(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Re
         spec = guard.command(spec, &policy)?;
         confined = Some((guard, policy));
     }
-    ctx.progress.put(ToolResult {
-        content: Vec::new(),
-        details: None,
-        terminate: None,
-    });
     let started = start(means.reaper, spec, &ctx.cancel)
         .await
         .map_err(|error| error.to_string())?;

@@ -145,7 +145,7 @@ fn every_settings_key_takes_effect() {
         ),
         (Some(7), Some(0), 8)
     );
-    assert_eq!(settings.shell_path.as_deref(), Some("/bin/zsh"));
+    assert_eq!(settings.shell.path.as_deref(), Some("/bin/zsh"));
     assert_eq!(settings.enabled_models.unwrap(), ["a", "b"]);
     assert_eq!(settings.default_tools.unwrap(), ["+grep"]);
     assert_eq!(settings.session_dir.as_deref(), Some("~/s"));
@@ -270,6 +270,23 @@ fn idle_timeout_can_be_disabled() {
 }
 
 #[test]
+fn local_servers_have_their_own_idle_timeout() {
+    let idle = |keys: Value| global(&keys).0.local_servers.idle_timeout_ms;
+    assert_eq!(idle(json!({})), Some(1_800_000));
+    assert_eq!(idle(json!({"httpIdleTimeoutMs": 9})), Some(9));
+    assert_eq!(idle(json!({"httpIdleTimeoutMs": 0})), None);
+    let both = |own: Value| json!({"httpIdleTimeoutMs": 9, "localServers": {"idleTimeoutMs": own}});
+    assert_eq!(idle(both(json!(8))), Some(8));
+    assert_eq!(idle(both(json!("disabled"))), None);
+}
+
+#[test]
+fn bash_timeout_of_zero_means_none() {
+    let timeout = |ms: u64| global(&json!({"bashTimeoutMs": ms})).0.shell.timeout_ms;
+    assert_eq!((timeout(0), timeout(1500)), (None, Some(1500)));
+}
+
+#[test]
 fn resource_paths_resolve_against_their_file() {
     let (settings, _) = load(
         r#"{"skills": ["mine", "!not", "-a", "+b"], "prompts": ["~/p", "/abs/../x"]}"#,
@@ -304,8 +321,8 @@ fn untrusted_project_cannot_run_code() {
     assert_eq!(settings.project, ProjectAccess::Data);
     assert_eq!(
         (
-            settings.shell_path,
-            settings.shell_command_prefix,
+            settings.shell.path,
+            settings.shell.command_prefix,
             settings.http_proxy
         ),
         (None, None, None)
@@ -317,7 +334,7 @@ fn untrusted_project_cannot_run_code() {
 
     let (settings, notes) = load("", project, Some(true));
     assert_eq!(settings.project, ProjectAccess::Full);
-    assert_eq!(settings.shell_path.as_deref(), Some("./evil"));
+    assert_eq!(settings.shell.path.as_deref(), Some("./evil"));
     assert!(notes.is_empty());
 
     let (settings, notes) = load("", project, Some(false));

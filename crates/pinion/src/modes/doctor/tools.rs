@@ -33,7 +33,7 @@ pub(super) fn section(patient: &Patient<'_>) -> Section {
             section.warn("No bash and no sh was found, so the bash tool fails");
         }
     }
-    if patient.settings.shell_command_prefix.is_some() {
+    if patient.settings.shell.command_prefix.is_some() {
         section.row("", "each command begins with shellCommandPrefix");
     }
     let listed = if tools.is_empty() {
@@ -122,7 +122,7 @@ fn sandbox(patient: &Patient<'_>, section: &mut Section) -> serde_json::Value {
 
 /// The shell that `tools` would take (pi-core.md 5.4), and why.
 fn shell(patient: &Patient<'_>) -> (Option<PathBuf>, &'static str) {
-    if let Some(path) = &patient.settings.shell_path {
+    if let Some(path) = &patient.settings.shell.path {
         return (Some(patient.env.path(path)), "shellPath in the settings");
     }
     let standard = ["/bin/bash"]

@@ -293,3 +293,29 @@ fn skills_are_readable_and_network_follows_setting() {
     assert_eq!((ends[4].1.as_str(), ends[5].1.as_str()), ("how to\n", "how to\n"));
     pi.finish();
 }
+
+#[test]
+fn sandbox_limits_reach_model_and_pipes() {
+    if offered().0 == 0 {
+        return;
+    }
+    let calls = [
+        bash("c1", "(exec 9<>/dev/tcp/127.0.0.1/9) 2>&1 | cat"),
+        bash("c2", "echo x > /etc/pinion-test; true"),
+        bash("c3", "echo permission denied, says the manual"),
+    ];
+    let world = world(json!({"mode": "workspace-write"}), calls);
+    let pi = world.start();
+    pi.say("Go");
+    let ends = ends(&pi);
+    for (is_error, said) in &ends[..2] {
+        assert!(
+            !is_error && said.contains("\n[Commands run in a sandbox."),
+            "{said}"
+        );
+    }
+    assert_eq!(ends[2].1, "permission denied, says the manual\n");
+    let system = world.server.requests()[0].body["system"].to_string();
+    assert!(system.contains("Commands have no network access"), "{system}");
+    pi.finish();
+}

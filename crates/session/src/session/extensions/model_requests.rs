@@ -191,8 +191,8 @@ fn request(agent: &Agent, params: &Value) -> Result<(ModelRequest, Given), Strin
         Some("long") => CacheRetention::Long,
         _ => CacheRetention::Short,
     };
-    request.idle_timeout =
-        number(options, "timeoutMs").map_or_else(|| agent.idle_timeout(), Duration::from_millis);
+    request.idle_timeout = number(options, "timeoutMs")
+        .map_or_else(|| agent.idle_timeout(&request.model), Duration::from_millis);
     let retries = number(options, "maxRetries").and_then(|retries| u32::try_from(retries).ok());
     let retries = retries.or(settings.retry.provider.max_retries).unwrap_or(0);
     request.provider_retries = retries.min(limits::EXTENSION_RETRIES);
