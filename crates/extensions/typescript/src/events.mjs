@@ -5,7 +5,7 @@
 import { createRequire } from "node:module";
 import { COMBINE, observe } from "./combine.mjs";
 import { describe } from "./peer.mjs";
-import { translate } from "./legacy.mjs";
+import { isHookEra, translate } from "./legacy.mjs";
 
 /** Events whose handlers finish before the next one of them begins, as the agent emits them in one stream. */
 const STREAM = new Set(["agent_start", "agent_end", "agent_settled", "turn_start", "turn_end", "message_start",
@@ -80,8 +80,10 @@ export class Events {
         if (combine.take(result, extension) === "stop") break;
       } catch (error) {
         const { message, stack } = describe(error);
-        errors.push({ path: extension.path, event: name, error: message, stack });
-        if (combine.threw?.(message, extension)) break;
+        const blocks = combine.threw?.(message, extension);
+        // Clients of the hook era know no error for a check that threw.
+        if (!blocks || !isHookEra(session)) errors.push({ path: extension.path, event: name, error: message, stack });
+        if (blocks) break;
       }
     }
     combine.done?.();
