@@ -9,8 +9,13 @@ pub enum RegistryError {
     #[error("Unknown provider \"{0}\". Use --list-models to see available providers/models.")]
     UnknownProvider(String),
     /// `--model` matches nothing (pi-core.md 8.6).
-    #[error("Model \"{0}\" not found. Use --list-models to see available models.")]
-    ModelNotFound(String),
+    #[error("Model \"{model}\" not found. Use --list-models to see available models.{}", advice(.nearest))]
+    ModelNotFound {
+        /// As it was asked for.
+        model: String,
+        /// The most similar models, as `provider/id`.
+        nearest: Vec<String>,
+    },
     /// A list of models that no catalogue can be made of.
     #[error("{0}")]
     Snapshot(String),
@@ -71,4 +76,11 @@ pub enum RegistryError {
         /// Provider id.
         provider: String,
     },
+}
+
+fn advice(nearest: &[String]) -> String {
+    match nearest {
+        [] => String::new(),
+        nearest => format!(" Nearest models: {}", nearest.join(", ")),
+    }
 }

@@ -244,7 +244,10 @@ impl Registry {
         }
         let server = self.local_servers().iter().find(|server| server.id == provider);
         let Some(server) = server else {
-            return Some(RegistryError::ModelNotFound(format!("{provider}/{model}")));
+            return Some(RegistryError::ModelNotFound {
+                model: format!("{provider}/{model}"),
+                nearest: Vec::new(),
+            });
         };
         let ids: Vec<&str> = server.models.iter().map(|model| model.id.as_str()).collect();
         let models = if ids.is_empty() {

@@ -1,8 +1,12 @@
-//! What to say when a provider does not know a model: the nearest models of this provider.
+//! Similar models for the errors about a model that does not exist, or that its provider does not know.
 
 use wire::Model;
 
+use crate::error::RegistryError;
 use crate::store::Registry;
+
+/// Characters of the longest name that is compared.
+const LONGEST: usize = 128;
 
 /// Most models that are named.
 const NAMED: usize = 3;
@@ -62,6 +66,46 @@ impl Registry {
             nearest.join(", ")
         ))
     }
+}
+
+/// The error for a model that does not exist, with the models of similar names: models with credentials, else all.
+pub(crate) fn model_not_found(registry: &Registry, model: &str) -> RegistryError {
+    let name = model.to_lowercase();
+    let near = |models: Vec<&Model>| {
+        let mut scored: Vec<(usize, String)> = models
+            .into_iter()
+            .filter_map(|known| {
+                let full = format!("{}/{}", known.provider, known.id);
+                let to_full = name.contains('/').then(|| likeness(&name, &full.to_lowercase()));
+                Some((
+                    to_full.unwrap_or_else(|| likeness(&name, &known.id.to_lowercase()))?,
+                    full,
+                ))
+            })
+            .collect();
+        scored.sort_unstable();
+        scored.dedup();
+        scored.truncate(NAMED);
+        scored.into_iter().map(|(_, id)| id).collect::<Vec<String>>()
+    };
+    let mut nearest = near(registry.models());
+    if nearest.is_empty() {
+        nearest = near(registry.all());
+    }
+    RegistryError::ModelNotFound {
+        model: model.to_owned(),
+        nearest,
+    }
+}
+
+/// How many letters differ between a name and an id; none if more than a third do.
+fn likeness(name: &str, id: &str) -> Option<usize> {
+    let longest = name.chars().count().max(id.chars().count());
+    if longest > LONGEST {
+        return None;
+    }
+    let distance = strsim::osa_distance(name, id);
+    (3 * distance <= longest).then_some(distance)
 }
 
 /// The ids most like `wanted`, best first, without `wanted` itself.

@@ -393,7 +393,7 @@ pub(crate) fn use_api_key(args: &Args, start: &StartRequest, registry: &mut Regi
     }
     let chosen = match models::start(registry, start) {
         // An extension may bring it.
-        Err(RegistryError::UnknownProvider(_) | RegistryError::ModelNotFound(_)) => {
+        Err(RegistryError::UnknownProvider(_) | RegistryError::ModelNotFound { .. }) => {
             let model = args.model.as_deref().unwrap_or_default();
             let named = model.split_once('/').map(|(provider, _)| provider);
             if let Some(provider) = args.provider.as_deref().or(named) {

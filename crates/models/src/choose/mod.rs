@@ -11,6 +11,7 @@ use auth::login::alias::old_name;
 use wire::{Model, ThinkingLevel};
 
 use crate::error::RegistryError;
+use crate::nearest::model_not_found;
 use crate::store::Registry;
 use pattern::{Found, Strictness, by_pattern, exact, split_level};
 
@@ -65,7 +66,7 @@ pub fn resolve(
             registry.look_for_local(None);
             anywhere(registry, pattern, true)
         });
-        return found.ok_or_else(|| RegistryError::ModelNotFound(pattern.to_owned()));
+        return found.ok_or_else(|| model_not_found(registry, pattern));
     };
     registry.look_if_local(id);
     find_in(registry, id, inner)
@@ -76,7 +77,7 @@ pub fn resolve(
 
 fn not_found(registry: &Registry, provider: &str, id: &str) -> RegistryError {
     let local = registry.not_served(provider, id);
-    local.unwrap_or_else(|| RegistryError::ModelNotFound(format!("{provider}/{id}")))
+    local.unwrap_or_else(|| model_not_found(registry, &format!("{provider}/{id}")))
 }
 
 fn known_provider<'a>(registry: &'a Registry, name: &str) -> Option<&'a str> {

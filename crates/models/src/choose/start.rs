@@ -7,6 +7,7 @@ use wire::{Model, ThinkingLevel};
 use crate::choose::scope::{Scoped, look_if_alone, scope};
 use crate::choose::{Resolved, resolve};
 use crate::error::RegistryError;
+use crate::nearest::model_not_found;
 use crate::store::Registry;
 
 /// What the caller knows at start-up.
@@ -174,7 +175,7 @@ fn saved_default<'a>(
             let mut models = registry.models().into_iter();
             let found =
                 models.find(|model| model.id == id || format!("{}/{}", model.provider, model.id) == id);
-            found.ok_or_else(|| RegistryError::ModelNotFound(id.to_owned()))
+            found.ok_or_else(|| model_not_found(registry, id))
         }
     })
 }

@@ -146,11 +146,20 @@ fn unmatched_model_pattern_is_an_error() {
     );
     for pattern in ["claude-mock:bogus", "", "  ", "nobody/x"] {
         let error = resolve(&shop.registry, None, pattern).unwrap_err();
-        assert_eq!(
-            error,
-            RegistryError::ModelNotFound(pattern.to_owned()),
-            "{pattern}"
+        assert!(
+            matches!(&error, RegistryError::ModelNotFound { model, .. } if model == pattern),
+            "{pattern}: {error}"
         );
+    }
+    for (pattern, advice) in [
+        ("claude-mokc", ". Nearest models: mock-anthropic/claude-mock"),
+        (
+            "mock-antropic/claude-mock",
+            ". Nearest models: mock-anthropic/claude-mock",
+        ),
+    ] {
+        let error = resolve(&shop.registry, None, pattern).unwrap_err().to_string();
+        assert!(error.contains(advice), "{error}");
     }
 }
 

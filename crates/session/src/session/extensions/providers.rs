@@ -110,7 +110,7 @@ impl ExtensionProviders {
     pub(super) fn resolve_later(&mut self, error: &SessionError) -> bool {
         let is_unknown = matches!(
             error,
-            SessionError::Registry(RegistryError::UnknownProvider(_) | RegistryError::ModelNotFound(_))
+            SessionError::Registry(RegistryError::UnknownProvider(_) | RegistryError::ModelNotFound { .. })
         );
         if is_unknown {
             self.set_unresolved(Some(error.to_string()));
