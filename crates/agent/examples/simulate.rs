@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 const THREADS: usize = 2;
-/// Failing seeds that are shown in full; of the others only what was wrong.
+/// Failing seeds that are shown in full; the others show only the violated rule.
 const SHOWN: usize = 5;
 
 /// What one thread found.

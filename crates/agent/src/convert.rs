@@ -36,7 +36,7 @@ pub fn is_void(answer: &AssistantMessage) -> bool {
     }
 }
 
-/// Leaves out answers that were asked for again: void ones with another answer right behind them, and those that a rule cut
+/// Leaves out answers that were requested again: empty ones that another answer follows, and answers that a rule cut
 /// off. The running agent took
 /// them out of the conversation when it tried again; the file has them. `kept` of the messages are what a compaction left;
 /// how many of those remain is the second result.

@@ -1,4 +1,4 @@
-//! Every number that bounds what the machine does, and those that tokens are estimated with. Compaction has its own file.
+//! Every number that bounds what the machine does, and the numbers of the token estimate. Compaction has its own file.
 
 /// Concurrent tool calls of one answer. The others wait.
 pub const MAX_PARALLEL_TOOLS: usize = 16;

@@ -1,5 +1,5 @@
 //! Runs that follow by themselves: the model is reminded of open todos, or told a rule that its answer went against
-//! (dialects.md 8). What is due, and what is said, live in `todo` and `ttsr`.
+//! (dialects.md 8). `todo` and `ttsr` decide when a reminder is due and its text.
 
 use std::sync::Arc;
 

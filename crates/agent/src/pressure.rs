@@ -128,7 +128,7 @@ impl TurnLoop {
         }
     }
 
-    /// A run for what was queued while nothing could take it.
+    /// A run for the messages queued while no run could take them.
     fn start_queued(&mut self, out: &mut Vec<Effect>) {
         let mut run = Run::new(self.settings.interrupt_mode);
         self.tell_start(out);

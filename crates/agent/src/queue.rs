@@ -25,7 +25,7 @@ pub struct Queued {
     pub text: String,
     /// The message.
     pub message: Arc<Message>,
-    /// Does it skip the tool calls that are left of a turn, whatever the interrupt mode is (dialects.md 9, single queue)?
+    /// Does it skip the tool calls that are left of a turn, in every interrupt mode (dialects.md 9, single queue)?
     pub interrupts: bool,
 }
 

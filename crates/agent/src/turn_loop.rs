@@ -47,7 +47,7 @@ pub(crate) enum Phase {
     Tools(Run, Batch),
     /// A failed run waits to be tried again.
     Waiting,
-    /// Somebody looks whether the context is full.
+    /// The size of the context is checked.
     Checking(Next),
     /// The conversation is being compacted.
     Compacting(CompactionReason, Next),
@@ -96,7 +96,7 @@ pub struct TurnLoop {
     pub(crate) hooks: Hooks,
     /// Turns of the run that have ended.
     pub(crate) turns: u64,
-    /// Was what is going on aborted? Nothing may begin before the machine is idle again.
+    /// Was the current work aborted? Nothing may begin before the machine is idle again.
     pub(crate) aborted: bool,
 }
 
@@ -312,7 +312,7 @@ impl TurnLoop {
         run.added.push(message);
     }
 
-    /// Says the oldest messages of a queue; the queue is told to be shorter before each begins (behaviour.md 2.11).
+    /// Begins the oldest messages of a queue; the event of the shorter queue precedes each (behaviour.md 2.11).
     pub(crate) fn deliver(&mut self, run: &mut Run, kind: QueueKind, count: usize, out: &mut Vec<Effect>) {
         for _ in 0..count {
             if let Some(item) = self.queues.pop(kind) {

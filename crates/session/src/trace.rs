@@ -1,5 +1,5 @@
 //! What a session does, as spans and events for logs: session, run, turn, tool call. Made from the events that clients get, of
-//! which those that repeat with every delta are left out. Requests to models are traced in `llm`; who reads all this is the
+//! which the events of every delta are left out. Requests to models are traced in `llm`; who reads all this is the
 //! binary's business. Nothing that a user, a model or a tool said is in here.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Which questions reach somebody: what clients said of the methods they render, and of the events they want. Shared by all
+//! Which dialogs a client can show: what clients declared of the methods they render, and of the events they want. Shared by all
 //! sessions of a connection; what becomes of a question is the session's business.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! From a model's answers to what is stored and told (pi-core.md 3.5, 3.6). Appending the entry lives in `session`.
+//! From a model's answers to the stored entry and its event (pi-core.md 3.5, 3.6). Appending the entry lives in `session`.
 
 use serde::{Deserialize, Serialize};
 use wire::entry::Compaction;
@@ -16,7 +16,7 @@ use crate::estimate::text_tokens;
 pub struct Finished {
     /// Body of the entry to append.
     pub entry: Compaction,
-    /// What clients are told.
+    /// The event for clients.
     pub result: CompactionResult,
 }
 

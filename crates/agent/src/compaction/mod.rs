@@ -1,4 +1,4 @@
-//! Compaction and branch summaries: what is summarised, what is asked of the model, what becomes of its answer
+//! Compaction and branch summaries: the messages to summarise, the request to the model, the use of its answer
 //! (pi-core.md 3, pi-1.5-delta.md 4).
 //!
 //! What lives here: pure functions over the entries of a branch, root first, leaf last. They say when a branch should be

@@ -1,4 +1,4 @@
-//! The plan of a compaction: what is summarised, what is kept (pi-core.md 3.4, 3.6). The cut itself is found in `cut`.
+//! The plan of a compaction: the messages to summarise and those to keep (pi-core.md 3.4, 3.6). The cut itself is found in `cut`.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ pub struct Plan {
     pub turn_prefix: Vec<Arc<Message>>,
     /// Files that the summarised part touched, earlier summaries included.
     pub files: FileLists,
-    /// Estimated tokens of what is kept.
+    /// Estimated tokens of the messages that are kept.
     pub kept_tokens: u64,
     /// The settings it was made with.
     pub settings: Settings,

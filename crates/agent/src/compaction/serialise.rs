@@ -1,4 +1,4 @@
-//! A conversation as text for a summariser (pi-core.md 3.5). What the summariser is told to do with it lives in `wording`.
+//! A conversation as text for a summariser (pi-core.md 3.5). The instructions for the summariser live in `wording`.
 //!
 //! Thinking is left out, as in today's pi (pi-1.5-delta.md 4): it is long, and what mattered of it is in what followed.
 

@@ -1,4 +1,4 @@
-//! When a branch should be compacted (pi-core.md 3.2). Which failures mean an overflow is told by `llm`.
+//! When a branch should be compacted (pi-core.md 3.2). `llm` decides which failures mean an overflow.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use wire::said::Edits;
 use super::said::{said, total};
 use crate::estimate::{Used, text_tokens};
 
-/// When somebody looks whether the context is full.
+/// When the size of the context is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// Between two turns of a run, or at its end. Whoever has just aborted does not want anything to start.
+    /// Between two turns of a run, or at its end. After an abort nothing may start.
     Run,
     /// Before a prompt.
     Prompt,

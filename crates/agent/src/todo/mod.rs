@@ -58,7 +58,7 @@ pub struct Todos {
     reminded: u32,
 }
 
-/// A reminder: what clients are told and what the model gets.
+/// A reminder: the event for clients and the text for the model.
 pub(crate) struct Reminder {
     pub(crate) event: Event,
     pub(crate) text: String,
@@ -138,7 +138,7 @@ impl Todos {
         left
     }
 
-    /// Somebody said something: reminders count from here.
+    /// A message began: reminders count from here.
     pub(crate) fn user_spoke(&mut self) {
         self.reminded = 0;
     }

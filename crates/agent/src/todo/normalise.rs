@@ -1,5 +1,5 @@
 //! Lists that come from outside: `set_todos` and files. Checks every member and fills in what may be left out (dialects.md 8,
-//! "Suggested"). Statuses stay as they were given: it is not decided here what is worked on.
+//! "Suggested"). Statuses stay as they were given: this module does not choose the current item.
 
 use std::collections::BTreeSet;
 

@@ -113,7 +113,7 @@ fn named_phase(value: &Value, at: &str) -> Result<(String, Vec<TodoItem>), Strin
     Ok((name, tasks))
 }
 
-/// Carries steps out in order; one that cannot be is passed over. At most one item is in progress afterwards: the first that
+/// Carries steps out in order; an invalid step is skipped. At most one item is in progress afterwards: the first that
 /// is, else the first that is pending.
 pub(super) fn apply(mut phases: Vec<TodoPhase>, ops: Vec<Op>) -> (Vec<TodoPhase>, Vec<String>) {
     let mut errors = Vec::new();

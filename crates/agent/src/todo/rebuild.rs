@@ -1,5 +1,5 @@
 //! The list that a session file holds (dialects.md 8): the newest on the branch, written by the model's tool or set by a
-//! client. What was done by then is not shown again.
+//! client. Items done by then are not shown again.
 
 use std::sync::Arc;
 

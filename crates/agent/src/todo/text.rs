@@ -14,7 +14,7 @@ pub const TOOL_GUIDELINES: &[&str] = &[
     "Write work of several steps down with todo_write before you begin, and mark each item completed as soon as it is done.",
 ];
 
-/// What the model is told of the tool.
+/// The description of the tool for the model.
 #[must_use]
 pub fn tool_spec() -> ToolSpec {
     let text = |description: &str| json!({ "type": "string", "description": description });
@@ -122,7 +122,7 @@ pub(super) fn summary(phases: &[TodoPhase], errors: &[String]) -> String {
     out
 }
 
-/// What a model is told that stopped while items are open.
+/// The reminder for a model that stopped while items are open.
 pub(super) fn reminder(phases: &[TodoPhase], attempt: u32, max_attempts: u32) -> String {
     let open = open_items(phases);
     let mut out = String::from("<system-reminder>\n");

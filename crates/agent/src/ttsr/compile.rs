@@ -59,7 +59,7 @@ pub(super) enum Place {
 }
 
 impl Rules {
-    /// Makes rules ready. `cwd` is the directory that relative globs start at. What is wrong with rules comes back as
+    /// Makes rules ready. `cwd` is the directory that relative globs start at. Errors in rules come back as
     /// sentences, with the path of each; parts that cannot be used are left out.
     #[must_use]
     pub fn new(rules: Vec<Rule>, cwd: &str) -> (Self, Vec<(String, String)>) {
@@ -179,7 +179,7 @@ impl Compiled {
         let place = places.fold(Place::Outside, Place::or);
         match place {
             Place::Inside if !self.globs.is_empty() => match kind {
-                // What is said to the user is about no file.
+                // Text for the user concerns no file.
                 Kind::Text | Kind::Thinking => Place::Outside,
                 Kind::Tool(_) => Place::Asks,
             },
@@ -302,7 +302,7 @@ fn condition(pattern: &str) -> Result<DFA, String> {
                 text = inner.to_string();
                 source = inner.source();
             }
-            // Syntax errors draw a picture of several lines; the last says what is wrong.
+            // Syntax errors draw a picture of several lines; the last names the error.
             let last = text.lines().last().unwrap_or_default();
             last.trim_start_matches("error: ").to_owned()
         })

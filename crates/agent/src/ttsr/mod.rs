@@ -1,5 +1,5 @@
 //! Rules that watch an answer while it streams in and cut it off when it goes astray (TTSR, dialects.md 8): what matches,
-//! and what the model is told then. `compile` makes rules ready, `syntax` reads conditions, `stream` matches text piece by
+//! and the text that the model then gets. `compile` makes rules ready, `syntax` reads conditions, `stream` matches text piece by
 //! piece, `paths` knows which
 //! files a call is about. The flow of runs around an interruption is the machine's; finding rule files is the caller's.
 
@@ -84,7 +84,7 @@ impl Watch {
         self.settings.keep_partial
     }
 
-    /// A request goes out: what was seen of the last answer is forgotten.
+    /// A request goes out: the text of the last answer is dropped.
     pub(crate) fn turn_started(&mut self) {
         self.turn += 1;
         self.buffers.clear();

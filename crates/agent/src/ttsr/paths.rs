@@ -17,7 +17,7 @@ pub(super) fn of(arguments: &Map<String, Value>) -> Vec<String> {
         .collect()
 }
 
-/// The paths among arguments that are still arriving; one that is not complete would match what it will not be.
+/// The paths among arguments that are still arriving; an incomplete path could match a rule that the complete one does not.
 pub(super) fn complete(arguments: &PartialJson) -> Vec<String> {
     let mut found = of(&arguments.finish());
     if arguments.closer().starts_with('"') {

@@ -1,5 +1,5 @@
 //! Matching text that arrives in pieces. Each condition is an automaton that stands where the text ends, so that a piece
-//! costs as much as it is long, whatever came before it; the outcome is that of searching the whole text after each piece.
+//! costs as much as it is long, independent of the text before it; the outcome is that of searching the whole text after each piece.
 
 use std::fmt;
 

@@ -42,7 +42,7 @@ fn escape<'a>(rest: &'a str, in_class: bool, out: &mut String) -> &'a str {
             out.push(letter);
             out.push(')');
         }
-        // What is in braces after these is a name or a number.
+        // Braces after these hold a name or a number.
         'p' | 'P' | 'u' | 'x' if after.starts_with('{') => {
             let end = after.find('}').map_or(after.len(), |at| at + 1);
             let (braces, after) = after.split_at_checked(end).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the model is told of rules.
+//! Texts about rules for the model.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -16,7 +16,7 @@ use crate::common::{Branch, answer, call, keep, name, names, result, user};
 enum Step {
     User(usize),
     Says(usize),
-    /// An answer with that many calls, the size of their results, and what is said between each.
+    /// An answer with that many calls, the size of their results, and the text between them.
     Tools(usize, usize, Option<usize>),
     Setting,
     Note(usize),

@@ -1,4 +1,4 @@
-//! What is asked for a summary and what becomes of the answers.
+//! Requests for summaries and the use of the answers.
 
 use pinion_agent::compaction::{Plan, Refusal, SummaryKind, answer_text, finish, plan, requests};
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ fn lists_of_earlier_summaries_are_carried_on() {
         summary(&ours, &["S"]),
         "S\n\n<read-files>\nr\n</read-files>\n\n<modified-files>\nm\nw\n</modified-files>"
     );
-    // An extension's details mean whatever it likes; its text stays whole.
+    // An extension's details have a meaning of their own; its text stays whole.
     let hook = planned(&earlier(json!({"readFiles": ["r"]}), true));
     assert!(
         hook.previous_summary

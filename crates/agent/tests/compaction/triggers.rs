@@ -1,4 +1,4 @@
-//! When a branch is looked at, and what is held against the window.
+//! When a branch is checked, and what counts towards the window.
 
 use pinion_agent::compaction::{Moment, answer_under_test, context_tokens, pressure, should_compact};
 

@@ -173,7 +173,7 @@ fn compaction_precedes_reminder() {
     world.step(Change::Todos(list("abandoned")).into());
     world.step(Input::Compacted(CompactOutcome::Failed("no".to_owned())));
     assert_eq!(reminded(&mut world), (vec![], true));
-    // Somebody aborted it: then the user wants quiet.
+    // The run was aborted: then no reminder follows.
     world.step(Change::Todos(list("pending")).into());
     world.prompt("Go");
     world.full = true;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::simulation::run_seed;
 
-/// Seeds that failed once, each with what was wrong.
+/// Seeds that failed once, each with its failure.
 const KEPT: &str = include_str!("seeds.txt");
 
 /// How many seeds each test run plays.

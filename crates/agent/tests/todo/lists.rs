@@ -1,4 +1,4 @@
-//! `set_todos`: what is filled in and what is refused.
+//! `set_todos`: defaults and refusals.
 
 use pinion_agent::limits;
 use pinion_agent::todo::normalise;

@@ -50,7 +50,7 @@ fn newest_todo_entry_wins_on_rebuild() {
             ],
             list("a"),
         ),
-        // Written by somebody else, in a way that makes no sense.
+        // Written by another program, and invalid.
         (&[edit(&list("a")), edit(&json!([{"name": 1}]))], list("a")),
         (&[edit(&list("a")), edit(&json!([]))], json!([])),
     ];

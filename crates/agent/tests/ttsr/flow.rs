@@ -88,7 +88,7 @@ fn user_abort_wins_over_matched_rule() {
             "settled true"
         ]
     );
-    // Nobody was told, so the rule counts as before.
+    // The model did not get the rule, so it counts as before.
     world.prompt();
     world.text("bad");
     assert_eq!(world.stopped(), ["r"]);

@@ -1,4 +1,4 @@
-//! How often a rule is told.
+//! How often the model gets a rule.
 
 use pinion_agent::ttsr::{Repeat, TtsrSettings};
 use wire::StopReason;

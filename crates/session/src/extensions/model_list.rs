@@ -58,7 +58,7 @@ pub async fn declared(agent: &Agent) -> Declared {
     }
 }
 
-/// Returns the registry with the models of the extensions that a session of this agent would have, and what was wrong on the
+/// Returns the registry with the models of the extensions that a session of this agent would have, and the errors on the
 /// way. The processes of the extensions end with the agent.
 pub async fn with_extension_models(agent: &Agent) -> (Arc<Registry>, Vec<String>) {
     let (all, mut problems) = load(agent).await;
@@ -101,7 +101,7 @@ async fn opened(agent: &Agent, key: &Key, sources: &[Source]) -> Result<Opened, 
         .await;
     let process = shared.process(key).await.map_err(|error| error.to_string())?;
     let session = "models";
-    // What they say and want is nobody's business here, but it must not stand in the way of the answer.
+    // Their requests are not served here, but they must not delay the answer.
     let mut said = process.attach(session);
     let hearing = tokio::spawn(async move { while said.recv().await.is_some() {} });
     let state = json!({"cwd": agent.cwd.to_string_lossy(), "model": null, "isIdle": true, "hasUI": false, "mode": "print",
@@ -120,7 +120,7 @@ async fn opened(agent: &Agent, key: &Key, sources: &[Source]) -> Result<Opened, 
     }
 }
 
-/// What extensions registered, over what is known.
+/// The models that extensions registered, over the known ones.
 fn registered(registry: &Arc<Registry>, all: &[Extension]) -> (Arc<Registry>, Vec<String>) {
     let (mut providers, mut problems): (Vec<Registered>, Vec<String>) = (Vec::new(), Vec::new());
     for extension in all {

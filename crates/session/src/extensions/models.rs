@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::ExtensionProcesses;
 
-/// What was written: the files, and for how many models of local servers the common one was.
+/// The files written, and for how many models of local servers the common one was.
 #[derive(Debug, Default)]
 pub(super) struct Written(Mutex<Vec<(PathBuf, usize)>>);
 
@@ -47,7 +47,7 @@ impl ExtensionProcesses {
         }
     }
 
-    /// There may be other models now: writes the common list anew beside the caller, if it was written. Those of sessions are
+    /// There may be other models now: rewrites the common list concurrently with the caller, if it was written. Those of sessions are
     /// written when what their extensions bring changes.
     pub(crate) fn rewrite_models(&self, registry: &Arc<Registry>) {
         let path = self.models_file(None);

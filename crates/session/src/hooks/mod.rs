@@ -2,7 +2,7 @@
 //! their exit code. No runtime is needed for them and nothing stays running.
 //!
 //! What lives here: one run of a hook (`running`), what its exit means
-//! (`answering`), those that are only told of something (`telling`). What does not: which hooks there are (`config::hooks`), how answers combine
+//! (`answering`), those of events without an answer (`telling`). What does not: which hooks there are (`config::hooks`), how answers combine
 //! (`extensions::combining`), what a session does with them (`session::extensions`), hooks in TypeScript (`extensions`).
 
 mod answering;

@@ -1,4 +1,4 @@
-//! Hooks that are only told of something: each hears of things in their order, a few at once run beside the session, and what
+//! Hooks of events without an answer: each gets its events in order, a few at once run concurrently with the session, and what
 //! piles up has an end.
 
 use std::collections::HashMap;

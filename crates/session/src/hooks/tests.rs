@@ -135,7 +135,7 @@ async fn hook_exceeding_timeout_is_killed_with_its_group() {
     assert_eq!(answer.errors[0].error, "Hook timed out after 400ms");
     let pid = fs::read_to_string(pid).unwrap();
     let stat = PathBuf::from(format!("/proc/{}/stat", pid.trim()));
-    // Killed; perhaps nobody has asked for its end yet.
+    // Killed; perhaps it was not waited for yet.
     let gone = || fs::read_to_string(&stat).map_or(true, |text| text.contains(") Z "));
     for _ in 0..500 {
         if gone() {

@@ -64,7 +64,7 @@ pub(crate) trait ServerSource {
     fn activates(&self, tool: &str) -> bool;
 }
 
-/// The servers that files configure for sessions in the directory of these settings, with who wants each, and what is wrong
+/// The servers that files configure for sessions in the directory of these settings, with the origin of each, and the errors
 /// with the files.
 #[must_use]
 pub fn configured(

@@ -31,7 +31,7 @@ pub(super) enum DeferredAction {
     Change(ChangeAsker, Change),
     /// A command that came while extensions were being loaded.
     Held(Origin, Box<SessionCommand>),
-    /// The response to `reload_resources`, which lists what was loaded.
+    /// The response to `reload_resources`, which lists the loaded resources.
     Reloaded(Responder<Commands>),
     /// A prompt of an extension.
     Say(Box<Saying>),

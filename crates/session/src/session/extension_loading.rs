@@ -247,7 +247,7 @@ impl Session {
         }
     }
 
-    /// Carries out actions of loading, and those that follow from them.
+    /// Carries out actions of loading, and the actions that follow from them.
     async fn load(&mut self, actions: Vec<LoadAction>) {
         let mut actions = VecDeque::from(actions);
         while let Some(action) = actions.pop_front() {

@@ -217,7 +217,7 @@ impl Session {
         Ok(Accepted::new(Disposition::Started))
     }
 
-    /// Tells clients of an event that no run produced. Extensions are told, too, and not waited for.
+    /// Sends clients an event that no run produced. Extensions receive it, too, without an answer.
     pub(super) async fn emit(&mut self, event: Event) {
         let name = event.name();
         if self.extensions.hear(name) {

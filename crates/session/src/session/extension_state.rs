@@ -143,7 +143,7 @@ impl Session {
     }
 }
 
-/// The built-in tools, also those that another tool of the same name replaces.
+/// The built-in tools, including tools that another one of the same name replaces.
 fn builtin_tools() -> Value {
     let tools = Toolbox::infos().iter().map(|info| {
         json!({

@@ -1,4 +1,4 @@
-//! Beginning: a new session, an opened one, one that follows another in the same process; names.
+//! Beginning: a new session, an opened one, a session that follows another in the same process; names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl Session {
         let context = log.context(log.leaf_id());
         let mut extensions = Extensions::find(&agent, &cwd);
         let start = match agent.choose(&context, true) {
-            // Until it is known whether they bring it, another one stands in, which nobody can ask.
+            // Until it is known whether they bring it, a placeholder stands in, which no prompt can use.
             Err(error) if extensions.may_resolve(&error) => agent.choose_without_flags(&context)?,
             chosen => chosen?,
         };
@@ -178,7 +178,7 @@ impl Session {
         &self.conversation.choice.model
     }
 
-    /// What was odd when the model was chosen, for people.
+    /// Warnings from the choice of the model, for people.
     pub fn take_warnings(&mut self) -> Vec<String> {
         std::mem::take(&mut self.warnings)
     }
@@ -205,7 +205,7 @@ impl Session {
         Ok(())
     }
 
-    /// Says what is odd about the session that was opened.
+    /// Sends the warnings about the opened session.
     pub(super) async fn report_oddities(&mut self) {
         self.report_damage().await;
         let stored = PathBuf::from(&self.conversation.log.header().cwd);

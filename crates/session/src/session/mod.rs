@@ -127,12 +127,12 @@ pub struct Session {
     deferred: Deferred<DeferredAction>,
     /// Who asked for the session to be closed.
     closing: Option<Responder<()>>,
-    /// It was put away: it ends without a word of anybody.
+    /// It was evicted: it ends without further events.
     is_retired: bool,
 }
 
 impl Session {
-    /// Serves the requests until it is closed and every command has been answered, then ends what is going on.
+    /// Serves the requests until it is closed and every command has been answered, then ends its work.
     pub async fn run(mut self, requests: RequestReceiver) {
         self.report_oddities().await;
         self.begin_extensions().await;
@@ -152,7 +152,7 @@ impl Session {
             }
         }
         match self.closing.take() {
-            // Whoever closes it wants to see it end.
+            // The request that closes it is answered at the end.
             Some(responder) => {
                 self.wind_up().await;
                 self.end_extensions().await;
@@ -171,7 +171,7 @@ impl Session {
                 self.conversation.log.finish(&self.outbox).await;
                 self.tell_closed(CloseReason::Evicted).await;
             }
-            // The client is gone: nothing more is told (behaviour.md 11), except how calls end that waited for it.
+            // The client is gone: no more events (behaviour.md 11), except the ends of calls that waited for it.
             None => {
                 if !self.client_tools.are_asked() && !self.outbox.is_heard_to_the_end() {
                     self.outbox = self.outbox.without_events();
@@ -206,7 +206,7 @@ impl Session {
         self.catch_up().await;
     }
 
-    /// The run ends as after an abort, so that what was said so far is on disk. What does not end in time is left behind.
+    /// The run ends as after an abort, so that the messages so far are on disk. Work that does not end in time is left behind.
     async fn wind_up(&mut self) {
         self.mcp.withdraw_prompt().await;
         let quiet = async {
@@ -237,7 +237,7 @@ impl Session {
         self.mcp.end();
     }
 
-    /// Asks whoever sits in front of the client.
+    /// Asks the user of the client.
     #[must_use]
     pub fn ui(&self) -> Ui {
         self.dialogs.ui()

@@ -171,7 +171,7 @@ fn unknown_model(registry: &Registry, model: &Model, message: &AssistantMessage)
 fn verdict(message: &AssistantMessage, window: u64, asked: Option<u64>, compacts: bool) -> Verdict {
     let text = message.error_message.as_deref().unwrap_or("");
     match () {
-        // The conversation left no room for an answer (pi-1.5-delta.md 5). One that is complete stands, however full it is.
+        // The conversation left no room for an answer (pi-1.5-delta.md 5). A complete answer stands, however full the context is.
         () if message.stop_reason == StopReason::Length
             && compacts
             && llm::is_context_overflow(message, window) =>

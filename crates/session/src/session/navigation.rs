@@ -47,7 +47,7 @@ impl Session {
         self.defer(DeferredAction::Move(asker, params));
     }
 
-    /// The run has ended: goes there at once, or begins the summary, unless somebody has given one.
+    /// The run has ended: goes there at once, or begins the summary, unless a summary was given.
     pub(super) async fn move_now(
         &mut self,
         asker: Asker<Navigated>,
@@ -136,7 +136,7 @@ impl Session {
         })
     }
 
-    /// The work of summarising what is left on the way to a place; none when nothing is left that says anything.
+    /// The summary request for the branch that is left; none if that branch has no messages.
     fn branch_to_summarise(&self, place: &Place, params: &NavigateParams) -> Option<Summarising> {
         let old = self.conversation.log.branch(self.conversation.log.leaf_id());
         let new = place

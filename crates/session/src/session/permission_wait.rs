@@ -82,12 +82,12 @@ impl PermissionWait {
         (permitting, notes)
     }
 
-    /// The same for the session that takes this one's place. What was allowed for this one is forgotten.
+    /// The same for the session that takes this one's place. Consents for this one are dropped.
     pub(super) fn anew(&self, agent: &Agent, cwd: &Path) -> Self {
         Self::new(agent, cwd, self.chosen).0
     }
 
-    /// Nobody is asked about such a call any more.
+    /// No further question about such a call.
     pub(super) fn forget(&mut self, which: impl Fn(usize) -> bool) {
         self.asking = self.asking.take().filter(|asking| !which(asking.slot));
     }
@@ -108,7 +108,7 @@ impl PermissionWait {
     }
 }
 
-/// What is at a path. Reads the disk.
+/// The type of the file at a path. Reads the disk.
 fn existing(path: &Path) -> Existing {
     match std::fs::metadata(path) {
         Ok(there) if there.is_file() => Existing::File(there.len()),

@@ -65,7 +65,7 @@ impl Session {
         .await;
     }
 
-    /// The single queue of older clients: steering that skips what is left of a turn's calls (dialects.md 5, row 14).
+    /// The single queue of older clients: steering that skips the remaining calls of a turn (dialects.md 5, row 14).
     pub(super) async fn queue_message(&mut self, params: MessageParams) -> Result<Accepted, String> {
         let text = self.expand(&params.message).await;
         self.push(QueueKind::Steering, text, params.images.into(), true)
@@ -138,7 +138,7 @@ impl Session {
         expanded.text
     }
 
-    /// Begins a run that nobody asked for.
+    /// Begins a run without a command.
     pub(super) async fn begin_run(&mut self, messages: Vec<Arc<Message>>) {
         self.extensions.forget_prompt();
         self.hear();

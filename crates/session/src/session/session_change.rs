@@ -30,7 +30,7 @@ use super::storage::same_file;
 
 /// What takes the place of the session.
 pub(super) enum Change {
-    /// An empty session, or one that begins with these entries.
+    /// An empty session, or a session with these entries.
     New(NewSessionParams, Vec<wire::Entry>),
     /// The session in a file, and the directory that it works in when its own is gone; none: then it stays closed.
     Switch(PathBuf, Option<PathBuf>),
@@ -42,7 +42,7 @@ pub(super) enum Change {
         /// The conversation stays as it is; only the file begins anew (dialects.md 12).
         keeps_messages: bool,
     },
-    /// A new session with what is up to an entry, and the entry.
+    /// A new session with the entries up to and including this one.
     At(String),
     /// A copy of the branch that ends here.
     Clone(String),
@@ -218,7 +218,7 @@ impl Session {
         if let (Ok(_), Some(reason)) = (&outcome, reason) {
             self.dialogs.end_all(NoAnswer::SessionChanged, &self.outbox).await;
             if had_queued {
-                // What was queued for the old session is gone; clients that show it must hear of it.
+                // The queue of the old session is gone; clients that show it need the event.
                 let (steering, follow_up) = self.machine.queue_texts();
                 self.outbox.tell(Event::QueueUpdate { steering, follow_up }).await;
             }
@@ -398,7 +398,7 @@ impl Session {
             return Ok(());
         }
         if is_current {
-            // Somebody put another file in its place: our own lock would be in the way. A copy in memory stands in, should
+            // Another program put a file in its place: our own lock would be in the way. A copy in memory stands in, should
             // the file not open.
             let copy = |log: &mut SessionLog| {
                 let header = log.header().clone();

@@ -1,4 +1,4 @@
-//! The tool calls that the machine wants prepared, run and stopped, whatever tools they are: the owner of the tool rewrites the
+//! The tool calls that the machine wants prepared, run and stopped, for every kind of tool: the owner of the tool rewrites the
 //! arguments, the call runs, its report goes back to the machine. The machine decides when hooks and permissions are asked;
 //! see `hook_points` and `permission_wait`.
 

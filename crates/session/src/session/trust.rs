@@ -1,4 +1,4 @@
-//! Whether the project of a session is trusted: the answer for clients, and their decision. Who decided what is the business of
+//! Whether the project of a session is trusted: the answer for clients, and their decision. The source of the decision is the business of
 //! `config::trust`.
 
 use agent::LoopSettings;

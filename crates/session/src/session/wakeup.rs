@@ -41,7 +41,7 @@ pub(super) enum Wakeup {
 }
 
 impl Session {
-    /// Waits for whatever comes first. Ordinary mail waits while a session change waits for the run to end.
+    /// Waits for the first event. Ordinary requests wait while a session change waits for the run to end.
     pub(super) async fn next(&mut self, requests: Option<&mut RequestReceiver>) -> Wakeup {
         let urgent_only = self.holds_mail();
         let (answering, timer) = (&mut self.answering, &mut self.retry_timer);

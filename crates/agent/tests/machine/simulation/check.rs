@@ -1,4 +1,4 @@
-//! What must hold, whatever happens: the checker follows inputs and effects and says what is wrong.
+//! What must always hold: the checker follows inputs and effects and names violated rules.
 //!
 //! The rule for the conversation in memory: it is what the session file says, except that an answer which failed and is
 //! tried again (retry, overflow) leaves memory and stays in the file. Rebuilding from the file (a kill, a compaction) brings
@@ -51,7 +51,7 @@ enum Say {
 struct Run {
     added: Vec<Arc<Message>>,
     turns: usize,
-    /// Began for what was queued while nothing could take it.
+    /// Began for messages queued while no run could take them.
     queued: bool,
     immediate: bool,
     answer: Option<Arc<Message>>,
@@ -97,7 +97,7 @@ pub(crate) struct Checker {
     healed: bool,
     overflowed: bool,
     aborted: bool,
-    /// The last run ended well, or there was none: what is queued now must start one.
+    /// The last run ended well, or there was none: a queued message must start one.
     rest: bool,
     fresh: usize,
     /// Questions to hooks, and calls that tools make.
@@ -148,7 +148,7 @@ impl Checker {
         }
     }
 
-    /// An input is about to be given; `noise`: nobody asked for it, so nothing may follow.
+    /// An input is about to be given; `noise`: it was not expected, so nothing may follow.
     pub(crate) fn begin(&mut self, input: &Input, machine: &Machine, noise: bool) {
         let busy = !machine.is_idle();
         self.given = input.clone();

@@ -33,7 +33,7 @@ impl Disk {
         }));
     }
 
-    /// Goes to any place of the tree, sometimes with a summary of what is left.
+    /// Goes to any place of the tree, sometimes with a summary of the branch that is left.
     pub(crate) fn move_to(&mut self, rng: &mut Rng) {
         let at = rng.below(self.entries.len() + 1);
         self.leaf = at.checked_sub(1);

@@ -29,7 +29,7 @@ const SHOWN: usize = 60;
 /// Plays the session that a seed decides.
 ///
 /// # Errors
-/// What was wrong, with the seed and the last steps.
+/// The violated rule, with the seed and the last steps.
 pub(crate) fn run_seed(seed: u64) -> Result<Played, String> {
     let mut world = world::World::new(seed, false);
     if world.play().is_ok() {

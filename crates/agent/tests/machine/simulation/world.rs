@@ -25,7 +25,7 @@ use super::rng::Rng;
 
 use self::twin::Twin;
 
-/// Steps after which a session that nobody disturbs must have come to rest.
+/// Steps after which a session without further input must be idle.
 const PATIENCE: usize = 20_000;
 
 /// One of so many seeds is recorded and replayed; writing JSON takes longer than playing.
@@ -125,7 +125,7 @@ pub(crate) struct World {
     requests: u64,
     /// Weights of [`MOVES`].
     weights: [usize; MOVES.len()],
-    /// The user's commands that ended during a run, and those that are written down but not heard yet.
+    /// The user's commands that ended during a run, and recorded ones without an event yet.
     parked: Vec<Arc<Message>>,
     unheard: Vec<Arc<Message>>,
     /// Session changes that wait for the run to end.
@@ -452,7 +452,7 @@ impl World {
         must(steps == lines.len(), "a step was not replayed")
     }
 
-    /// News that nobody asked for must change nothing.
+    /// Unexpected input must change nothing.
     fn noise(&mut self) -> Checked {
         if self.is_behind() {
             // The machine waits for news of what it holds back.

@@ -29,7 +29,7 @@ impl Stage {
         }
     }
 
-    /// Asks beside the stage.
+    /// Asks concurrently with the test.
     fn ask(&self, dialog: Dialog) -> (JoinHandle<Answer>, CancellationToken) {
         let (ui, cancel): (Ui, _) = (self.dialogs.ui(), CancellationToken::new());
         let token = cancel.clone();

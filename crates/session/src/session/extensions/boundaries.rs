@@ -60,7 +60,7 @@ impl Session {
         outcome
     }
 
-    /// Does it change what the model sees of what was said before?
+    /// Does it change the model's view of earlier messages?
     async fn write_draft(&mut self, draft: Map<String, Value>) -> Result<bool, String> {
         let text = |name: &str| draft.get(name).and_then(Value::as_str).map(str::to_owned);
         match draft.get("type").and_then(Value::as_str).unwrap_or_default() {

@@ -190,7 +190,7 @@ pub(in crate::session) fn word(change: &Change) -> &'static str {
     }
 }
 
-/// What is asked before a change.
+/// The questions before a change.
 fn question(change: &Change) -> Option<(&'static str, Value)> {
     let switch = "session_before_switch";
     let fork = "session_before_fork";

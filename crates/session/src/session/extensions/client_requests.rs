@@ -40,7 +40,7 @@ pub(crate) struct ClientRequests {
     response_first: Option<Pin<Box<Sleep>>>,
 }
 
-/// What is left to do when an extension has answered.
+/// The steps after an extension's answer.
 pub(crate) enum Completion {
     /// The client has its response.
     Done,

@@ -1,5 +1,5 @@
 //! How long a run waits for its extensions, and what becomes of it when they have had their time. Which events wait for their
-//! subscribers is decided in `agent`: an event that one of them may answer is told to clients when its handlers are done
+//! subscribers is decided in `agent`: an event that one of them may answer reaches clients when its handlers are done
 //! (dialects.md 10.3).
 
 use agent::{HookPoint, HooksOutcome, Input};
@@ -61,7 +61,7 @@ impl AbortGrace {
 }
 
 impl Session {
-    /// Extensions have had their time: what is left to be done is done without them.
+    /// The time of extensions is over: the rest happens without them.
     pub(in crate::session) async fn cut_off(&mut self) {
         self.extensions.abort_run(self.machine.is_idle());
         self.extensions.links.registered.clear();

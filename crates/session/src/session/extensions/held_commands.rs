@@ -7,7 +7,7 @@ use super::Extensions;
 impl Extensions {
     /// Returns true if a command has to wait for extensions that are being loaded.
     pub(crate) fn holds(&self, command: &SessionCommand) -> bool {
-        // The model in the state is known without extensions, unless the command line names one that only they can bring.
+        // The model in the state is known without extensions, unless the command line names a model of an extension.
         let asks_model = self.providers.is_unresolved() && matches!(command, SessionCommand::GetState(_));
         self.is_opening() && (depends(command) || asks_model)
     }

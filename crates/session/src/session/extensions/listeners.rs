@@ -14,7 +14,7 @@ use super::failures::failure;
 pub(crate) struct Listeners {
     /// The processes, when an extension in one of them listens, and what they call the session.
     pub(super) process: Option<(ExtensionPool, String)>,
-    /// Executables, and what they are told of the session.
+    /// Executables, and the state of the session that they receive.
     pub(super) hooks: Option<(Asked, Facts)>,
     pub(super) reaper: Reaper,
 }
@@ -41,7 +41,7 @@ impl Listeners {
             };
             let first = match first {
                 Ok(first) => first,
-                // What was to check a call and cannot answer is not made up for by somebody else.
+                // If a checker of a call cannot answer, no other listener replaces its answer.
                 Err(error) if is_gate(&name) => return Err(error),
                 Err(error) => Answer {
                     value: Value::Null,

@@ -1,5 +1,5 @@
 //! Who listens to events: the processes with the session's extensions, and after them the hook executables. One place asks and
-//! tells both, so that nobody else knows who answered. The executables come last: what they let through is what happens.
+//! tells both, so that no other module knows which one answered. The executables come last: what they let through is what happens.
 
 use extensions::{Answer, ProcessError};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use super::listeners::Listeners;
 use super::{Extensions, Then, cancels, table};
 
 impl Extensions {
-    /// Does somebody listen to this event?
+    /// Does a handler listen to this event?
     pub(in crate::session) fn hear(&self, event: &str) -> bool {
         self.links.hears(event) || self.hooks.hear(event)
     }
@@ -38,7 +38,7 @@ impl Session {
         }
     }
 
-    /// Asks all who listen to an event; the answer comes as a wakeup. Only to be called when somebody
+    /// Asks all who listen to an event; the answer comes as a wakeup. Only to be called when a handler
     /// [hears](Extensions::hear) it.
     pub(in crate::session) fn ask_extensions(&mut self, name: &str, event: &Value, then: Then) {
         let answer = self.hook_answer(name, event);
@@ -83,7 +83,7 @@ impl Session {
             .as_ref()
             .filter(|_| extended.links.hears(name))
         {
-            // What is no JSON cannot be told.
+            // A value that is no JSON cannot be sent.
             let _told = process.tell(&extended.links.handle, name, event);
         }
     }
@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    /// What executables are told of the session.
+    /// The state of the session for executables.
     fn hook_facts(&self) -> Facts {
         let (agent, file) = (&self.agent, self.conversation.log.file_text());
         let header = self.conversation.log.header();

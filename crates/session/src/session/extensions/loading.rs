@@ -490,7 +490,7 @@ impl Loading {
         self.trust.withheld = found.into_iter().filter(is_projects).collect();
     }
 
-    /// Loads the withheld extensions, then begins the session for those that are loaded.
+    /// Loads the withheld extensions, then begins the session for the loaded ones.
     pub(super) fn load_withheld(&mut self, links: &mut ExtensionLinks) -> Vec<LoadAction> {
         let withheld = std::mem::take(&mut self.trust.withheld);
         // Before the extensions of the user, which is the order without a question about trust.

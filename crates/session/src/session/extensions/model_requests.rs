@@ -211,7 +211,7 @@ fn request(agent: &Agent, params: &Value) -> Result<(ModelRequest, Given), Strin
     Ok((request, given))
 }
 
-/// The model as the extension has it: it may have changed it. One that is only named is looked up.
+/// The model as the extension has it: it may have changed it. A model given by name is looked up.
 fn model(agent: &Agent, asked: &Value) -> Result<Model, String> {
     let parsed = read::<Model>(asked.clone());
     let (provider, id) = (text(asked, "provider"), text(asked, "id"));

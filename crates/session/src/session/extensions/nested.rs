@@ -72,7 +72,7 @@ impl Session {
     /// A call that a tool of an extension made has come further.
     pub(in crate::session) fn update_nested(&self, request: u64, partial: &ToolResult) {
         if let Some(process) = self.extensions.links.pool() {
-            // What is no JSON is no update.
+            // Text that is no JSON is no update.
             let _sent = process.update_now(request, partial);
         }
     }

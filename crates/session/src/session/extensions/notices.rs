@@ -1,4 +1,4 @@
-//! Events that extensions are told of without being waited for: compactions, another model or thinking level, dialogs.
+//! Events that extensions receive without an answer: compactions, another model or thinking level, dialogs.
 
 use std::sync::Arc;
 

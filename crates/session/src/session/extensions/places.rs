@@ -1,4 +1,4 @@
-//! Going to another place of the session's tree: extensions may refuse it, want the summary of what is left otherwise, or bring
+//! Going to another place of the session's tree: extensions may refuse it, change the summary of the branch that is left, or bring
 //! the summary themselves (`session_before_tree`), and hear of it (`session_tree`).
 
 use std::sync::Arc;

@@ -20,11 +20,11 @@ use super::super::session_change::ChangeAsker;
 use super::custom_message::custom;
 use super::{Then, failure, put};
 
-/// Who is told what became of something that was said.
+/// Who receives the outcome of a message.
 pub(in crate::session) enum Who {
     /// A client waits for the answer.
     Client(Responder<Accepted>),
-    /// An extension said it; failures are told like those of extensions.
+    /// An extension sent it; failures are reported like those of extensions.
     Extension,
 }
 
@@ -35,7 +35,7 @@ pub(in crate::session) struct Saying {
     pub(in crate::session) enclosed: Attachments,
     /// Are skills and templates carried out in it?
     pub(in crate::session) expand: bool,
-    /// What is done with it while a run is under way.
+    /// Its handling during a run.
     pub(in crate::session) behavior: Option<String>,
     /// It is queued in any case.
     pub(in crate::session) queue: Option<QueueKind>,
@@ -240,7 +240,7 @@ impl Session {
         self.drive(Input::Prompt { messages, full }).await;
     }
 
-    /// What was said and not begun yet is not begun any more.
+    /// Messages that have not begun do not begin any more.
     pub(in crate::session) async fn withdraw_sayings(&mut self) {
         for then in self
             .extensions
@@ -251,7 +251,7 @@ impl Session {
         }
     }
 
-    /// Whoever is owed an answer that will not come is told so.
+    /// Fails the requests that will not be answered.
     pub(in crate::session) async fn refuse(&mut self, then: Then) {
         match then {
             Then::Input(saying) => self.answer(saying.who, Err(strings::ABORTED.to_owned())).await,

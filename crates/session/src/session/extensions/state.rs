@@ -36,7 +36,7 @@ impl SentState {
         std::mem::take(&mut self.is_stale)
     }
 
-    /// Takes members, and returns those that differ from what was sent.
+    /// Takes members, and returns the members that differ from the last ones sent.
     pub(crate) fn update(&mut self, members: Map<String, Value>) -> Map<String, Value> {
         let mut changed = Map::new();
         for (name, value) in members {

@@ -303,7 +303,7 @@ async fn forward(mut outgoing: Receiver<Outgoing>, owner: Owner, handle: String)
         match item {
             Outgoing::Event(event) => {
                 let event = json!({"session": handle, "event": event.as_ref()});
-                // What is no JSON cannot be told.
+                // A value that is no JSON cannot be sent.
                 let _told = owner.tell(&event);
             }
             Outgoing::Response(_, response) => answer(&owner.pool, response),

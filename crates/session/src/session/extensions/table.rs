@@ -1,4 +1,4 @@
-//! The events that extensions hear, by name. Besides those of the table they hear, under its own name, whatever a client is
+//! The events that extensions hear, by name. They also receive, under its own name, each event that a client is
 //! told of a run.
 
 /// One line for each: see the file.

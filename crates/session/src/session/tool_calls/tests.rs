@@ -506,7 +506,7 @@ fn lists_keep_order_of_layers() {
     assert!(tools.has(Layer::Todo, todo));
 }
 
-/// Replaces the client tools by others, of which those that begin with `h` are hidden.
+/// Replaces the client tools by others, of which names with `h` at the start are hidden.
 fn replace(registry: &mut ToolRegistry, names: &[&'static str]) {
     let tools = names.iter();
     let tools = tools.map(|name| -> Arc<dyn Tool> { Arc::new(Fake::new(name, Ending::Echo)) });

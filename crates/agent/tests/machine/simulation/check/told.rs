@@ -1,4 +1,4 @@
-//! What must hold for what clients are told: starts and ends, and what they say.
+//! What must hold for the events of clients: starts and ends, and their content.
 
 use std::sync::Arc;
 
