@@ -1,5 +1,5 @@
-//! Compaction in the flow of runs: when it begins and what follows it (pi-core.md 3.2, pi-1.5-delta.md 4). What is
-//! summarised, and how, lives in `compaction`.
+//! Compaction in the flow of runs: when it begins and what follows it (pi-core.md 3.2, pi-1.5-delta.md 4). `compaction`
+//! chooses the messages to summarise and asks for the summary.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! How often and when a failed run is tried again (pi-core.md 4.1, pi-1.5-delta.md 5). Which failures deserve it is told
-//! by the caller's [`Verdict`](crate::Verdict).
+//! How often and when a failed run is tried again (pi-core.md 4.1, pi-1.5-delta.md 5). The caller's
+//! [`Verdict`](crate::Verdict) decides which failures are retried.
 
 use serde::{Deserialize, Serialize};
 

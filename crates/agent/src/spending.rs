@@ -1,5 +1,5 @@
-//! What a session cost, by model: everything that is in its file, on all branches, before and after compactions. What is in
-//! the context now is counted in `stats`.
+//! What a session cost, by model: everything that is in its file, on all branches, before and after compactions. `stats` counts
+//! the current context.
 
 use std::sync::Arc;
 

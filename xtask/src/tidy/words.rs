@@ -9,9 +9,6 @@ use super::{Finding, finding};
 
 /// Words that hide who does what, or that stand for the field's own term.
 const AVOIDED: &str = r"(?i)\b(nobody|somebody|whoever|whatever|nowhere|is told|are told|besides?|unasked|put away|what is|what was|those that|one that|doors?)\b";
-/// Where words that have other uses (quoted wire texts, English that means what it says) may stand, and how many there are.
-/// The figures may only fall: lower them here with the change that does it.
-const KNOWN: [(&str, usize); 2] = [("crates/agent", 62), ("crates/session", 72)];
 /// The folder of the pages that have numbered sections.
 const SPECIFICATIONS: &str = "docs/internals/specifications/";
 /// Texts that are not ours, or that no person writes.
@@ -24,7 +21,6 @@ const FOREIGN: [&str; 5] = ["vendor/", "fixtures/", "data/", "protocol/", "docs/
 pub(super) fn check(texts: &[(String, String)]) -> Result<Vec<Finding>> {
     let avoided = Regex::new(AVOIDED)?;
     let mut found = citations(texts)?;
-    let mut counts: BTreeMap<&str, Vec<Finding>> = BTreeMap::new();
     for (path, text) in texts {
         let is_foreign = FOREIGN
             .iter()
@@ -35,40 +31,14 @@ pub(super) fn check(texts: &[(String, String)]) -> Result<Vec<Finding>> {
         for (line, prose) in prose(path, text) {
             for word in avoided.find_iter(&without_code(prose)) {
                 let message = format!("\"{}\": name the actor, or use the term", word.as_str());
-                counts
-                    .entry(folder(path))
-                    .or_default()
-                    .push(finding(path, line, &message));
+                found.push(finding(path, line, &message));
             }
-        }
-    }
-    for (folder, findings) in counts {
-        let known = KNOWN.iter().find(|(name, _)| *name == folder);
-        let known = known.map_or(0, |(_, count)| *count);
-        match findings.len() {
-            count if count > known => {
-                let message = format!("{count} words to avoid, {known} are known");
-                found.push(finding(folder, 1, &message));
-                found.extend(findings);
-            }
-            count if count < known => {
-                let message = format!("{count} words to avoid in {folder}: lower the figure {known} here");
-                found.push(finding("xtask/src/tidy/words.rs", 1, &message));
-            }
-            _ => {}
         }
     }
     Ok(found)
 }
 
-/// The crate or the top folder of a path; the file itself at the root.
-fn folder(path: &str) -> &str {
-    let depth = if path.starts_with("crates/") { 2 } else { 1 };
-    let end = path.match_indices('/').nth(depth - 1).map(|(at, _)| at);
-    end.and_then(|end| path.get(..end)).unwrap_or(path)
-}
-
-/// The line without what stands between backticks: values and names there are quoted as they are.
+/// The line without the text between backticks, which quotes values and names.
 fn without_code(line: &str) -> String {
     line.split('`').step_by(2).collect::<Vec<_>>().join("``")
 }
