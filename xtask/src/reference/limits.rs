@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::{cell, head, read, scan};
 
 /// The files and their headings.
-const FILES: [(&str, &str); 22] = [
+const FILES: [(&str, &str); 23] = [
     ("Settings files", "crates/config/src/settings/limits.rs"),
     ("Discovery of hooks", "crates/config/src/limits.rs"),
     (
@@ -32,6 +32,7 @@ const FILES: [(&str, &str); 22] = [
     ("Session files", "crates/store/src/limits.rs"),
     ("Exports", "crates/export/src/limits.rs"),
     ("RPC", "crates/serve/src/limits.rs"),
+    ("Agent Client Protocol", "crates/acp/src/limits.rs"),
     ("Web server", "crates/web/src/limits.rs"),
     ("Extension processes", "crates/extensions/src/limits.rs"),
     ("MCP servers", "crates/mcp/src/limits.rs"),

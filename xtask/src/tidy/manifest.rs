@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::{Finding, finding};
 
 /// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and more where [`TESTS`] says so.
-const ARROWS: [(&str, &[&str]); 21] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     ("wire", &[]),
     ("files", &[]),
     ("agent", &["wire"]),
@@ -41,6 +41,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
         ],
     ),
     ("serve", &["wire", "config", "session"]),
+    ("acp", &["wire", "session", "serve"]),
     ("web", &["wire", "config", "session", "serve"]),
     (
         "pinion",
@@ -59,6 +60,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
             "export",
             "session",
             "serve",
+            "acp",
             "web",
             "mcp",
         ],

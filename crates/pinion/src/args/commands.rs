@@ -181,13 +181,14 @@ pub(crate) const COMMANDS: [CommandInfo; 9] = [
 ];
 
 /// Words that other programs use for something that has another name here.
-const SYNONYMS: [(&str, &str); 8] = [
+const SYNONYMS: [(&str, &str); 9] = [
     ("login", "auth login PROVIDER"),
     ("logout", "auth logout PROVIDER"),
     ("version", "--version"),
     ("web", "--mode web --open"),
     ("serve", "--mode web"),
     ("rpc", "--mode rpc"),
+    ("acp", "--mode acp"),
     ("export", "--export FILE"),
     ("resume", "--continue"),
 ];

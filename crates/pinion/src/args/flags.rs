@@ -101,7 +101,7 @@ const RUN: &[Flag] = &[
         &["--mode"],
         "MODE",
         set::set_mode,
-        "Output mode: text (default), json, rpc or web",
+        "Output mode: text (default), json, rpc, web or acp",
     ),
     maybe(
         &["--print", "-p"],

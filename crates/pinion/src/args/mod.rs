@@ -42,11 +42,13 @@ pub(crate) enum Mode {
     Rpc,
     /// JSON lines over WebSocket and HTTP, with a page.
     Web,
+    /// The Agent Client Protocol over stdin and stdout, for editors.
+    Acp,
 }
 
 impl Mode {
     /// The words that `--mode` takes.
-    const WORDS: &str = "text, json, rpc or web";
+    const WORDS: &str = "text, json, rpc, web or acp";
 
     fn parse(word: &str) -> Option<Self> {
         match word {
@@ -54,13 +56,14 @@ impl Mode {
             "json" => Some(Self::Json),
             "rpc" | "rpc-ui" => Some(Self::Rpc),
             "web" => Some(Self::Web),
+            "acp" => Some(Self::Acp),
             _ => None,
         }
     }
 
     /// True if a host application or a browser connects, which must be told of problems.
     pub(crate) fn serves_clients(self) -> bool {
-        matches!(self, Self::Rpc | Self::Web)
+        matches!(self, Self::Rpc | Self::Web | Self::Acp)
     }
 }
 

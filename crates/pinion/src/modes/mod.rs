@@ -1,6 +1,7 @@
 //! Modes of operation: RPC, one answer as text or JSON lines, the model table, the doctor. Which one is meant is decided here
 //! (pi-core.md 7.2); how each works is in its file.
 
+mod acp;
 mod auth;
 mod browse;
 pub(crate) mod dialect;
@@ -54,6 +55,9 @@ pub(crate) fn run(mut args: Args, env: &Environment) -> anyhow::Result<ExitCode>
     if args.mode == Some(Mode::Rpc) && !args.files.is_empty() {
         bail!("@file arguments are not supported in RPC mode");
     }
+    if args.mode == Some(Mode::Acp) && !args.files.is_empty() {
+        bail!("@file arguments are not supported in ACP mode");
+    }
     if args.mode == Some(Mode::Web) && !args.files.is_empty() {
         bail!("@file arguments are not supported in RPC/web mode");
     }
@@ -85,6 +89,7 @@ pub(crate) fn run(mut args: Args, env: &Environment) -> anyhow::Result<ExitCode>
     match args.mode {
         Some(Mode::Rpc) => rpc::run(args, env, &setup, stdout),
         Some(Mode::Web) => web::run(args, env, &setup, stdout),
+        Some(Mode::Acp) => acp::run(args, env, &setup, stdout),
         _ => oneshot::run(args, env, &setup, stdout),
     }
 }

@@ -5,6 +5,7 @@
 #![expect(clippy::indexing_slicing, reason = "JSON of a known form")]
 
 mod abort;
+mod acp;
 mod approvals;
 mod auto_compaction;
 mod auto_compaction_faults;

@@ -247,7 +247,7 @@ fn unusable_option_values_are_errors() {
     for (line, expected) in [
         (
             ["--mode", "tui"],
-            "Invalid value \"tui\" for --mode: use text, json, rpc or web",
+            "Invalid value \"tui\" for --mode: use text, json, rpc, web or acp",
         ),
         (
             ["--port", "99999"],
@@ -281,6 +281,7 @@ fn mode_and_dialect_options_are_parsed() {
         ("rpc", Mode::Rpc, None),
         ("rpc-ui", Mode::Rpc, Some(wire::Dialect::OmpNow)),
         ("web", Mode::Web, None),
+        ("acp", Mode::Acp, None),
     ];
     for (word, mode, vendor) in table {
         let parsed = args(&["--mode", word]);

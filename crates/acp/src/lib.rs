@@ -1,0 +1,17 @@
+//! The Agent Client Protocol, version 1, over stdio: JSON-RPC requests of an editor become commands of sessions, and events
+//! become session updates. What commands do is decided in `session`; lines and batches of output are those of `serve`.
+
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
+mod connection;
+pub mod limits;
+mod permission;
+mod prompt;
+mod rpc;
+pub mod server;
+mod state;
+#[cfg(test)]
+mod tests;
+mod updates;
+
+pub use server::{Error, run};

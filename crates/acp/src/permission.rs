@@ -1,0 +1,63 @@
+//! Permission dialogs of a session as `session/request_permission`, and the client's answer.
+
+use serde_json::{Value, json};
+use wire::hosted::Frame;
+use wire::ui::{UiMethod, UiRequest};
+
+/// The options of a permission dialog in their order, with the id and kind that a client gets.
+const CHOICES: [(&str, &str, &str); 3] = [
+    ("Allow once", "allow-once", "allow_once"),
+    ("Allow for this session", "allow-session", "allow_always"),
+    ("Deny", "reject", "reject_once"),
+];
+
+/// Returns true for the dialog that asks whether a tool call may run.
+pub(crate) fn is_permission(dialog: &UiRequest) -> bool {
+    let names = CHOICES.iter().map(|(name, ..)| *name);
+    dialog.method == UiMethod::Select
+        && (dialog.options.as_ref()).is_some_and(|options| names.eq(options.iter().map(String::as_str)))
+}
+
+/// The parameters of the request. `call` is the tool call that waits.
+pub(crate) fn params(session: &str, call: Option<&str>, dialog: &UiRequest) -> Value {
+    let options: Vec<Value> = CHOICES
+        .iter()
+        .map(|(name, id, kind)| json!({"optionId": id, "name": name, "kind": kind}))
+        .collect();
+    let title = dialog.title.as_deref().unwrap_or("Allow the tool call?");
+    json!({
+        "sessionId": session,
+        "toolCall": {
+            "toolCallId": call.unwrap_or(&dialog.id),
+            "status": "pending",
+            // The title of the dialog holds command, path or diff, which may be many lines.
+            "title": title.lines().next().unwrap_or_default(),
+            "content": [{"type": "content", "content": {"type": "text", "text": title}}],
+        },
+        "options": options,
+    })
+}
+
+/// Converts the client's answer. Everything but a known option denies the call.
+pub(crate) fn answer(dialog: &str, result: Option<&Value>) -> Option<Frame> {
+    let outcome = result.and_then(|result| result.get("outcome"));
+    let selected =
+        outcome.filter(|outcome| outcome.get("outcome").and_then(Value::as_str) == Some("selected"));
+    let option = selected
+        .and_then(|outcome| outcome.get("optionId"))
+        .and_then(Value::as_str);
+    let chosen = CHOICES.iter().find(|(_, id, _)| Some(*id) == option);
+    match chosen {
+        Some((name, ..)) => frame(&json!({"id": dialog, "value": name})),
+        None => cancelled(dialog),
+    }
+}
+
+/// Answers a dialog that no user sees: it returns its default.
+pub(crate) fn cancelled(dialog: &str) -> Option<Frame> {
+    frame(&json!({"id": dialog, "cancelled": true}))
+}
+
+fn frame(answer: &Value) -> Option<Frame> {
+    Frame::parse("extension_ui_response", &answer.to_string())
+}

@@ -1,0 +1,58 @@
+//! `--mode acp`: the Agent Client Protocol on stdin and stdout, until stdin ends or a signal comes.
+
+use std::fs::File;
+use std::process::ExitCode;
+
+use serve::Sink;
+use serve::queues::SessionQueues;
+use session::{Eviction, SessionManager};
+use tokio::sync::mpsc;
+use tokio::task::LocalSet;
+
+use crate::args::Args;
+use crate::environment::{Environment, complain};
+use crate::exit;
+use crate::setup::Setup;
+use crate::signals::Signals;
+
+use super::{eviction, open, runtime};
+
+/// Runs it to its end.
+pub(crate) fn run(
+    mut args: Args,
+    env: &Environment,
+    setup: &Setup,
+    stdout: File,
+) -> anyhow::Result<ExitCode> {
+    let runtime = runtime()?;
+    // One thread carries all sessions.
+    let sessions = LocalSet::new();
+    let code = sessions.block_on(&runtime, async {
+        let (session, outbox, outgoing) = open(&mut args, env, setup).await?;
+        let (lanes, joining) = mpsc::channel(session::limits::JOINING);
+        let (slot, requests) = session::request_queue();
+        let queues = SessionQueues::new(outgoing, Some(joining));
+        let (input, sink) = (serve::stdio::open_stdin()?, Sink::open(stdout)?);
+        let version = setup.agent.version.clone();
+        let mut client = tokio::spawn(async move { acp::run(input, slot, queues, sink, &version).await });
+        let mut signals = Signals::listen()?;
+        let eviction = eviction(&args, setup, Eviction::default());
+        let manager = SessionManager::new(session, outbox, lanes, setup.agent_for()).eviction(eviction);
+        let code = tokio::select! {
+            () = manager.run(requests) => exit::SUCCESS,
+            code = signals.next() => code,
+            outcome = &mut client => {
+                if let Ok(Err(error)) = outcome {
+                    complain(&format!("stdout: {error}"));
+                }
+                return Ok(ExitCode::FAILURE);
+            }
+        };
+        // End children first, so that the events of their end are still written.
+        setup.agent.reaper.shutdown().await;
+        let _stuck = tokio::time::timeout(serve::limits::CLOSE_WAIT, client).await;
+        anyhow::Ok(ExitCode::from(code))
+    })?;
+    runtime.shutdown_background();
+    Ok(code)
+}
