@@ -10,14 +10,15 @@ use serde_json::{Map, Value, json};
 use session::{ClientId, Origin, Outgoing, SessionRequest};
 use wire::command::{NoParams, OpenSessionParams};
 use wire::hosted::Frame;
+use wire::mcp::McpServersParams;
 use wire::reply::Disposition;
-use wire::ui::UiRequest;
+use wire::ui::{UiMethod, UiRequest};
 use wire::{Event, ManagerCommand, Reply, Response, SessionCommand};
 
 use crate::limits::MAX_OPEN_REQUESTS;
 use crate::rpc::{self, Failure, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, Message, NOT_FOUND};
 use crate::state::{SessionState, Turn};
-use crate::{permission, prompt, updates};
+use crate::{mcp_servers, permission, prompt, updates};
 
 /// A command or frame for a session, and the session's handle.
 pub(crate) type Command = (SessionRequest, Option<Box<str>>);
@@ -25,8 +26,10 @@ pub(crate) type Command = (SessionRequest, Option<Box<str>>);
 /// What a command on its way is for.
 #[derive(Debug)]
 enum Purpose {
-    /// `session/new`, with the id of the request.
-    New(Value),
+    /// `session/new`, with the id of the request and the MCP servers of the client.
+    New(Value, McpServersParams),
+    /// The MCP servers of `session/new`, with the id of the request and that of the session.
+    Servers(Value, String),
     /// `session/prompt`, with the id of the session.
     Prompt(String),
     /// Nothing waits for the answer.
@@ -36,7 +39,9 @@ enum Purpose {
 /// A request to the client.
 #[derive(Debug)]
 struct Asked {
+    /// The session that asks.
     handle: Arc<str>,
+    /// Id of its dialog.
     dialog: String,
 }
 
@@ -131,8 +136,9 @@ impl Connection {
         }
         match method {
             "session/new" => {
+                let servers = mcp_servers::read(params)?;
                 let params = new_session(params)?;
-                let origin = self.origin("open_session", Purpose::New(id.clone()))?;
+                let origin = self.origin("open_session", Purpose::New(id.clone(), servers))?;
                 let command = ManagerCommand::OpenSession(params);
                 Ok(Some((SessionRequest::Manager(origin, command), None)))
             }
@@ -145,8 +151,12 @@ impl Connection {
     }
 
     fn initialize(&mut self, params: &Map<String, Value>) -> Result<Value, Failure> {
-        let version = params.get("protocolVersion").and_then(Value::as_u64);
-        if version.is_none_or(|version| version > u64::from(u16::MAX)) {
+        let version = params.get("protocolVersion");
+        let text = version.and_then(Value::as_str);
+        let number = version
+            .and_then(Value::as_u64)
+            .or(text.and_then(|text| text.parse().ok()));
+        if number.is_none_or(|number| number > u64::from(u16::MAX)) {
             return Err(Failure::new(
                 INVALID_PARAMS,
                 "The member protocolVersion must be an integer of 16 bits",
@@ -159,11 +169,12 @@ impl Connection {
             ));
         }
         Ok(json!({
-            "protocolVersion": 1,
+            // Some clients (acplint 0.1) send the version as a string and expect one.
+            "protocolVersion": text.map_or(json!(1), |_| json!("1")),
             "agentCapabilities": {
                 "loadSession": false,
                 "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
-                "mcpCapabilities": {"http": false, "sse": false},
+                "mcpCapabilities": {"http": true, "sse": false},
             },
             "authMethods": [],
             "agentInfo": {"name": "pinion", "title": "Pinion", "version": self.version},
@@ -210,10 +221,7 @@ impl Connection {
     /// that follows from it.
     pub(crate) fn outgoing(&mut self, handle: Option<&Arc<str>>, item: &Outgoing) -> Option<Command> {
         match item {
-            Outgoing::Response(_, response) => {
-                self.answered(response);
-                None
-            }
+            Outgoing::Response(_, response) => self.answered(response),
             Outgoing::Event(event) => self.event(handle?, event),
             _ => None,
         }
@@ -221,6 +229,7 @@ impl Connection {
 
     fn event(&mut self, handle: &Arc<str>, event: &Event) -> Option<Command> {
         let Some(name) = self.names.get(handle) else {
+            // The client does not know the session yet.
             return cancel_dialog(handle, event);
         };
         let state = self.sessions.get_mut(name)?;
@@ -231,52 +240,108 @@ impl Connection {
             self.out.push(rpc::response(&request, outcome));
         }
         match event {
-            Event::ExtensionUiRequest { request } if permission::is_permission(request) => {
-                let params = permission::params(name, state.call.as_deref(), request);
-                self.ask(handle, request, &params);
+            Event::ExtensionUiRequest {
+                request,
+                permission_for,
+            } => {
+                let call = permission_for.as_deref();
+                let params = call.map(|call| permission::params(name, call, request));
+                self.dialog(handle, request, params)
+            }
+            _ => None,
+        }
+    }
+
+    /// Acts on a dialog of a session. `permission` has the parameters of the request if it is about a tool call.
+    fn dialog(
+        &mut self,
+        handle: &Arc<str>,
+        dialog: &UiRequest,
+        permission: Option<Value>,
+    ) -> Option<Command> {
+        if let Some(params) = permission {
+            self.numbers += 1;
+            let asked = Asked {
+                handle: Arc::clone(handle),
+                dialog: dialog.id.clone(),
+            };
+            self.asked.insert(self.numbers, asked);
+            let request = rpc::request(self.numbers, "session/request_permission", &params);
+            self.out.push(request);
+            return None;
+        }
+        match dialog.method {
+            UiMethod::Cancel => {
+                let ended = dialog.target_id.as_deref();
+                let mut asked = self.asked.iter();
+                let (&number, _) = asked.find(|(_, asked)| Some(asked.dialog.as_str()) == ended)?;
+                self.asked.remove(&number);
+                self.out.push(rpc::cancel(number));
                 None
             }
-            event => cancel_dialog(handle, event),
+            _ => cancelled(handle, dialog),
         }
     }
 
-    fn ask(&mut self, handle: &Arc<str>, dialog: &UiRequest, params: &Value) {
-        self.numbers += 1;
-        let asked = Asked {
-            handle: Arc::clone(handle),
-            dialog: dialog.id.clone(),
-        };
-        // A session asks one question at a time, so an older one of it has ended.
-        self.asked.retain(|_, other| other.handle != *handle);
-        self.asked.insert(self.numbers, asked);
-        self.out
-            .push(rpc::request(self.numbers, "session/request_permission", params));
-    }
-
-    fn answered(&mut self, response: &Response) {
+    fn answered(&mut self, response: &Response) -> Option<Command> {
         let number = response.id.as_ref().and_then(|id| id.get().parse().ok());
-        match number.and_then(|number: u64| self.commands.remove(&number)) {
-            Some(Purpose::New(id)) => {
-                let outcome = self.opened(&response.outcome);
-                self.out.push(rpc::response(&id, outcome));
+        let purpose = number.and_then(|number: u64| self.commands.remove(&number))?;
+        match purpose {
+            Purpose::New(id, servers) => self.opened(id, servers, &response.outcome),
+            Purpose::Servers(id, session) => self.connected(&id, &session, &response.outcome),
+            Purpose::Prompt(session) => {
+                self.prompted(&session, &response.outcome);
+                None
             }
-            Some(Purpose::Prompt(session)) => self.prompted(&session, &response.outcome),
-            Some(Purpose::Other) | None => {}
+            Purpose::Other => None,
         }
     }
 
-    fn opened(&mut self, outcome: &Result<Reply, String>) -> Result<Value, Failure> {
-        match outcome {
-            Ok(Reply::OpenedSession(opened)) => {
-                let handle: Arc<str> = opened.session.as_str().into();
-                let name = opened.session_id.clone();
-                self.names.insert(Arc::clone(&handle), name.clone());
-                self.sessions.insert(name.clone(), SessionState::new(handle));
-                Ok(json!({"sessionId": name}))
-            }
-            Ok(_) => Err(Failure::new(INTERNAL, "The session was not opened")),
-            Err(error) => Err(Failure::new(INTERNAL, error.as_str())),
+    fn opened(
+        &mut self,
+        id: Value,
+        servers: McpServersParams,
+        outcome: &Result<Reply, String>,
+    ) -> Option<Command> {
+        let opened = match outcome {
+            Ok(Reply::OpenedSession(opened)) => opened,
+            Ok(_) => return self.fail(&id, "The session was not opened"),
+            Err(error) => return self.fail(&id, error),
+        };
+        let handle: Arc<str> = opened.session.as_str().into();
+        let name = opened.session_id.clone();
+        self.names.insert(Arc::clone(&handle), name.clone());
+        self.sessions
+            .insert(name.clone(), SessionState::new(Arc::clone(&handle)));
+        if servers.mcp_servers.is_empty() {
+            self.out.push(rpc::response(&id, Ok(json!({"sessionId": name}))));
+            return None;
         }
+        // The answer comes when the servers are being connected, not when they are.
+        let origin = self.origin("set_mcp_servers", Purpose::Servers(id, name)).ok()?;
+        let command = SessionRequest::Command(origin, SessionCommand::SetMcpServers(servers));
+        Some((command, Some((*handle).into())))
+    }
+
+    fn connected(&mut self, id: &Value, session: &str, outcome: &Result<Reply, String>) -> Option<Command> {
+        let Err(error) = outcome else {
+            self.out
+                .push(rpc::response(id, Ok(json!({"sessionId": session}))));
+            return None;
+        };
+        let failure = Failure::new(INVALID_PARAMS, error.as_str());
+        self.out.push(rpc::response(id, Err(failure)));
+        let state = self.sessions.remove(session)?;
+        self.names.remove(&state.handle);
+        let origin = self.origin("close_session", Purpose::Other).ok()?;
+        let command = SessionRequest::Command(origin, SessionCommand::CloseSession(NoParams {}));
+        Some((command, Some((*state.handle).into())))
+    }
+
+    fn fail(&mut self, id: &Value, error: &str) -> Option<Command> {
+        let failure = Failure::new(INTERNAL, error);
+        self.out.push(rpc::response(id, Err(failure)));
+        None
     }
 
     fn prompted(&mut self, session: &str, outcome: &Result<Reply, String>) {
@@ -299,8 +364,9 @@ impl Connection {
         self.out.push(rpc::response(&id, outcome));
     }
 
-    /// A session has ended: its prompt never gets another answer.
+    /// A session has ended: its prompt never gets another answer, and nothing waits for its dialogs.
     pub(crate) fn left(&mut self, handle: &Arc<str>) {
+        self.asked.retain(|_, asked| asked.handle != *handle);
         let name = self.names.get(handle);
         let state = name.and_then(|name| self.sessions.get_mut(name));
         if let Some(turn) = state.and_then(|state| state.turn.take()) {
@@ -312,7 +378,7 @@ impl Connection {
     fn is_open(&self, id: &Value) -> bool {
         let prompts = self.sessions.values().filter_map(|state| state.turn.as_ref());
         let opening = self.commands.values().filter_map(|purpose| match purpose {
-            Purpose::New(id) => Some(id),
+            Purpose::New(id, _) | Purpose::Servers(id, _) => Some(id),
             Purpose::Prompt(_) | Purpose::Other => None,
         });
         prompts
@@ -334,35 +400,31 @@ impl Connection {
     }
 }
 
-/// Dialogs of extensions have no form in this protocol yet: they return their default at once.
-fn cancel_dialog(handle: &Arc<str>, event: &Event) -> Option<Command> {
-    use wire::ui::UiMethod::{Confirm, Editor, Input, Select};
-    let Event::ExtensionUiRequest { request } = event else {
-        return None;
-    };
-    if !matches!(request.method, Select | Confirm | Input | Editor) {
-        return None;
-    }
-    let frame: Frame = permission::cancelled(&request.id)?;
-    Some((SessionRequest::Frame(frame), Some((**handle).into())))
-}
-
 fn new_session(params: &Map<String, Value>) -> Result<OpenSessionParams, Failure> {
     let cwd = params.get("cwd").and_then(Value::as_str);
     let cwd = cwd.filter(|cwd| Path::new(cwd).is_absolute());
     let cwd = cwd.ok_or_else(|| Failure::new(INVALID_PARAMS, "The member cwd must be an absolute path"))?;
-    let servers = params.get("mcpServers").and_then(Value::as_array);
-    let servers =
-        servers.ok_or_else(|| Failure::new(INVALID_PARAMS, "The member mcpServers must be an array"))?;
-    // A server that is left out in silence would be missed only by the model.
-    if !servers.is_empty() {
-        let message = "MCP servers of the client are not supported yet: configure them with pinion mcp add";
-        return Err(Failure::new(INVALID_PARAMS, message));
-    }
     Ok(OpenSessionParams {
         cwd: Some(cwd.to_owned()),
         ..OpenSessionParams::default()
     })
+}
+
+fn cancel_dialog(handle: &Arc<str>, event: &Event) -> Option<Command> {
+    match event {
+        Event::ExtensionUiRequest { request, .. } => cancelled(handle, request),
+        _ => None,
+    }
+}
+
+/// Dialogs of extensions have no form in this protocol yet: they return their default at once.
+fn cancelled(handle: &Arc<str>, dialog: &UiRequest) -> Option<Command> {
+    use UiMethod::{Confirm, Editor, Input, Select};
+    if !matches!(dialog.method, Select | Confirm | Input | Editor) {
+        return None;
+    }
+    let frame: Frame = permission::cancelled(&dialog.id)?;
+    Some((SessionRequest::Frame(frame), Some((**handle).into())))
 }
 
 fn session_id(params: &Map<String, Value>) -> Result<&str, Failure> {

@@ -5,6 +5,7 @@
 
 mod connection;
 pub mod limits;
+mod mcp_servers;
 mod permission;
 mod prompt;
 mod rpc;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wire::hosted::Frame;
-use wire::ui::{UiMethod, UiRequest};
+use wire::ui::UiRequest;
 
 /// The options of a permission dialog in their order, with the id and kind that a client gets.
 const CHOICES: [(&str, &str, &str); 3] = [
@@ -11,15 +11,8 @@ const CHOICES: [(&str, &str, &str); 3] = [
     ("Deny", "reject", "reject_once"),
 ];
 
-/// Returns true for the dialog that asks whether a tool call may run.
-pub(crate) fn is_permission(dialog: &UiRequest) -> bool {
-    let names = CHOICES.iter().map(|(name, ..)| *name);
-    dialog.method == UiMethod::Select
-        && (dialog.options.as_ref()).is_some_and(|options| names.eq(options.iter().map(String::as_str)))
-}
-
-/// The parameters of the request. `call` is the tool call that waits.
-pub(crate) fn params(session: &str, call: Option<&str>, dialog: &UiRequest) -> Value {
+/// Returns the parameters of the request. `call` is the id of the tool call.
+pub(crate) fn params(session: &str, call: &str, dialog: &UiRequest) -> Value {
     let options: Vec<Value> = CHOICES
         .iter()
         .map(|(name, id, kind)| json!({"optionId": id, "name": name, "kind": kind}))
@@ -28,7 +21,7 @@ pub(crate) fn params(session: &str, call: Option<&str>, dialog: &UiRequest) -> V
     json!({
         "sessionId": session,
         "toolCall": {
-            "toolCallId": call.unwrap_or(&dialog.id),
+            "toolCallId": call,
             "status": "pending",
             // The title of the dialog holds command, path or diff, which may be many lines.
             "title": title.lines().next().unwrap_or_default(),

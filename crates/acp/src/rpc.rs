@@ -133,6 +133,11 @@ pub(crate) fn request(id: u64, method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
+/// Makes the notification that a request to the client needs no response any more.
+pub(crate) fn cancel(id: u64) -> Value {
+    json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}})
+}
+
 /// Makes a `session/update` notification.
 pub(crate) fn update(session: &str, update: &Value) -> Value {
     json!({

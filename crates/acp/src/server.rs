@@ -1,6 +1,7 @@
 //! Moves lines, commands and events of one client. A client that does not read makes its sessions wait, and its lines stay
 //! unread, so nothing piles up.
 
+use std::collections::VecDeque;
 use std::io::Read;
 use std::thread;
 
@@ -39,29 +40,30 @@ pub async fn run(
 ) -> Result<(), Error> {
     let mut lines = read(input)?;
     let mut connection = Connection::new(version);
-    // Commands wait here and not in the loop: a manager that waits for output to be taken must not make the output wait.
     let (commands, waiting) = mpsc::channel(COMMANDS);
     tokio::spawn(forward(waiting, slot));
     // Dropping it ends the sessions.
     let mut commands = Some(commands);
+    // Commands that the channel has no place for. The loop never waits for a place: the sessions may wait for their output to
+    // be taken, and only this loop takes it. Each line and each dialog adds at most one command, no line is read while a
+    // command is pending, and a session bounds its dialogs.
+    let mut pending = VecDeque::new();
     loop {
         let wakeup = tokio::select! {
             error = sink.failure() => return Err(error.into()),
             item = queues.next() => item.map_or(Wakeup::End, Wakeup::Item),
-            line = next_line(commands.as_ref(), &mut lines) => Wakeup::Line(line),
+            line = lines.recv(), if commands.is_some() && pending.is_empty() => Wakeup::Line(line),
+            () = send(commands.as_ref(), &mut pending), if !pending.is_empty() => continue,
         };
         let mut batch = sink.buffer().await?;
         let mut flushed = None;
         match wakeup {
             Wakeup::End => break,
             Wakeup::Line(None) => commands = None,
-            Wakeup::Line(Some(message)) => {
-                let command = connection.message(message);
-                send(commands.as_ref(), command).await;
-            }
+            Wakeup::Line(Some(message)) => pending.extend(connection.message(message)),
             Wakeup::Item(item) => {
                 let (command, flush) = take(&mut connection, item);
-                send(commands.as_ref(), command).await;
+                pending.extend(command);
                 flushed = flush;
             }
         }
@@ -99,24 +101,16 @@ fn take(connection: &mut Connection, item: QueueItem) -> (Option<Command>, Optio
     }
 }
 
-/// The next line, once there is room for its command. Never resolves after the end of the input. Cancel-safe.
-async fn next_line(commands: Option<&Sender<Command>>, lines: &mut Receiver<Message>) -> Option<Message> {
-    let Some(commands) = commands else {
-        return std::future::pending().await;
+/// Sends the first pending command once there is a place for it. Cancel-safe.
+async fn send(commands: Option<&Sender<Command>>, pending: &mut VecDeque<Command>) {
+    let place = match commands {
+        Some(commands) => commands.reserve().await.ok(),
+        None => None,
     };
-    // Half of the places stay free for answers to dialogs, which do not come from a line.
-    while commands.capacity() <= COMMANDS / 2 {
-        let Ok(_room) = commands.reserve_many(COMMANDS / 2 + 1).await else {
-            return None;
-        };
-    }
-    lines.recv().await
-}
-
-async fn send(commands: Option<&Sender<Command>>, command: Option<Command>) {
-    if let (Some(commands), Some(command)) = (commands, command) {
-        // The sessions are gone; then the loop ends with their queues.
-        let _gone = commands.send(command).await;
+    match (place, pending.pop_front()) {
+        (Some(place), Some(command)) => place.send(command),
+        // The sessions are gone or about to end: no command reaches them.
+        _ => pending.clear(),
     }
 }
 

@@ -15,8 +15,6 @@ pub(crate) struct SessionState {
     pub(crate) handle: Arc<str>,
     /// The prompt that waits for its end.
     pub(crate) turn: Option<Turn>,
-    /// The last tool call that has started and not ended. A permission dialog is about it.
-    pub(crate) call: Option<String>,
 }
 
 /// A prompt whose request is open.
@@ -34,20 +32,12 @@ pub(crate) struct Turn {
 
 impl SessionState {
     pub(crate) fn new(handle: Arc<str>) -> Self {
-        Self {
-            handle,
-            turn: None,
-            call: None,
-        }
+        Self { handle, turn: None }
     }
 
     /// Follows an event. Returns the turn that it ends, and its outcome.
     pub(crate) fn note(&mut self, event: &Event) -> Option<(Value, Result<Value, Failure>)> {
         match event {
-            Event::ToolExecutionStart { tool_call_id, .. } => self.call = Some(tool_call_id.clone()),
-            Event::ToolExecutionEnd { tool_call_id, .. } if self.call.as_ref() == Some(tool_call_id) => {
-                self.call = None;
-            }
             Event::MessageEnd { message } => {
                 if let (Some(turn), Message::Assistant(answer)) = (&mut self.turn, &**message) {
                     turn.stop = answer.stop_reason;

@@ -121,7 +121,7 @@ impl State {
                 }
             }
             Event::BashExecutionEnd { bash_id, .. } => self.bash.retain(|bash| bash.bash_id != *bash_id),
-            Event::ExtensionUiRequest { request } => self.show(request),
+            Event::ExtensionUiRequest { request, .. } => self.show(request),
             _ => {}
         }
     }

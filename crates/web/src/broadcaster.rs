@@ -209,7 +209,7 @@ impl Broadcaster {
         if let Some(failed) = failed(event) {
             self.event(session, &failed);
         }
-        if let Event::ExtensionUiRequest { request } = event {
+        if let Event::ExtensionUiRequest { request, .. } = event {
             let is_question = matches!(
                 request.method,
                 UiMethod::Select | UiMethod::Confirm | UiMethod::Input | UiMethod::Editor

@@ -310,6 +310,10 @@ pub enum Event {
         /// The dialog or notification.
         #[serde(flatten)]
         request: Box<UiRequest>,
+        /// Id of the tool call that a permission dialog is about. JSON lines do not contain it; protocols with permission
+        /// requests of their own name the call.
+        #[serde(skip)]
+        permission_for: Option<String>,
     },
     /// A queue changed.
     QueueUpdate {

@@ -64,7 +64,7 @@ fn requests_out_of_order_are_refused() {
     let version = json!({"protocolVersion": 1});
     let lines = [
         request(1, "session/new", new.clone()),
-        request(2, "initialize", json!({"protocolVersion": "1"})),
+        request(2, "initialize", json!({"protocolVersion": "one"})),
         request(3, "initialize", version.clone()),
         request(4, "initialize", version),
         request(5, "session/dance", json!({})),

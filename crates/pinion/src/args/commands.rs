@@ -24,7 +24,19 @@ pub(crate) struct CommandInfo {
 }
 
 /// Every command, in the order of the help text.
-pub(crate) const COMMANDS: [CommandInfo; 9] = [
+pub(crate) const COMMANDS: [CommandInfo; 10] = [
+    CommandInfo {
+        command: Command::Acp,
+        name: "acp",
+        about: "Serve an editor with the Agent Client Protocol (also --mode acp)",
+        usage: &[(
+            "acp [options]",
+            "Serve on stdin and stdout until stdin ends. All general options can follow",
+        )],
+        flags: &[],
+        general: &["--model", "--provider", "--permission-mode", "--sandbox"],
+        words: &[],
+    },
     CommandInfo {
         command: Command::Doctor,
         name: "doctor",
@@ -152,6 +164,7 @@ pub(crate) const COMMANDS: [CommandInfo; 9] = [
         flags: &[],
         general: &[],
         words: &[
+            "acp",
             "doctor",
             "auth",
             "models",
@@ -181,14 +194,13 @@ pub(crate) const COMMANDS: [CommandInfo; 9] = [
 ];
 
 /// Words that other programs use for something that has another name here.
-const SYNONYMS: [(&str, &str); 9] = [
+const SYNONYMS: [(&str, &str); 8] = [
     ("login", "auth login PROVIDER"),
     ("logout", "auth logout PROVIDER"),
     ("version", "--version"),
     ("web", "--mode web --open"),
     ("serve", "--mode web"),
     ("rpc", "--mode rpc"),
-    ("acp", "--mode acp"),
     ("export", "--export FILE"),
     ("resume", "--continue"),
 ];

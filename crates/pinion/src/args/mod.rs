@@ -70,6 +70,8 @@ impl Mode {
 /// A command: what to do instead of a conversation. Names and texts live in `commands`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
+    /// Serve the Agent Client Protocol, as `--mode acp` does.
+    Acp,
     /// Check the installation: settings, keys, models, tools and sessions.
     Doctor,
     /// Print the protocol.

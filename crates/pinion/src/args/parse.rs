@@ -48,6 +48,9 @@ pub(crate) fn parse(program: &str, argv: &[String]) -> Result<Args, UsageError> 
     if args.command == Some(Command::Help) {
         return describe(args);
     }
+    if args.command == Some(Command::Acp) {
+        serve_editor(&mut args)?;
+    }
     if args.command.is_none() && command_at.is_some() && !args.print {
         check_words(program, &args)?;
     }
@@ -88,6 +91,21 @@ fn command_position(argv: &[String]) -> Option<usize> {
         }
     }
     found
+}
+
+/// Makes `acp` the same as `--mode acp`.
+fn serve_editor(args: &mut Args) -> Result<(), UsageError> {
+    match args.messages.first() {
+        Some(word) => Err(UsageError::UnwantedWord {
+            command: Command::Acp.name(),
+            word: word.clone(),
+        }),
+        None => {
+            args.command = None;
+            args.mode = Some(Mode::Acp);
+            Ok(())
+        }
+    }
 }
 
 /// `help` and `help COMMAND`.
@@ -212,7 +230,8 @@ fn keep_unknown<'a>(
     inline: Option<String>,
     rest: &'a [String],
 ) -> Result<&'a [String], UsageError> {
-    let Some(key) = name.strip_prefix("--").filter(|_| args.command.is_none()) else {
+    let takes_any = matches!(args.command, None | Some(Command::Acp));
+    let Some(key) = name.strip_prefix("--").filter(|_| takes_any) else {
         return Err(unknown_option(args.command, name, &[], false));
     };
     let next = rest

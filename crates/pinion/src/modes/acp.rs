@@ -1,4 +1,4 @@
-//! `--mode acp`: the Agent Client Protocol on stdin and stdout, until stdin ends or a signal comes.
+//! `acp` and `--mode acp`: the Agent Client Protocol on stdin and stdout, until stdin ends or a signal comes.
 
 use std::fs::File;
 use std::process::ExitCode;

@@ -49,8 +49,8 @@ pub(crate) fn run(mut args: Args, env: &Environment) -> anyhow::Result<ExitCode>
         Some(Command::Models) => return models::run(&args, env),
         Some(Command::Trust) => return trust::run(&args, env),
         Some(Command::Mcp) => return mcp::run(&args, env),
-        // The parser turns `help` into `--help`; the others need neither settings nor sessions and ran before.
-        Some(Command::Help | Command::Completions | Command::Man) | None => {}
+        // The parser turns `help` into `--help` and `acp` into `--mode acp`; the others need neither settings nor sessions and ran before.
+        Some(Command::Acp | Command::Help | Command::Completions | Command::Man) | None => {}
     }
     if args.mode == Some(Mode::Rpc) && !args.files.is_empty() {
         bail!("@file arguments are not supported in RPC mode");

@@ -78,7 +78,7 @@ impl Vocabulary {
             Event::BashExecutionStart { .. }
             | Event::BashExecutionUpdate { .. }
             | Event::BashExecutionEnd { .. } => shell(event, manner, out),
-            Event::ExtensionUiRequest { request } => ui_request(event, request.method, manner, out),
+            Event::ExtensionUiRequest { request, .. } => ui_request(event, request.method, manner, out),
             Event::ExtensionError { extension_path, .. } => {
                 extension_error(event, extension_path, manner, out)
             }

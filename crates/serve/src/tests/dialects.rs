@@ -193,6 +193,7 @@ fn ui_frame(spoken: &Spoken, method: UiMethod) -> Option<Value> {
     request.title = Some("t".to_owned());
     let event = Event::ExtensionUiRequest {
         request: Box::new(request),
+        permission_for: None,
     };
     let mut out = Vec::new();
     Encoder::speaking(spoken.clone()).event(&event, Instant::now(), &mut out);
@@ -277,7 +278,10 @@ fn xcsh_dialog_frames_match_description() {
     ] {
         let mut out = Vec::new();
         let request = Box::new(request);
-        let event = Event::ExtensionUiRequest { request };
+        let event = Event::ExtensionUiRequest {
+            request,
+            permission_for: None,
+        };
         Encoder::speaking(Spoken::new(Dialect::Xcsh)).event(&event, Instant::now(), &mut out);
         assert_eq!(String::from_utf8(out).unwrap().trim_end(), shown);
     }

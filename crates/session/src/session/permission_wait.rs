@@ -143,6 +143,7 @@ impl Session {
     }
 
     fn ask_permission(&mut self, slot: usize, call: Call, question: Question) {
+        let call_id = self.calls.call_id(slot).unwrap_or_default().to_owned();
         let wait = self.agent.settings.dialog_wait();
         let timeout = wait.map_or(0, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
         let (ui, toolbox, cwd) = (
@@ -169,6 +170,7 @@ impl Session {
                 return Answer::None(NoAnswer::Gone);
             };
             let dialog = Dialog::Permission {
+                call_id,
                 title,
                 allow: [ONCE, ALWAYS].map(str::to_owned).to_vec(),
                 deny: NEVER.to_owned(),

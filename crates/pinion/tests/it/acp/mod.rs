@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use testkit::driver::Agent;
 use testkit::llm::Reply;
 
-use crate::kit::{LONG, PROGRAM, World, bash};
-use crate::permissions;
+use crate::kit::{LONG, PROGRAM, World, bash, memory_kb};
+use crate::{mcp, permissions};
 
 /// A client of one program.
 struct Editor {
@@ -185,4 +185,144 @@ fn invalid_lines_leave_the_process_running() {
     assert_eq!(stop_reason(&editor.response("p")), "end_turn");
     assert!(editor.agent.wait_quiet(Duration::from_millis(50), LONG));
     editor.finish();
+}
+
+#[test]
+fn parallel_calls_are_named_by_their_questions() {
+    let calls = [("c1", "touch one.txt"), ("c2", "touch two.txt")];
+    let reply = bash("c1", "touch one.txt").then_tool("c2", "bash", json!({"command": "touch two.txt"}));
+    let world = permissions::world(json!({"mode": "ask"}), [reply]);
+    let editor = Editor::start(&world);
+    let session = editor.session("n", &world);
+    editor.prompt("p", &session, "Go");
+    for (id, command) in calls {
+        let asks = |line: &Value| {
+            line["method"] == "session/request_permission" && line["params"]["toolCall"]["toolCallId"] == id
+        };
+        let question = editor.agent.wait(asks, LONG).unwrap();
+        assert!(question["params"].to_string().contains(command), "{question}");
+        let option = if id == "c1" { "reject" } else { "allow-once" };
+        let outcome = json!({"outcome": {"outcome": "selected", "optionId": option}});
+        editor.send(json!({"id": question["id"], "result": outcome}));
+    }
+    assert_eq!(stop_reason(&editor.response("p")), "end_turn");
+    editor.finish();
+    assert!(!world.dir.cwd().join("one.txt").exists());
+    assert!(world.dir.cwd().join("two.txt").exists());
+}
+
+#[test]
+fn sessions_ask_at_the_same_time() {
+    let calls = [bash("c1", "touch one.txt"), bash("c2", "touch two.txt")];
+    let replies = calls.into_iter().chain([Reply::text(["done"])]);
+    let world = permissions::world(json!({"mode": "ask"}), replies);
+    let editor = Editor::start(&world);
+    let sessions = ["n1", "n2"].map(|id| editor.session(id, &world));
+    let mut questions = Vec::new();
+    for session in &sessions {
+        editor.prompt(session, session, "Go");
+        let asks = |line: &Value| {
+            line["method"] == "session/request_permission" && line["params"]["sessionId"] == **session
+        };
+        questions.push(editor.agent.wait(asks, LONG).unwrap());
+    }
+    let outcome = json!({"outcome": {"outcome": "selected", "optionId": "allow-once"}});
+    for question in questions {
+        editor.send(json!({"id": question["id"], "result": outcome}));
+    }
+    for session in &sessions {
+        assert_eq!(stop_reason(&editor.response(session)), "end_turn");
+    }
+    editor.finish();
+    for file in ["one.txt", "two.txt"] {
+        assert!(world.dir.cwd().join(file).exists(), "{file}");
+    }
+}
+
+#[test]
+fn unread_output_is_held_at_provider() {
+    let world = World::new([
+        Reply::text_deltas(60_000, 100).batch(65_536),
+        Reply::text(["next"]),
+    ]);
+    let editor = Editor::start(&world);
+    let session = editor.session("n", &world);
+    editor.agent.pause_stdout();
+    editor.prompt("p", &session, "Go");
+    world.server.wait_requests(1, LONG).unwrap();
+    assert!(world.server.wait_ended(1, Duration::from_millis(1_500)).is_err());
+    let memory = memory_kb(editor.agent.pid(), "VmHWM");
+    assert!(memory < 96 * 1024, "{memory} kB");
+    editor.agent.resume_stdout();
+    assert_eq!(stop_reason(&editor.response("p")), "end_turn");
+    let chunks = editor.updates("agent_message_chunk");
+    let text = chunks
+        .iter()
+        .filter_map(|chunk| chunk["content"]["text"].as_str());
+    assert_eq!(text.map(str::len).sum::<usize>(), 6_000_000);
+    editor.finish();
+}
+
+#[test]
+fn client_mcp_servers_serve_their_session() {
+    let call = Reply::tool("c1", "mcp__kit_one__echo", json!({"text": "hi"}));
+    let world = World::new([call, Reply::text(["done"])]);
+    let log = world.dir.root().join("kit.log");
+    let entry = mcp::entry(&log, "");
+    let env = entry["env"].as_object().unwrap().iter();
+    let env: Vec<Value> = env
+        .map(|(name, value)| json!({"name": name, "value": value}))
+        .collect();
+    let editor = Editor::start(&world);
+    // The first server never answers: opening the session does not wait for it.
+    let servers = json!([
+        {"name": "mute", "command": "sleep", "args": ["600"], "env": []},
+        {"type": "http", "name": "gone", "url": "http://127.0.0.1:1/mcp", "headers": []},
+        {"name": "kit one", "command": entry["command"], "args": entry["args"], "env": env},
+    ]);
+    let reply = editor.call(
+        "n",
+        "session/new",
+        json!({"cwd": world.dir.cwd(), "mcpServers": servers}),
+    );
+    let session = reply["result"]["sessionId"].as_str().unwrap();
+    editor.prompt("p", session, "Go");
+    assert_eq!(stop_reason(&editor.response("p")), "end_turn");
+    let end = editor.updates("tool_call_update").pop().unwrap();
+    assert_eq!(end["status"], "completed", "{end}");
+    assert!(end["content"].to_string().contains("hi"), "{end}");
+    editor.finish();
+}
+
+#[test]
+fn unusable_mcp_servers_are_refused() {
+    let world = World::new([]);
+    let editor = Editor::start(&world);
+    for (at, server) in [
+        json!({"type": "sse", "name": "old", "url": "http://127.0.0.1:1/sse", "headers": []}),
+        json!({"name": "kit"}),
+        json!({"name": "kit", "command": "true", "args": [], "env": {"A": "b"}}),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let params = json!({"cwd": world.dir.cwd(), "mcpServers": [server]});
+        let reply = editor.call(&format!("n{at}"), "session/new", params);
+        assert_eq!(reply["error"]["code"], -32602, "{reply}");
+    }
+    editor.finish();
+}
+
+#[test]
+fn acp_command_serves_like_the_mode() {
+    let world = World::new([]);
+    let agent = Agent::spawn(world.dir.agent(PROGRAM).args(["acp", "--no-session"])).unwrap();
+    let params = json!({"protocolVersion": 1});
+    agent
+        .send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}))
+        .unwrap();
+    let reply = agent.wait(|line: &Value| line["id"] == 1, LONG).unwrap();
+    assert_eq!(reply["result"]["agentInfo"]["name"], "pinion");
+    agent.close_stdin();
+    assert_eq!(agent.wait_exit(LONG).unwrap().code(), Some(0));
 }

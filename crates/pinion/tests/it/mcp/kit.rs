@@ -16,7 +16,7 @@ const LOG: &str = "MCP_KIT_LOG";
 const HOW: &str = "MCP_KIT_HOW";
 
 /// An entry of `mcp.json` for the server; what it is sent is in the file.
-pub(super) fn entry(log: &Path, how: &str) -> Value {
+pub(crate) fn entry(log: &Path, how: &str) -> Value {
     let program = std::env::current_exe().unwrap();
     json!({
         "command": program,

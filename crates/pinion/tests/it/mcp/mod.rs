@@ -10,7 +10,8 @@ use std::fs;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use self::kit::{configure, entry, heard, of_method};
+pub(crate) use self::kit::entry;
+use self::kit::{configure, heard, of_method};
 use crate::kit::{World, of_type, text, until};
 
 fn call(id: &str, tool: &str, args: Value) -> Reply {

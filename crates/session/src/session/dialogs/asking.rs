@@ -26,6 +26,8 @@ pub enum Dialog {
     /// Whether a tool call may run; answered with [`Answer::Value`], or [`Answer::Denied`] when the user gives a reason. On the
     /// wire it is a `select`.
     Permission {
+        /// Id of the tool call.
+        call_id: String,
         /// The question.
         title: String,
         /// The options that allow it.
@@ -104,6 +106,7 @@ impl Dialog {
                 mut allow,
                 deny,
                 timeout,
+                ..
             } => {
                 allow.push(deny);
                 UiRequest {

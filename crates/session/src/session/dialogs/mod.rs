@@ -118,7 +118,7 @@ impl Dialogs {
             DialogEvent::Wish(Wish::Show(show)) => {
                 let request = show.into_request(new_id());
                 if !self.gone && outbox.renders(request.method) {
-                    tell(outbox, request).await;
+                    tell(outbox, request, None).await;
                 }
             }
             DialogEvent::Wish(Wish::Ask(dialog, answer)) => self.ask(dialog, answer, outbox).await,
@@ -161,9 +161,9 @@ impl Dialogs {
             return;
         }
         let timer = self.limit(&dialog).map(|wait| Box::pin(tokio::time::sleep(wait)));
-        let allow = match &dialog {
-            Dialog::Permission { allow, .. } => Some(allow.clone()),
-            _ => None,
+        let (allow, call_id) = match &dialog {
+            Dialog::Permission { allow, call_id, .. } => (Some(allow.clone()), Some(call_id.clone())),
+            _ => (None, None),
         };
         let request = dialog.into_request(new_id());
         self.open.push(Open {
@@ -173,7 +173,7 @@ impl Dialogs {
             timer,
             allow,
         });
-        tell(outbox, request).await;
+        tell(outbox, request, call_id).await;
     }
 
     /// How long a question may take; none is without end, which only an asker that says so gets, or a user who wants it.
@@ -225,9 +225,12 @@ fn new_id() -> String {
     Uuid::new_v4().to_string()
 }
 
-async fn tell(outbox: &Outbox, request: UiRequest) {
-    let request = Box::new(request);
-    outbox.tell(Event::ExtensionUiRequest { request }).await;
+async fn tell(outbox: &Outbox, request: UiRequest, permission_for: Option<String>) {
+    let event = Event::ExtensionUiRequest {
+        request: Box::new(request),
+        permission_for,
+    };
+    outbox.tell(event).await;
 }
 
 /// Ends a question without an answer.
@@ -237,7 +240,7 @@ async fn end(open: Open, why: NoAnswer, outbox: &Outbox) {
         target_id: Some(open.request.id),
         ..UiRequest::new(new_id(), UiMethod::Cancel)
     };
-    tell(outbox, cancel).await;
+    tell(outbox, cancel, None).await;
 }
 
 /// The answer to a permission dialog: an answer that does not allow the call may have a reason.

@@ -157,6 +157,11 @@ impl ToolCalls {
         self.prepared.get(&slot).map(|call| Subject::of(call, place))
     }
 
+    /// Returns the id of a call that waits for its turn.
+    pub(super) fn call_id(&self, slot: usize) -> Option<&str> {
+        self.prepared.get(&slot).map(|call| call.id.as_str())
+    }
+
     /// Starts a call whose turn has come. Reports follow.
     pub(super) fn run(&mut self, slot: usize, environment: Environment) {
         let Some(PreparedCall { tool, id, args }) = self.prepared.remove(&slot) else {
