@@ -2,39 +2,41 @@
 //! Nothing here waits; `server` moves lines, commands and events.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use session::{ClientId, Origin, Outgoing, SessionRequest};
-use wire::command::{NoParams, OpenSessionParams};
+use wire::command::NoParams;
 use wire::hosted::Frame;
-use wire::mcp::McpServersParams;
+use wire::model::Model;
 use wire::reply::Disposition;
 use wire::ui::{UiMethod, UiRequest};
-use wire::{Event, ManagerCommand, Reply, Response, SessionCommand};
+use wire::{Event, Reply, Response, SessionCommand};
 
 use crate::limits::MAX_OPEN_REQUESTS;
-use crate::rpc::{self, Failure, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, Message, NOT_FOUND};
+use crate::purpose::{After, Kind, Purpose, Read};
+use crate::rpc::{self, Failure, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, Message, not_found, session_id};
+
 use crate::state::{SessionState, Turn};
-use crate::{mcp_servers, permission, prompt, updates};
+use crate::{permission, prompt, sessions, updates, usage};
+
+/// Requests that need `initialize` first.
+const METHODS: [&str; 10] = [
+    "authenticate",
+    "session/close",
+    "session/delete",
+    "session/list",
+    "session/load",
+    "session/new",
+    "session/prompt",
+    "session/resume",
+    "session/set_config_option",
+    "session/set_mode",
+];
 
 /// A command or frame for a session, and the session's handle.
 pub(crate) type Command = (SessionRequest, Option<Box<str>>);
-
-/// What a command on its way is for.
-#[derive(Debug)]
-enum Purpose {
-    /// `session/new`, with the id of the request and the MCP servers of the client.
-    New(Value, McpServersParams),
-    /// The MCP servers of `session/new`, with the id of the request and that of the session.
-    Servers(Value, String),
-    /// `session/prompt`, with the id of the session.
-    Prompt(String),
-    /// Nothing waits for the answer.
-    Other,
-}
 
 /// A request to the client.
 #[derive(Debug)]
@@ -51,16 +53,18 @@ pub(crate) struct Connection {
     version: String,
     is_initialized: bool,
     /// By the id that the client uses.
-    sessions: HashMap<String, SessionState>,
+    pub(crate) sessions: HashMap<String, SessionState>,
     /// Ids of sessions by their handles.
-    names: HashMap<Arc<str>, String>,
+    pub(crate) names: HashMap<Arc<str>, String>,
     /// Commands without an answer, by number.
     commands: HashMap<u64, Purpose>,
     /// Permission requests without an answer, by number.
     asked: HashMap<u64, Asked>,
     numbers: u64,
+    /// Models that a session listed last. Sessions that open later begin with them.
+    pub(crate) known_models: Vec<Model>,
     /// Messages to write.
-    out: Vec<Value>,
+    pub(crate) out: Vec<Value>,
 }
 
 impl Connection {
@@ -73,6 +77,7 @@ impl Connection {
             commands: HashMap::new(),
             asked: HashMap::new(),
             numbers: 0,
+            known_models: Vec::new(),
             out: Vec::new(),
         }
     }
@@ -125,7 +130,7 @@ impl Connection {
             self.out.push(rpc::response(id, Ok(result)));
             return Ok(None);
         }
-        if !matches!(method, "authenticate" | "session/new" | "session/prompt") {
+        if !METHODS.contains(&method) {
             return Err(Failure::no_method(method));
         }
         if !self.is_initialized {
@@ -135,19 +140,21 @@ impl Connection {
             return Err(Failure::new(INTERNAL, "Too many requests are open"));
         }
         match method {
-            "session/new" => {
-                let servers = mcp_servers::read(params)?;
-                let params = new_session(params)?;
-                let origin = self.origin("open_session", Purpose::New(id.clone(), servers))?;
-                let command = ManagerCommand::OpenSession(params);
-                Ok(Some((SessionRequest::Manager(origin, command), None)))
-            }
-            "session/prompt" => self.prompt(id, params).map(Some),
+            "session/new" => self.open(id, Kind::New, params),
+            "session/load" => self.open(id, Kind::Load, params),
+            "session/resume" => self.open(id, Kind::Resume, params),
+            "session/list" => self.list(id, params),
+            "session/close" => self.close(id, params),
+            "session/delete" => self.delete(id, params),
+            "session/set_config_option" => self.set_option(id, params),
+            "session/set_mode" => self.set_mode(id, params),
+            "session/prompt" => self.prompt(id, params),
             _ => Err(Failure::new(
                 INVALID_PARAMS,
                 "There is no such authentication method: log in with pinion auth login PROVIDER",
             )),
         }
+        .map(Some)
     }
 
     fn initialize(&mut self, params: &Map<String, Value>) -> Result<Value, Failure> {
@@ -162,17 +169,13 @@ impl Connection {
                 "The member protocolVersion must be an integer of 16 bits",
             ));
         }
-        if std::mem::replace(&mut self.is_initialized, true) {
-            return Err(Failure::new(
-                INVALID_REQUEST,
-                "The connection is initialized already",
-            ));
-        }
+        self.is_initialized = true;
         Ok(json!({
             // Some clients (acplint 0.1) send the version as a string and expect one.
             "protocolVersion": text.map_or(json!(1), |_| json!("1")),
             "agentCapabilities": {
-                "loadSession": false,
+                "loadSession": true,
+                "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
                 "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
                 "mcpCapabilities": {"http": true, "sse": false},
             },
@@ -191,11 +194,13 @@ impl Connection {
             ));
         }
         let prompt = prompt::read(params)?;
-        state.turn = Some(Turn::new(id.clone()));
-        let handle = Arc::clone(&state.handle);
-        let origin = self.origin("prompt", Purpose::Prompt(name.to_owned()))?;
-        let command = SessionRequest::Command(origin, SessionCommand::Prompt(prompt));
-        Ok((command, Some((*handle).into())))
+        let mut turn = Turn::new(id.clone());
+        if !state.has_title {
+            turn.title = sessions::title(&prompt.message);
+        }
+        state.turn = Some(turn);
+        let purpose = Purpose::Prompt(name.to_owned());
+        self.command(SessionCommand::Prompt(prompt), Some(name), purpose)
     }
 
     fn notification(&mut self, method: &str, params: &Map<String, Value>) -> Option<Command> {
@@ -233,20 +238,42 @@ impl Connection {
             return cancel_dialog(handle, event);
         };
         let state = self.sessions.get_mut(name)?;
-        if let Some(update) = updates::of_event(event) {
+        if let Some(update) = updates::of_event(event, state) {
             self.out.push(rpc::update(name, &update));
         }
-        if let Some((request, outcome)) = state.note(event) {
-            self.out.push(rpc::response(&request, outcome));
+        if let Some(ended) = state.note(event) {
+            // The response follows the usage of the turn.
+            let name = name.clone();
+            return self.read_usage(&name, Some(ended));
         }
         match event {
             Event::ExtensionUiRequest {
                 request,
                 permission_for,
             } => {
-                let call = permission_for.as_deref();
+                let call = permission_for.as_deref().map(|call| state.call(call));
                 let params = call.map(|call| permission::params(name, call, request));
                 self.dialog(handle, request, params)
+            }
+            Event::TurnEnd { .. } => {
+                let name = name.clone();
+                self.read_usage(&name, None)
+            }
+            Event::ToolExecutionEnd { tool_name, .. } if usage::changes_todos(tool_name) => {
+                let name = name.clone();
+                self.read_plan(&name)
+            }
+            Event::TodoAutoClear => {
+                let name = name.clone();
+                self.read_plan(&name)
+            }
+            Event::McpServersChange { .. } => {
+                let name = name.clone();
+                self.read_commands(&name)
+            }
+            Event::ThinkingLevelChanged { .. } => {
+                let name = name.clone();
+                self.read_config(Read::State, &name, After::Update).ok()
             }
             _ => None,
         }
@@ -286,62 +313,59 @@ impl Connection {
     fn answered(&mut self, response: &Response) -> Option<Command> {
         let number = response.id.as_ref().and_then(|id| id.get().parse().ok());
         let purpose = number.and_then(|number: u64| self.commands.remove(&number))?;
+        let outcome = &response.outcome;
         match purpose {
-            Purpose::New(id, servers) => self.opened(id, servers, &response.outcome),
-            Purpose::Servers(id, session) => self.connected(&id, &session, &response.outcome),
+            Purpose::Opening(step, opening) => self.opening(step, opening, outcome),
+            Purpose::Config(read, session, after) => self.config(read, &session, after, outcome),
+            Purpose::List { request, cwd, cursor } => {
+                let result = match outcome {
+                    Ok(Reply::Sessions(found)) => {
+                        sessions::listed(&found.sessions, cwd.as_deref(), cursor.as_deref())
+                    }
+                    Ok(_) => Err(Failure::new(INTERNAL, "The sessions could not be listed")),
+                    Err(error) => Err(Failure::new(INTERNAL, error.as_str())),
+                };
+                self.out.push(rpc::response(&request, result));
+                None
+            }
+            Purpose::Close(id, session) => {
+                self.closed(&id, &session, outcome);
+                None
+            }
+            Purpose::FindToDelete(id, session) => self.found_to_delete(id, &session, outcome),
+            Purpose::Delete(id) => {
+                let result = match outcome {
+                    Ok(_) => Ok(json!({})),
+                    Err(error) => Err(Failure::new(INTERNAL, error.as_str())),
+                };
+                self.out.push(rpc::response(&id, result));
+                None
+            }
+            Purpose::Usage(session, ended) => {
+                let update = usage::update(outcome);
+                self.out
+                    .extend(update.map(|update| rpc::update(&session, &update)));
+                if let Some((request, outcome)) = ended {
+                    self.out.push(rpc::response(&request, outcome));
+                }
+                None
+            }
+            Purpose::Commands(session) | Purpose::Plan(session) => {
+                let update = usage::update(outcome);
+                self.out
+                    .extend(update.map(|update| rpc::update(&session, &update)));
+                None
+            }
             Purpose::Prompt(session) => {
-                self.prompted(&session, &response.outcome);
+                self.prompted(&session, outcome);
                 None
             }
             Purpose::Other => None,
         }
     }
 
-    fn opened(
-        &mut self,
-        id: Value,
-        servers: McpServersParams,
-        outcome: &Result<Reply, String>,
-    ) -> Option<Command> {
-        let opened = match outcome {
-            Ok(Reply::OpenedSession(opened)) => opened,
-            Ok(_) => return self.fail(&id, "The session was not opened"),
-            Err(error) => return self.fail(&id, error),
-        };
-        let handle: Arc<str> = opened.session.as_str().into();
-        let name = opened.session_id.clone();
-        self.names.insert(Arc::clone(&handle), name.clone());
-        self.sessions
-            .insert(name.clone(), SessionState::new(Arc::clone(&handle)));
-        if servers.mcp_servers.is_empty() {
-            self.out.push(rpc::response(&id, Ok(json!({"sessionId": name}))));
-            return None;
-        }
-        // The answer comes when the servers are being connected, not when they are.
-        let origin = self.origin("set_mcp_servers", Purpose::Servers(id, name)).ok()?;
-        let command = SessionRequest::Command(origin, SessionCommand::SetMcpServers(servers));
-        Some((command, Some((*handle).into())))
-    }
-
-    fn connected(&mut self, id: &Value, session: &str, outcome: &Result<Reply, String>) -> Option<Command> {
-        let Err(error) = outcome else {
-            self.out
-                .push(rpc::response(id, Ok(json!({"sessionId": session}))));
-            return None;
-        };
-        let failure = Failure::new(INVALID_PARAMS, error.as_str());
+    pub(crate) fn fail(&mut self, id: &Value, failure: Failure) {
         self.out.push(rpc::response(id, Err(failure)));
-        let state = self.sessions.remove(session)?;
-        self.names.remove(&state.handle);
-        let origin = self.origin("close_session", Purpose::Other).ok()?;
-        let command = SessionRequest::Command(origin, SessionCommand::CloseSession(NoParams {}));
-        Some((command, Some((*state.handle).into())))
-    }
-
-    fn fail(&mut self, id: &Value, error: &str) -> Option<Command> {
-        let failure = Failure::new(INTERNAL, error);
-        self.out.push(rpc::response(id, Err(failure)));
-        None
     }
 
     fn prompted(&mut self, session: &str, outcome: &Result<Reply, String>) {
@@ -351,7 +375,15 @@ impl Connection {
         let runs =
             matches!(outcome, Ok(Reply::Accepted(accepted)) if accepted.disposition != Disposition::Handled);
         if runs {
-            state.turn.iter_mut().for_each(|turn| turn.is_started = true);
+            let title = state.turn.as_mut().and_then(|turn| {
+                turn.is_started = true;
+                turn.title.take()
+            });
+            if let Some(title) = title {
+                state.has_title = true;
+                let update = json!({"sessionUpdate": "session_info_update", "title": title});
+                self.out.push(rpc::update(session, &update));
+            }
             return;
         }
         let Some(turn) = state.turn.take() else {
@@ -377,17 +409,32 @@ impl Connection {
 
     fn is_open(&self, id: &Value) -> bool {
         let prompts = self.sessions.values().filter_map(|state| state.turn.as_ref());
-        let opening = self.commands.values().filter_map(|purpose| match purpose {
-            Purpose::New(id, _) | Purpose::Servers(id, _) => Some(id),
-            Purpose::Prompt(_) | Purpose::Other => None,
-        });
+        let commands = self.commands.values().filter_map(Purpose::request);
         prompts
             .map(|turn| &turn.request)
-            .chain(opening)
+            .chain(commands)
             .any(|open| open == id)
     }
 
-    fn origin(&mut self, command: &'static str, purpose: Purpose) -> Result<Origin, Failure> {
+    /// Makes a command for a session of this connection, or for the first session of the process, which no client sees.
+    pub(crate) fn command(
+        &mut self,
+        command: SessionCommand,
+        session: Option<&str>,
+        purpose: Purpose,
+    ) -> Result<Command, Failure> {
+        let handle = match session {
+            None => None,
+            Some(name) => {
+                let state = self.sessions.get(name).ok_or_else(|| not_found(name))?;
+                Some(Box::from(&*state.handle))
+            }
+        };
+        let origin = self.origin(command.name(), purpose)?;
+        Ok((SessionRequest::Command(origin, command), handle))
+    }
+
+    pub(crate) fn origin(&mut self, command: &'static str, purpose: Purpose) -> Result<Origin, Failure> {
         self.numbers += 1;
         let id = RawValue::from_string(self.numbers.to_string());
         let id = id.map_err(|error| Failure::new(INTERNAL, error.to_string()))?;
@@ -398,16 +445,6 @@ impl Connection {
             command,
         })
     }
-}
-
-fn new_session(params: &Map<String, Value>) -> Result<OpenSessionParams, Failure> {
-    let cwd = params.get("cwd").and_then(Value::as_str);
-    let cwd = cwd.filter(|cwd| Path::new(cwd).is_absolute());
-    let cwd = cwd.ok_or_else(|| Failure::new(INVALID_PARAMS, "The member cwd must be an absolute path"))?;
-    Ok(OpenSessionParams {
-        cwd: Some(cwd.to_owned()),
-        ..OpenSessionParams::default()
-    })
 }
 
 fn cancel_dialog(handle: &Arc<str>, event: &Event) -> Option<Command> {
@@ -425,17 +462,4 @@ fn cancelled(handle: &Arc<str>, dialog: &UiRequest) -> Option<Command> {
     }
     let frame: Frame = permission::cancelled(&dialog.id)?;
     Some((SessionRequest::Frame(frame), Some((**handle).into())))
-}
-
-fn session_id(params: &Map<String, Value>) -> Result<&str, Failure> {
-    let id = params.get("sessionId").and_then(Value::as_str);
-    id.ok_or_else(|| Failure::new(INVALID_PARAMS, "The member sessionId must be a string"))
-}
-
-fn not_found(session: &str) -> Failure {
-    let shown: String = session.chars().take(100).collect();
-    Failure::new(
-        NOT_FOUND,
-        format!("There is no session {shown:?} on this connection"),
-    )
 }

@@ -3,16 +3,24 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod config;
 mod connection;
+mod content;
+mod history;
 pub mod limits;
 mod mcp_servers;
+mod options;
 mod permission;
 mod prompt;
+mod purpose;
 mod rpc;
 pub mod server;
+mod sessions;
 mod state;
 #[cfg(test)]
 mod tests;
+mod tool_calls;
 mod updates;
+mod usage;
 
 pub use server::{Error, run};

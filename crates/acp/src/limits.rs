@@ -9,5 +9,11 @@ pub const INPUT_LINES: usize = 1;
 /// Commands on their way to sessions. While they wait, no further line is read.
 pub const COMMANDS: usize = 16;
 
+/// Sessions in one response to `session/list`.
+pub const LISTED_SESSIONS: usize = 100;
+
+/// Longest title of a listed session, in characters.
+pub const TITLE: usize = 200;
+
 /// Requests of the client that may be open at once.
 pub const MAX_OPEN_REQUESTS: usize = 4_096;

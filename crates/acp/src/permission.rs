@@ -1,8 +1,10 @@
 //! Permission dialogs of a session as `session/request_permission`, and the client's answer.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use wire::hosted::Frame;
 use wire::ui::UiRequest;
+
+use crate::content;
 
 /// The options of a permission dialog in their order, with the id and kind that a client gets.
 const CHOICES: [(&str, &str, &str); 3] = [
@@ -11,24 +13,21 @@ const CHOICES: [(&str, &str, &str); 3] = [
     ("Deny", "reject", "reject_once"),
 ];
 
-/// Returns the parameters of the request. `call` is the id of the tool call.
-pub(crate) fn params(session: &str, call: &str, dialog: &UiRequest) -> Value {
+/// Returns the parameters of the request. `call` is the tool call with its diffs, the dialog describes it in words.
+pub(crate) fn params(session: &str, mut call: Map<String, Value>, dialog: &UiRequest) -> Value {
     let options: Vec<Value> = CHOICES
         .iter()
         .map(|(name, id, kind)| json!({"optionId": id, "name": name, "kind": kind}))
         .collect();
     let title = dialog.title.as_deref().unwrap_or("Allow the tool call?");
-    json!({
-        "sessionId": session,
-        "toolCall": {
-            "toolCallId": call,
-            "status": "pending",
-            // The title of the dialog holds command, path or diff, which may be many lines.
-            "title": title.lines().next().unwrap_or_default(),
-            "content": [{"type": "content", "content": {"type": "text", "text": title}}],
-        },
-        "options": options,
-    })
+    let question = json!({"type": "content", "content": content::text(title)});
+    match call.get("content") {
+        // The diffs show what the words of the dialog describe.
+        Some(Value::Array(content)) if !content.is_empty() => {}
+        _ => drop(call.insert("content".to_owned(), json!([question]))),
+    }
+    call.insert("status".to_owned(), "pending".into());
+    json!({"sessionId": session, "toolCall": call, "options": options})
 }
 
 /// Converts the client's answer. Everything but a known option denies the call.

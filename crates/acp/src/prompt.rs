@@ -11,7 +11,9 @@ use crate::rpc::{Failure, INVALID_PARAMS};
 /// # Errors
 /// When a block has an unknown type or lacks a member. Nothing of such a prompt reaches the model.
 pub(crate) fn read(params: &Map<String, Value>) -> Result<PromptParams, Failure> {
-    let blocks = params.get("prompt").and_then(Value::as_array);
+    // acplint 0.1 sends the blocks as `content`.
+    let blocks = params.get("prompt").or_else(|| params.get("content"));
+    let blocks = blocks.and_then(Value::as_array);
     let blocks = blocks.ok_or_else(|| Failure::new(INVALID_PARAMS, "The member prompt must be an array"))?;
     let (mut texts, mut images) = (Vec::new(), Vec::new());
     for block in blocks {

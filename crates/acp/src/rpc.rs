@@ -118,6 +118,21 @@ pub(crate) fn too_long() -> Message {
     invalid(Value::Null, &format!("The line is longer than {limit} bytes"))
 }
 
+/// Reads the member `sessionId`.
+pub(crate) fn session_id(params: &Map<String, Value>) -> Result<&str, Failure> {
+    let id = params.get("sessionId").and_then(Value::as_str);
+    id.ok_or_else(|| Failure::new(INVALID_PARAMS, "The member sessionId must be a string"))
+}
+
+/// The failure of a request about a session that the connection does not have.
+pub(crate) fn not_found(session: &str) -> Failure {
+    let shown: String = session.chars().take(100).collect();
+    Failure::new(
+        NOT_FOUND,
+        format!("There is no session {shown:?} on this connection"),
+    )
+}
+
 /// Makes the response to a request.
 pub(crate) fn response(id: &Value, outcome: Result<Value, Failure>) -> Value {
     match outcome {

@@ -1,18 +1,29 @@
 //! What a connection knows of a session and of the prompt that runs in it.
 
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use wire::message::StopReason;
 use wire::{Event, Message};
 
+use crate::config::Config;
 use crate::rpc::{Failure, INTERNAL};
+use crate::tool_calls;
 
 /// A session of the connection.
 #[derive(Debug)]
 pub(crate) struct SessionState {
     /// The handle for commands.
     pub(crate) handle: Arc<str>,
+    /// Its working directory.
+    pub(crate) cwd: PathBuf,
+    pub(crate) config: Config,
+    /// The calls that have started and not ended, as the client knows them.
+    calls: HashMap<String, Map<String, Value>>,
+    /// True once the client has a title.
+    pub(crate) has_title: bool,
     /// The prompt that waits for its end.
     pub(crate) turn: Option<Turn>,
 }
@@ -26,18 +37,53 @@ pub(crate) struct Turn {
     pub(crate) is_started: bool,
     /// The client cancelled it. The protocol then wants the stop reason `cancelled` in any case.
     pub(crate) is_cancelled: bool,
+    /// The title that the session gets from it.
+    pub(crate) title: Option<String>,
     stop: StopReason,
     error: Option<String>,
 }
 
 impl SessionState {
-    pub(crate) fn new(handle: Arc<str>) -> Self {
-        Self { handle, turn: None }
+    pub(crate) fn new(handle: Arc<str>, cwd: &Path) -> Self {
+        Self {
+            handle,
+            cwd: cwd.to_path_buf(),
+            config: Config::default(),
+            calls: HashMap::new(),
+            has_title: false,
+            turn: None,
+        }
+    }
+
+    /// The call that a permission request is about.
+    pub(crate) fn call(&self, id: &str) -> Map<String, Value> {
+        let unknown = || Map::from_iter([("toolCallId".to_owned(), id.into())]);
+        self.calls.get(id).cloned().unwrap_or_else(unknown)
+    }
+
+    /// The changes that a call proposes.
+    pub(crate) fn diffs_of(&self, id: &str) -> Vec<Value> {
+        let content = self.calls.get(id).and_then(|call| call.get("content"));
+        content.and_then(Value::as_array).cloned().unwrap_or_default()
     }
 
     /// Follows an event. Returns the turn that it ends, and its outcome.
     pub(crate) fn note(&mut self, event: &Event) -> Option<(Value, Result<Value, Failure>)> {
         match event {
+            Event::ToolExecutionStart {
+                tool_call_id,
+                tool_name,
+                args,
+                ..
+            } => {
+                let call = tool_calls::describe(tool_call_id, tool_name, args, &self.cwd);
+                self.calls.insert(tool_call_id.clone(), call);
+            }
+            Event::ToolExecutionEnd { tool_call_id, .. } => {
+                self.calls.remove(tool_call_id);
+            }
+            Event::AgentEnd { .. } => self.calls.clear(),
+            Event::SessionInfoChanged { name } => self.has_title = name.is_some(),
             Event::MessageEnd { message } => {
                 if let (Some(turn), Message::Assistant(answer)) = (&mut self.turn, &**message) {
                     turn.stop = answer.stop_reason;
@@ -60,6 +106,7 @@ impl Turn {
             request,
             is_started: false,
             is_cancelled: false,
+            title: None,
             stop: StopReason::Stop,
             error: None,
         }

@@ -1,10 +1,15 @@
 //! Events of a session as `session/update`.
 
-use serde_json::{Map, Value, json};
-use wire::{Event, StreamEvent, ToolResult, UserBlock};
+use std::path::Path;
 
-/// Converts an event. `None` if the protocol has no update for it.
-pub(crate) fn of_event(event: &Event) -> Option<Value> {
+use serde_json::{Map, Value, json};
+use wire::{Event, StreamEvent};
+
+use crate::state::SessionState;
+use crate::tool_calls;
+
+/// Converts an event of a session. `None` if the protocol has no update for it.
+pub(crate) fn of_event(event: &Event, state: &SessionState) -> Option<Value> {
     match event {
         Event::MessageUpdate {
             assistant_message_event,
@@ -15,29 +20,42 @@ pub(crate) fn of_event(event: &Event) -> Option<Value> {
             tool_name,
             args,
             ..
-        } => Some(started(tool_call_id, tool_name, args)),
+        } => Some(started(tool_call_id, tool_name, args, &state.cwd)),
         Event::ToolExecutionUpdate {
             tool_call_id,
+            tool_name,
+            args,
             partial_result,
             ..
         } => Some(json!({
             "sessionUpdate": "tool_call_update",
             "toolCallId": tool_call_id,
             "status": "in_progress",
-            "content": content(partial_result),
+            "content": tool_calls::content(partial_result, tool_calls::diffs(tool_name, args, &state.cwd)),
         })),
         Event::ToolExecutionEnd {
             tool_call_id,
             result,
             is_error,
             ..
-        } => Some(json!({
-            "sessionUpdate": "tool_call_update",
-            "toolCallId": tool_call_id,
-            "status": if *is_error { "failed" } else { "completed" },
-            "content": content(result),
-            "rawOutput": result,
-        })),
+        } => {
+            // A failed call changed nothing.
+            let diffs = if *is_error {
+                Vec::new()
+            } else {
+                state.diffs_of(tool_call_id)
+            };
+            Some(json!({
+                "sessionUpdate": "tool_call_update",
+                "toolCallId": tool_call_id,
+                "status": if *is_error { "failed" } else { "completed" },
+                "content": tool_calls::content(result, diffs),
+                "rawOutput": result,
+            }))
+        }
+        Event::SessionInfoChanged { name } => {
+            Some(json!({"sessionUpdate": "session_info_update", "title": name}))
+        }
         _ => None,
     }
 }
@@ -51,47 +69,10 @@ fn chunk(event: &StreamEvent) -> Option<Value> {
     Some(json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}}))
 }
 
-fn started(id: &str, tool: &str, args: &Map<String, Value>) -> Value {
-    let path = args.get("path").and_then(Value::as_str);
-    let subject = path.or_else(|| {
-        ["command", "pattern"]
-            .iter()
-            .find_map(|name| args.get(*name)?.as_str())
-    });
-    let title = subject.map_or_else(|| tool.to_owned(), |subject| format!("{tool} {subject}"));
-    // Clients open locations, and only an absolute path says which file is meant.
-    let locations: Vec<Value> = (path.filter(|path| path.starts_with('/')).into_iter())
-        .map(|path| json!({"path": path}))
-        .collect();
-    json!({
-        "sessionUpdate": "tool_call",
-        "toolCallId": id,
-        "title": title,
-        "kind": kind(tool),
-        "status": "pending",
-        "locations": locations,
-        "rawInput": args,
-    })
-}
-
-fn kind(tool: &str) -> &'static str {
-    match tool {
-        "read" | "ls" => "read",
-        "write" | "edit" => "edit",
-        "grep" | "find" => "search",
-        "bash" => "execute",
-        _ => "other",
-    }
-}
-
-fn content(result: &ToolResult) -> Vec<Value> {
-    let blocks = result.content.iter().map(|block| match block {
-        UserBlock::Text(text) => json!({"type": "text", "text": text.text}),
-        UserBlock::Image(image) => {
-            json!({"type": "image", "data": image.data, "mimeType": image.mime_type})
-        }
-    });
-    blocks
-        .map(|block| json!({"type": "content", "content": block}))
-        .collect()
+/// A call that begins. Its status stays `pending` until it runs or the user is asked.
+pub(crate) fn started(id: &str, tool: &str, args: &Map<String, Value>, cwd: &Path) -> Value {
+    let mut update = tool_calls::describe(id, tool, args, cwd);
+    update.insert("sessionUpdate".to_owned(), "tool_call".into());
+    update.insert("status".to_owned(), "pending".into());
+    update.into()
 }

@@ -1,5 +1,8 @@
 //! `--mode acp` from outside: an editor that speaks the Agent Client Protocol.
 
+mod sessions;
+mod updates;
+
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -43,7 +46,7 @@ impl Editor {
 
     fn response(&self, id: &str) -> Value {
         let is_answer = |line: &Value| line["id"] == id && line.get("method").is_none();
-        self.agent.wait(is_answer, LONG).unwrap()
+        self.agent.wait_for(id, true, 1, LONG, is_answer).unwrap()
     }
 
     /// Opens a session and returns its id.
@@ -242,7 +245,7 @@ fn sessions_ask_at_the_same_time() {
 #[test]
 fn unread_output_is_held_at_provider() {
     let world = World::new([
-        Reply::text_deltas(60_000, 100).batch(65_536),
+        Reply::text_deltas(150_000, 100).batch(65_536),
         Reply::text(["next"]),
     ]);
     let editor = Editor::start(&world);
@@ -259,7 +262,7 @@ fn unread_output_is_held_at_provider() {
     let text = chunks
         .iter()
         .filter_map(|chunk| chunk["content"]["text"].as_str());
-    assert_eq!(text.map(str::len).sum::<usize>(), 6_000_000);
+    assert_eq!(text.map(str::len).sum::<usize>(), 15_000_000);
     editor.finish();
 }
 

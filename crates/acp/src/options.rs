@@ -1,0 +1,224 @@
+//! Requests about the options of a session, and what else the connection reads of a session: usage, commands, todos.
+
+use serde_json::{Map, Value, json};
+use wire::command::{NoParams, PermissionModeParams, SetModelParams, StatsParams, ThinkingParams};
+use wire::state::PermissionMode;
+use wire::{Reply, SessionCommand, ThinkingLevel};
+
+use crate::config::{LEVEL, MODE, MODEL};
+use crate::connection::{Command, Connection};
+use crate::purpose::{After, Ended, Purpose, Read};
+use crate::rpc::{self, Failure, INTERNAL, INVALID_PARAMS, not_found, session_id};
+
+fn mode(word: &str) -> Result<SessionCommand, Failure> {
+    let mode = PermissionMode::parse(word).ok_or_else(|| unknown(MODE, word))?;
+    Ok(SessionCommand::SetPermissionMode(PermissionModeParams { mode }))
+}
+
+fn unknown(option: &str, value: &str) -> Failure {
+    let shown: String = value.chars().take(100).collect();
+    Failure::new(
+        INVALID_PARAMS,
+        format!("The option {option} has no value {shown:?}"),
+    )
+}
+
+fn word<'a>(params: &'a Map<String, Value>, name: &str) -> Result<&'a str, Failure> {
+    let word = params.get(name).and_then(Value::as_str);
+    word.ok_or_else(|| Failure::new(INVALID_PARAMS, format!("The member {name} must be a string")))
+}
+
+impl Connection {
+    /// Begins `session/set_mode`.
+    pub(crate) fn set_mode(&mut self, id: &Value, params: &Map<String, Value>) -> Result<Command, Failure> {
+        let name = session_id(params)?;
+        let command = mode(word(params, "modeId")?)?;
+        self.command(
+            command,
+            Some(name),
+            Purpose::Config(Read::Changed, name.to_owned(), After::Mode(id.clone())),
+        )
+    }
+
+    /// Begins `session/set_config_option`.
+    pub(crate) fn set_option(&mut self, id: &Value, params: &Map<String, Value>) -> Result<Command, Failure> {
+        let name = session_id(params)?;
+        let state = self.sessions.get(name).ok_or_else(|| not_found(name))?;
+        let value = word(params, "value")?;
+        let (option, command) = match word(params, "configId")? {
+            MODE => (MODE, mode(value)?),
+            MODEL => {
+                let (provider, model) = value.split_once('/').ok_or_else(|| unknown(MODEL, value))?;
+                let params = SetModelParams {
+                    provider: Some(provider.to_owned()),
+                    model_id: Some(model.to_owned()),
+                };
+                (MODEL, SessionCommand::SetModel(params))
+            }
+            LEVEL => {
+                let level = ThinkingLevel::parse(value).filter(|level| state.config.levels.contains(level));
+                level.ok_or_else(|| unknown(LEVEL, value))?;
+                let level = value.to_owned();
+                (LEVEL, SessionCommand::SetThinkingLevel(ThinkingParams { level }))
+            }
+            other => {
+                let shown: String = other.chars().take(100).collect();
+                let message = format!("There is no configuration option {shown:?}");
+                return Err(Failure::new(INVALID_PARAMS, message));
+            }
+        };
+        let after = After::Option(id.clone(), option);
+        self.command(
+            command,
+            Some(name),
+            Purpose::Config(Read::Changed, name.to_owned(), after),
+        )
+    }
+
+    /// Reads options of a session, and then does what follows.
+    pub(crate) fn read_config(
+        &mut self,
+        read: Read,
+        session: &str,
+        after: After,
+    ) -> Result<Command, Failure> {
+        let command = match read {
+            Read::Changed | Read::State => SessionCommand::GetState(NoParams {}),
+            Read::Levels => SessionCommand::GetAvailableThinkingLevels(NoParams {}),
+            Read::Models => SessionCommand::GetAvailableModels(NoParams {}),
+        };
+        self.command(
+            command,
+            Some(session),
+            Purpose::Config(read, session.to_owned(), after),
+        )
+    }
+
+    /// Acts on the answer to a command about options.
+    pub(crate) fn config(
+        &mut self,
+        read: Read,
+        session: &str,
+        after: After,
+        outcome: &Result<Reply, String>,
+    ) -> Option<Command> {
+        let request = after.request().cloned();
+        let failed = |connection: &mut Self, failure: Failure| {
+            if let Some(request) = &request {
+                connection.fail(request, failure);
+            }
+            None
+        };
+        let reply = match outcome {
+            Ok(reply) => reply,
+            Err(error) => {
+                let code = if read == Read::Changed {
+                    INVALID_PARAMS
+                } else {
+                    INTERNAL
+                };
+                return failed(self, Failure::new(code, error.as_str()));
+            }
+        };
+        let Some(state) = self.sessions.get_mut(session) else {
+            return failed(self, not_found(session));
+        };
+        let next = match (read, reply) {
+            (Read::Changed, _) => self.read_config(Read::State, session, after),
+            (Read::State, Reply::State(read)) => {
+                state.config.read_state(read);
+                self.read_config(Read::Levels, session, after)
+            }
+            (Read::Levels, Reply::ThinkingLevels(read)) => {
+                state.config.levels.clone_from(&read.levels);
+                return self.after(session, after);
+            }
+            (Read::Models, Reply::Models(read)) => {
+                state.config.read_models(&read.models);
+                self.known_models.clone_from(&read.models);
+                self.tell_options(session);
+                return self.read_commands(session);
+            }
+            _ => Err(Failure::new(
+                INTERNAL,
+                "The options of the session could not be read",
+            )),
+        };
+        match next {
+            Ok(command) => Some(command),
+            Err(failure) => failed(self, failure),
+        }
+    }
+
+    fn after(&mut self, session: &str, after: After) -> Option<Command> {
+        let known = &self.known_models;
+        let state = self.sessions.get_mut(session)?;
+        if state.config.has_no_models() {
+            state.config.read_models(known);
+        }
+        let (options, modes) = (state.config.options(), state.config.modes());
+        match after {
+            After::Opening(opening) => {
+                state.config.told = options.clone();
+                let result = opening.result(options, modes);
+                self.out.push(rpc::response(&opening.request, Ok(result)));
+                // Local servers may take a while to list their models, so the response does not wait for them.
+                self.read_config(Read::Models, session, After::Update).ok()
+            }
+            After::Option(request, option) => {
+                state.config.told = options.clone();
+                let mode = state.config.mode.as_str();
+                if option == MODE {
+                    let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": mode});
+                    self.out.push(rpc::update(session, &update));
+                }
+                let result = json!({"configOptions": options});
+                self.out.push(rpc::response(&request, Ok(result)));
+                None
+            }
+            After::Mode(request) => {
+                self.tell_options(session);
+                self.out.push(rpc::response(&request, Ok(json!({}))));
+                None
+            }
+            After::Update => {
+                self.tell_options(session);
+                None
+            }
+        }
+    }
+
+    /// Sends the options if the client does not have them.
+    fn tell_options(&mut self, session: &str) {
+        let Some(state) = self.sessions.get_mut(session) else {
+            return;
+        };
+        let options = state.config.options();
+        if options != state.config.told {
+            state.config.told = options.clone();
+            let update = json!({"sessionUpdate": "config_option_update", "configOptions": options});
+            self.out.push(rpc::update(session, &update));
+        }
+    }
+
+    /// Reads tokens and cost. `ended` gets its response after the update.
+    pub(crate) fn read_usage(&mut self, session: &str, ended: Option<Ended>) -> Option<Command> {
+        let command = SessionCommand::GetSessionStats(StatsParams { by_model: false });
+        self.command(command, Some(session), Purpose::Usage(session.to_owned(), ended))
+            .ok()
+    }
+
+    /// Reads the slash commands.
+    pub(crate) fn read_commands(&mut self, session: &str) -> Option<Command> {
+        let command = SessionCommand::GetCommands(NoParams {});
+        self.command(command, Some(session), Purpose::Commands(session.to_owned()))
+            .ok()
+    }
+
+    /// Reads the todos.
+    pub(crate) fn read_plan(&mut self, session: &str) -> Option<Command> {
+        let command = SessionCommand::GetState(NoParams {});
+        self.command(command, Some(session), Purpose::Plan(session.to_owned()))
+            .ok()
+    }
+}

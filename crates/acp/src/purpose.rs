@@ -1,0 +1,161 @@
+//! What commands on their way to sessions are for.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use wire::mcp::McpServersParams;
+
+use crate::mcp_servers;
+use crate::rpc::{Failure, INVALID_PARAMS, session_id};
+
+/// A prompt that has ended: the id of its request and the outcome.
+pub(crate) type Ended = (Value, Result<Value, Failure>);
+
+/// What a command on its way is for. Values are ids of requests, strings ids of sessions.
+#[derive(Debug)]
+pub(crate) enum Purpose {
+    /// A request that opens a session.
+    Opening(Step, Opening),
+    /// `session/list`.
+    List {
+        request: Value,
+        cwd: Option<String>,
+        cursor: Option<String>,
+    },
+    /// `session/close`.
+    Close(Value, String),
+    /// The file of a session that `session/delete` names.
+    FindToDelete(Value, String),
+    /// `session/delete`.
+    Delete(Value),
+    /// Configuration options.
+    Config(Read, String, After),
+    /// Tokens and cost. The prompt that has ended gets its response then.
+    Usage(String, Option<Ended>),
+    /// Slash commands.
+    Commands(String),
+    /// Todos.
+    Plan(String),
+    /// `session/prompt`.
+    Prompt(String),
+    /// No response follows.
+    Other,
+}
+
+impl Purpose {
+    /// Id of the request that gets its response when the command is answered.
+    pub(crate) fn request(&self) -> Option<&Value> {
+        match self {
+            Self::Opening(_, opening) => Some(&opening.request),
+            Self::List { request, .. } => Some(request),
+            Self::Close(request, _) | Self::FindToDelete(request, _) | Self::Delete(request) => Some(request),
+            Self::Config(_, _, after) => after.request(),
+            Self::Usage(_, ended) => ended.as_ref().map(|(request, _)| request),
+            Self::Commands(_) | Self::Plan(_) | Self::Prompt(_) | Self::Other => None,
+        }
+    }
+}
+
+/// Which request opens a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `session/new`
+    New,
+    /// `session/load`: the client gets the history.
+    Load,
+    /// `session/resume`: the client has the history.
+    Resume,
+}
+
+/// A request that opens a session, while its commands run.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    /// Id of the request.
+    pub(crate) request: Value,
+    pub(crate) kind: Kind,
+    /// Id of the session. Empty until a new one has its id.
+    pub(crate) session: String,
+    pub(crate) cwd: String,
+    pub(crate) servers: McpServersParams,
+}
+
+/// What the answer to a command is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The list of sessions contains the file.
+    Find,
+    Open,
+    History,
+    Servers,
+}
+
+impl Opening {
+    pub(crate) fn read(request: &Value, kind: Kind, params: &Map<String, Value>) -> Result<Self, Failure> {
+        let cwd = params.get("cwd").and_then(Value::as_str);
+        let cwd = cwd.filter(|cwd| Path::new(cwd).is_absolute());
+        let cwd =
+            cwd.ok_or_else(|| Failure::new(INVALID_PARAMS, "The member cwd must be an absolute path"))?;
+        let session = match kind {
+            Kind::New => "",
+            Kind::Load | Kind::Resume => session_id(params)?,
+        };
+        // Only session/resume may leave the servers out.
+        let servers = match (kind, params.get("mcpServers")) {
+            (Kind::Resume, None) => McpServersParams::default(),
+            _ => mcp_servers::read(params)?,
+        };
+        Ok(Self {
+            request: request.clone(),
+            kind,
+            session: session.to_owned(),
+            cwd: cwd.to_owned(),
+            servers,
+        })
+    }
+}
+
+impl Opening {
+    /// The result of the request.
+    pub(crate) fn result(&self, options: Value, modes: Value) -> Value {
+        match self.kind {
+            Kind::New => {
+                json!({"sessionId": self.session, "configOptions": options, "modes": modes})
+            }
+            Kind::Load | Kind::Resume => json!({"configOptions": options, "modes": modes}),
+        }
+    }
+}
+
+/// What follows when the options were read.
+#[derive(Debug)]
+pub(crate) enum After {
+    /// The response to a request that opens a session.
+    Opening(Opening),
+    /// The response to `session/set_config_option`, with the id of the request and the option.
+    Option(Value, &'static str),
+    /// The response to `session/set_mode`.
+    Mode(Value),
+    /// An update, if something changed.
+    Update,
+}
+
+impl After {
+    /// Id of the request that gets its response.
+    pub(crate) fn request(&self) -> Option<&Value> {
+        match self {
+            Self::Opening(opening) => Some(&opening.request),
+            Self::Option(request, _) | Self::Mode(request) => Some(request),
+            Self::Update => None,
+        }
+    }
+}
+
+/// What the answer to a command is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// A change was made.
+    Changed,
+    State,
+    Levels,
+    Models,
+}

@@ -1,0 +1,115 @@
+//! Updates that are no messages: diffs, usage, commands, titles, plans.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use testkit::llm::Reply;
+
+use super::{Editor, stop_reason};
+use crate::kit::{LONG, World};
+use crate::permissions;
+
+#[test]
+fn edits_show_their_diffs() {
+    let edit = json!({"path": "a.txt", "edits": [{"oldText": "one", "newText": "two"}]});
+    let world = permissions::world(json!({"mode": "ask"}), [Reply::tool("c1", "edit", edit)]);
+    let file = world.dir.cwd().join("a.txt");
+    fs::write(&file, "one\n").unwrap();
+    let path = file.to_string_lossy().into_owned();
+    let diff = json!({"type": "diff", "path": path, "oldText": "one", "newText": "two"});
+    let editor = Editor::start(&world);
+    let session = editor.session("n", &world);
+    editor.prompt("p", &session, "Go");
+    let question = editor.question();
+    let call = &question["params"]["toolCall"];
+    assert_eq!(call["content"], json!([diff]), "{question}");
+    assert_eq!(call["kind"], "edit");
+    assert_eq!(call["locations"], json!([{"path": path}]));
+    let outcome = json!({"outcome": {"outcome": "selected", "optionId": "allow-once"}});
+    editor.send(json!({"id": question["id"], "result": outcome}));
+    assert_eq!(stop_reason(&editor.response("p")), "end_turn");
+    let started = editor.updates("tool_call").pop().unwrap();
+    assert_eq!(started["content"], json!([diff]), "{started}");
+    assert_eq!(started["rawInput"]["path"], "a.txt");
+    let ended = editor.updates("tool_call_update").pop().unwrap();
+    assert_eq!(ended["status"], "completed");
+    assert_eq!(ended["content"][0], diff, "{ended}");
+    editor.finish();
+    assert_eq!(fs::read_to_string(file).unwrap(), "two\n");
+}
+
+#[test]
+fn failed_edit_shows_no_diff() {
+    let edit = json!({"path": "gone.txt", "edits": [{"oldText": "one", "newText": "two"}]});
+    let world = World::new([Reply::tool("c1", "edit", edit), Reply::text(["done"])]);
+    let editor = Editor::start(&world);
+    let session = editor.session("n", &world);
+    editor.prompt("p", &session, "Go");
+    assert_eq!(stop_reason(&editor.response("p")), "end_turn");
+    let ended = editor.updates("tool_call_update").pop().unwrap();
+    assert_eq!(ended["status"], "failed");
+    assert!(!ended["content"].to_string().contains("diff"), "{ended}");
+    editor.finish();
+}
+
+#[test]
+fn prompt_ends_after_usage_and_title() {
+    let world = World::new([Reply::text(["Hello"])]);
+    let editor = Editor::start(&world);
+    let session = editor.session("n", &world);
+    editor.prompt("p", &session, "\nName this\nsession");
+    assert_eq!(stop_reason(&editor.response("p")), "end_turn");
+    // Both came before the response.
+    let usage = editor.updates("usage_update").pop().unwrap();
+    assert_eq!(usage["size"], 200_000, "{usage}");
+    assert!(usage["used"].as_u64().unwrap() > 0, "{usage}");
+    assert_eq!(usage["cost"]["currency"], "USD");
+    let titles = editor.updates("session_info_update");
+    assert_eq!(titles.len(), 1, "{titles:?}");
+    assert_eq!(titles[0]["title"], "Name this");
+    editor.finish();
+}
+
+#[test]
+fn commands_are_announced() {
+    let world = World::new([Reply::text(["Hello"])]);
+    let dir = world.dir.agent_dir().join("prompts");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(
+        dir.join("greet.md"),
+        "---\ndescription: Greet a person\n---\nSay hello to $1",
+    )
+    .unwrap();
+    let editor = Editor::start(&world);
+    let session = editor.session("n", &world);
+    let tells = |line: &Value| line["params"]["update"]["sessionUpdate"] == "available_commands_update";
+    let update = editor.agent.wait(tells, LONG).unwrap();
+    let commands = &update["params"]["update"]["availableCommands"];
+    let expected = json!({"name": "greet", "description": "Greet a person"});
+    assert!(commands.as_array().unwrap().contains(&expected), "{commands}");
+    editor.prompt("p", &session, "/greet Ada");
+    assert_eq!(stop_reason(&editor.response("p")), "end_turn");
+    editor.finish();
+    let request = world.server.requests()[0].body.to_string();
+    assert!(request.contains("Say hello to Ada"), "{request}");
+}
+
+#[test]
+fn todos_become_a_plan() {
+    let plan = json!([{"op": "replace", "phases": [{"name": "Work", "tasks": [{"content": "one"}, {"content": "two"}]}]}]);
+    let call = Reply::tool("c1", "todo_write", json!({"ops": plan}));
+    let world = World::new([call, Reply::text(["done"])]);
+    world.settings(json!({"defaultTools": ["+todo_write"], "tasks": {"todoReminders": false}}));
+    let editor = Editor::start(&world);
+    let session = editor.session("n", &world);
+    editor.prompt("p", &session, "Go");
+    let is_plan = |line: &Value| line["params"]["update"]["sessionUpdate"] == "plan";
+    let update = editor.agent.wait(is_plan, LONG).unwrap();
+    let entries = update["params"]["update"]["entries"].as_array().unwrap();
+    let contents: Vec<&Value> = entries.iter().map(|entry| &entry["content"]).collect();
+    assert_eq!(contents, ["one", "two"], "{update}");
+    assert!(entries.iter().all(|entry| entry["priority"] == "medium"));
+    editor.send(json!({"method": "session/cancel", "params": {"sessionId": session}}));
+    editor.response("p");
+    editor.finish();
+}
