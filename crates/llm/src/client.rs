@@ -15,6 +15,7 @@ use crate::answer::{Answer, Fault};
 use crate::error::LlmError;
 use crate::family::Family;
 use crate::http::{ClientConfig, Connector, HttpRequest, Line, Patience, send};
+use crate::ids::CallNumbers;
 use crate::lent::{Lending, Lent};
 use crate::limits::MAX_ERROR_BODY_BYTES;
 use crate::login_request::ask;
@@ -33,6 +34,7 @@ pub struct Client {
     refresher: Option<Arc<TokenRefresher>>,
     tape: Tape,
     secrets: Secrets,
+    numbers: CallNumbers,
 }
 
 impl Client {
@@ -57,6 +59,7 @@ impl Client {
             connector,
             caches: Arc::default(),
             offline: Arc::new(offline),
+            numbers: CallNumbers::default(),
         }
     }
 
@@ -194,7 +197,7 @@ impl Client {
         };
         Ok(State::Waiting(Box::new(Waiting {
             head,
-            parser: family.parser(request),
+            parser: family.parser(request, &self.numbers),
             framing: family.framing(),
             idle,
         })))

@@ -8,6 +8,7 @@ use crate::error::LlmError;
 use crate::event::ModelEvent;
 use crate::framing::Framing;
 use crate::http::HttpRequest;
+use crate::ids::CallNumbers;
 use crate::request::ModelRequest;
 use crate::{anthropic, bedrock, google, mistral, openai_codex, openai_completions, openai_responses, tune};
 
@@ -91,15 +92,15 @@ impl Family {
         Ok(http)
     }
 
-    /// A parser for the answer to a request.
-    pub(crate) fn parser(self, request: &ModelRequest) -> Box<dyn StreamParser> {
+    /// A parser for the answer to a request. `numbers` are for calls without an id.
+    pub(crate) fn parser(self, request: &ModelRequest, numbers: &CallNumbers) -> Box<dyn StreamParser> {
         match self {
             Self::Anthropic => Box::new(anthropic::stream::Parser::new(request)),
             Self::OpenAiCompletions => Box::new(openai_completions::stream::Parser::new(request)),
             Self::OpenAiResponses | Self::OpenAiCodex => {
                 Box::new(openai_responses::stream::Parser::new(request))
             }
-            Self::Google => Box::new(google::stream::Parser::new(request)),
+            Self::Google => Box::new(google::stream::Parser::new(request, numbers.clone())),
             Self::Mistral => Box::new(openai_completions::stream::Parser::mistral(request)),
             Self::Bedrock => Box::new(bedrock::stream::Parser::new(request)),
         }

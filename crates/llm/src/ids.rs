@@ -1,8 +1,23 @@
 //! Tool-call ids as each family takes them (providers.md 2.2), and a stable hash for ids that are too long.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use wire::{AssistantMessage, Model};
 
 use crate::limits::{ANTHROPIC_ID_LEN, COMPLETIONS_ID_LEN, MISTRAL_ID_LEN, RESPONSES_ID_LEN};
+
+/// Numbers the ids of calls that a provider sends without one, through all answers of a client, as pi does for its process. Clones
+/// share the number.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CallNumbers(Arc<AtomicU64>);
+
+impl CallNumbers {
+    /// The next number, from 1.
+    pub(crate) fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
 
 /// Anthropic and Bedrock: letters, digits, `_` and `-`, at most 64.
 pub(crate) fn anthropic(id: &str) -> String {

@@ -11,6 +11,7 @@ use wire::{StopReason, ThinkingContent, Usage};
 use crate::answer::{Answer, Fault};
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
+use crate::ids::CallNumbers;
 use crate::json::{Count, Text, repair, unreadable};
 use crate::request::ModelRequest;
 
@@ -112,8 +113,9 @@ pub(crate) struct Parser {
     open: Option<Open>,
     /// Ids of the calls so far.
     ids: HashSet<String>,
-    /// Makes ids unique that the provider leaves out.
+    /// Time and number in the ids that the provider leaves out.
     timestamp: i64,
+    numbers: CallNumbers,
     /// A finish reason came.
     finished: bool,
     /// The finish reason is a failure.
@@ -121,13 +123,14 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
-    /// A parser for the answer to a request.
-    pub(crate) fn new(request: &ModelRequest) -> Self {
+    /// A parser for the answer to a request. `numbers` are for calls without an id.
+    pub(crate) fn new(request: &ModelRequest, numbers: CallNumbers) -> Self {
         Self {
             answer: Answer::new(request),
             open: None,
             ids: HashSet::new(),
             timestamp: request.timestamp,
+            numbers,
             finished: false,
             fault: None,
         }
@@ -211,7 +214,7 @@ impl Parser {
         let name = call.name.as_str();
         let mut id = call.id.as_str().to_owned();
         if id.is_empty() || self.ids.contains(&id) {
-            id = format!("{name}_{}_{}", self.timestamp, self.ids.len() + 1);
+            id = format!("{name}_{}_{}", self.timestamp, self.numbers.next());
         }
         self.ids.insert(id.clone());
         let block = self.answer.start_call(id, name.to_owned(), out)?;

@@ -9,6 +9,7 @@ use crate::bedrock;
 use crate::event::ModelEvent;
 use crate::family::{Family, Flow};
 use crate::framing::Framing;
+use crate::ids::CallNumbers;
 use crate::limits::MAX_EVENT_BYTES;
 
 const API: &str = "bedrock-converse-stream";
@@ -61,7 +62,7 @@ pub(super) fn event(kind: &str, payload: &Value) -> Vec<u8> {
 
 fn run<'a>(model: &Model, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<ModelEvent> {
     let family = Family::of(API).unwrap();
-    let mut parser = family.parser(&request(model.clone()));
+    let mut parser = family.parser(&request(model.clone()), &CallNumbers::default());
     let mut framing = family.framing();
     let mut out = Vec::new();
     let feed = || -> Result<(), Fault> {

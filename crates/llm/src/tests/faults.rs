@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::model;
+use crate::ids::CallNumbers;
 
 #[test]
 fn abort_text_follows_family_and_keeps_content() {
@@ -25,7 +26,9 @@ fn abort_text_follows_family_and_keeps_content() {
             "Request was aborted",
         ),
     ] {
-        let mut parser = Family::of(api).unwrap().parser(&super::request(model(api)));
+        let mut parser = Family::of(api)
+            .unwrap()
+            .parser(&super::request(model(api)), &CallNumbers::default());
         let mut out = Vec::new();
         parser.event("", &data.to_string(), &mut out).unwrap();
         let before = out.len();

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use super::requests::{build, with};
 use super::{last, model, request, run};
 use crate::event::ModelEvent;
+use crate::family::Family;
+use crate::ids::CallNumbers;
 
 const API: &str = "google-generative-ai";
 
@@ -61,9 +63,21 @@ fn google_calls_have_unique_ids() {
     let ids: Vec<&str> = (0..4)
         .map(|at| message["content"][at]["id"].as_str().unwrap())
         .collect();
-    assert_eq!(ids, ["x", "t_0_2", "t_0_3", "y"]);
+    assert_eq!(ids, ["x", "t_0_1", "t_0_2", "y"]);
     assert_eq!(message["content"][1]["arguments"], json!({"a": [1, 2.5]}));
     assert_eq!(message["stopReason"], "toolUse");
+}
+
+#[test]
+fn google_numbers_calls_without_id_through_all_answers() {
+    let numbers = CallNumbers::default();
+    let chunk = parts(json!([{"functionCall": {"name": "t"}}])).to_string();
+    let ids = [(); 2].map(|()| {
+        let mut parser = Family::Google.parser(&request(model(API)), &numbers);
+        parser.event("", &chunk, &mut Vec::new()).unwrap();
+        json!(parser.answer().message().content)[0]["id"].clone()
+    });
+    assert_eq!(ids, ["t_0_1", "t_0_2"]);
 }
 
 #[test]

@@ -31,6 +31,7 @@ use wire::{Message, Model};
 use crate::answer::Fault;
 use crate::event::ModelEvent;
 use crate::family::{Family, Flow, StreamParser};
+use crate::ids::CallNumbers;
 use crate::request::ModelRequest;
 use crate::sse::SseScanner;
 use crate::stream::end_of_body;
@@ -60,7 +61,9 @@ fn fixture(name: &str) -> Value {
 /// Feeds a body to a parser in the given pieces, as the driver does.
 fn run<'a>(model: &Model, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<ModelEvent> {
     let request = request(model.clone());
-    let mut parser = Family::of(&model.api).unwrap().parser(&request);
+    let mut parser = Family::of(&model.api)
+        .unwrap()
+        .parser(&request, &CallNumbers::default());
     let mut scanner = SseScanner::default();
     let mut out = Vec::new();
     for piece in pieces {

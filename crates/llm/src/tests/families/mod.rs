@@ -24,6 +24,7 @@ use wire::{AssistantBlock, AssistantMessage, StreamEvent};
 use super::{model, request};
 use crate::event::ModelEvent;
 use crate::family::{Family, supports};
+use crate::ids::CallNumbers;
 use crate::request::ModelRequest;
 use crate::stream::{ModelStream, State, Waiting};
 use voices::{Block, VOICES, Voice};
@@ -75,7 +76,7 @@ pub(super) fn respond_with(request: &ModelRequest, body: reqwest::Body) -> Model
     let family = Family::of(&request.model.api).unwrap();
     let waiting = Waiting {
         head: Box::pin(ready(Ok(response.into()))),
-        parser: family.parser(request),
+        parser: family.parser(request, &CallNumbers::default()),
         framing: family.framing(),
         idle: request.idle_timeout,
     };
