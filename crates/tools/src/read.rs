@@ -214,7 +214,10 @@ fn text_result(scan: Scan, shown: &str, window: Window) -> Result<ToolResult, St
         scan.wanted
     };
     if window.limit == Some(0) {
-        return Ok(ToolResult::text(more_lines(total - offset + 1, offset)));
+        return Ok(ToolResult::text(format!(
+            "\n\n{}",
+            more_lines(total - offset + 1, offset)
+        )));
     }
     let cut = truncate::head(&text, totals, MAX_LINES);
     if cut.truncated {
@@ -308,7 +311,11 @@ mod tests {
                 "line 1\n\n[9 more lines in file. Use offset=2 to continue.]",
             ),
             (10, Some(1), "line 10\n"),
-            (1, Some(0), "[10 more lines in file. Use offset=1 to continue.]"),
+            (
+                1,
+                Some(0),
+                "\n\n[10 more lines in file. Use offset=1 to continue.]",
+            ),
         ] {
             let result = run(ten.as_bytes(), offset, limit).unwrap();
             assert_eq!(

@@ -54,10 +54,13 @@ impl Query {
             .multi_line(true)
             .line_terminator(Some(b'\n'))
             .size_limit(limits::GREP_PATTERN_SIZE);
-        builder
-            .build(&self.pattern)
-            .map_err(|error| format!("Invalid search pattern: {error}"))
+        builder.build(&self.pattern).map_err(|error| reported(&error))
     }
+}
+
+/// An error as pi shows it, whose tool passes on what the program `rg` prints.
+fn reported(error: &impl std::fmt::Display) -> String {
+    format!("rg: {error}")
 }
 
 /// Searches a file or everything below a directory. Blocks.
@@ -75,7 +78,7 @@ pub(crate) fn grep(root: &Path, query: &Query, cancel: &CancellationToken) -> Re
     if let Some(glob) = &query.glob {
         let mut overrides = OverrideBuilder::new(base);
         let added = overrides.add(glob).and_then(|overrides| overrides.build());
-        walk.overrides(added.map_err(|error| format!("Invalid glob pattern: {error}"))?);
+        walk.overrides(added.map_err(|error| reported(&error))?);
     }
     // A file with a null byte is binary: matches before the byte do not count as text, but are kept.
     let mut searcher = SearcherBuilder::new()

@@ -179,12 +179,12 @@ fn grep_limits_are_reported() {
     assert!(
         tree.grep(json!({ "pattern": "(" }))
             .unwrap_err()
-            .starts_with("Invalid search pattern: ")
+            .starts_with("rg: regex parse error:\n")
     );
     assert!(
         tree.grep(json!({ "pattern": "x", "glob": "[" }))
             .unwrap_err()
-            .starts_with("Invalid glob pattern: ")
+            .starts_with("rg: error parsing glob '[': ")
     );
     let wide = Tree::with(&[("w", &format!("{}\n", "y".repeat(400)).repeat(200))]);
     let wide = wide.grep(json!({ "pattern": "y", "limit": 1000 })).unwrap();
