@@ -150,6 +150,18 @@ impl Agent {
         }
     }
 
+    /// Where the session goes that follows another in a working directory: to the directory that the user named, else next to
+    /// the file of the other, as in pi; none when sessions live in memory.
+    #[must_use]
+    pub fn next_session_dir(&self, cwd: &Path, current: Option<&Path>) -> Option<PathBuf> {
+        let usual = self.session_dir(cwd)?;
+        let beside = current.and_then(Path::parent);
+        Some(match &self.options.sessions {
+            SessionHome::ByDirectory => beside.map_or(usual, Path::to_path_buf),
+            SessionHome::One(_) | SessionHome::Memory => usual,
+        })
+    }
+
     /// Models with credentials, with the models that local servers have now.
     pub async fn available_models(&self) -> Vec<Model> {
         self.look_for_local(None).await;

@@ -246,6 +246,30 @@ fn clone_copies_branch_and_diverges() {
     pi.finish();
 }
 
+/// As in pi, whose session manager keeps the directory of the file that it opened.
+#[test]
+fn sessions_after_opened_file_are_stored_beside_it() {
+    let world = World::new([]);
+    let pi = exchanges(&world, 2);
+    let elsewhere = world.dir.root().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let copied = elsewhere.join("copied.jsonl");
+    fs::copy(pi.file(), &copied).unwrap();
+    pi.data(json!({"type": "switch_session", "sessionPath": copied}));
+    let last = fork_points(&pi).pop().unwrap();
+    for command in [
+        json!({"type": "fork", "entryId": last}),
+        json!({"type": "clone"}),
+        json!({"type": "new_session"}),
+    ] {
+        pi.data(command.clone());
+        let file = pi.file();
+        assert_eq!(file.parent(), Some(&*elsewhere), "{command}");
+        assert_ne!(file, copied, "{command}");
+    }
+    pi.finish();
+}
+
 #[test]
 fn clone_excludes_other_branches() {
     let world = World::new([]);

@@ -39,7 +39,7 @@ impl Session {
     /// Members that may change with every event.
     fn cheap_state(&self) -> Map<String, Value> {
         let agent = &self.agent;
-        let dir = agent.session_dir(&self.workspace.cwd);
+        let dir = agent.next_session_dir(&self.workspace.cwd, self.conversation.log.path());
         members(json!({
             "cwd": self.workspace.cwd.to_string_lossy(),
             "sessionId": self.conversation.log.header().id,

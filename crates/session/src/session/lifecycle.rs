@@ -61,7 +61,7 @@ impl Session {
     pub fn start(agent: Arc<Agent>, outbox: Outbox, opening: &Opening) -> Result<Self, SessionError> {
         let (log, cwd) = match opening {
             Opening::New { id } => (
-                new_log(&agent, &agent.cwd, None, id.as_deref())?,
+                new_log(agent.session_dir(&agent.cwd), &agent.cwd, None, id.as_deref())?,
                 agent.cwd.clone(),
             ),
             Opening::File(path) => open_log(path, &agent.cwd, None, Empty::Begins)?,
@@ -235,9 +235,9 @@ impl Session {
     }
 }
 
-/// A new session, in a file of its own unless sessions are not kept.
+/// A new session, in a file of its own in `dir` unless sessions are not kept.
 pub(super) fn new_log(
-    agent: &Agent,
+    dir: Option<PathBuf>,
     cwd: &Path,
     parent: Option<&str>,
     id: Option<&str>,
@@ -246,7 +246,6 @@ pub(super) fn new_log(
     if let Some(id) = id {
         id.clone_into(&mut header.id);
     }
-    let dir = agent.session_dir(cwd);
     let path = dir.map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
     Ok(SessionLog::create(path, header)?)
 }

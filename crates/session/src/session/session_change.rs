@@ -319,10 +319,12 @@ impl Session {
         durability: Durability,
     ) -> Result<(), SessionError> {
         let (agent, dir) = (Arc::clone(&self.agent), cwd.clone());
+        let next = (cwd == self.workspace.cwd)
+            .then(|| self.agent.next_session_dir(&cwd, self.conversation.log.path()));
         let begin = move || {
-            // Where its file goes may be the other directory's own business.
-            let agent = agent.fitting(&dir);
-            let mut log = new_log(&agent, &dir, parent.as_deref(), None)?;
+            // The settings of another directory may name a place of their own.
+            let place = next.unwrap_or_else(|| agent.fitting(&dir).session_dir(&dir));
+            let mut log = new_log(place, &dir, parent.as_deref(), None)?;
             log.set_durability(durability);
             let says = |entry: &wire::Entry| matches!(entry.body, EntryBody::Message(_));
             let says_something = entries.iter().any(says);
@@ -360,7 +362,9 @@ impl Session {
             &self.workspace.cwd.to_string_lossy(),
             self.conversation.log.file_text().as_deref(),
         );
-        let dir = self.agent.session_dir(&self.workspace.cwd);
+        let dir = self
+            .agent
+            .next_session_dir(&self.workspace.cwd, self.conversation.log.path());
         let path = dir.map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
         let durability = self.conversation.log.durability();
         let fork = move |old: &mut SessionLog| {
