@@ -21,18 +21,27 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The settings for a context window of that many tokens. The defaults suppose a large one: in a small one they would
-    /// reserve everything and keep more than there is room for, so that each answer led to a compaction and none of them
-    /// made room. At most half the window is reserved, and at most half of the rest kept. 0 means unknown.
+    /// The settings for a context window of `window` tokens; 0 means unknown. `reserve_tokens` is used as set by the user.
+    /// Without a value, the default is limited to half the window: in a small window the default would reserve everything,
+    /// and each answer would lead to a compaction. At most half of the rest is kept, so that a compaction makes room.
     #[must_use]
-    pub fn fitted(self, window: u64) -> Self {
-        if window == 0 {
-            return self;
-        }
-        let reserve_tokens = self.reserve_tokens.min(window / 2);
+    pub fn for_window(
+        window: u64,
+        reserve_tokens: Option<u64>,
+        default_reserve: u64,
+        keep_recent: u64,
+    ) -> Self {
+        let (default_reserve, keep_limit) = match window {
+            0 => (default_reserve, u64::MAX),
+            _ => {
+                let default_reserve = default_reserve.min(window / 2);
+                let reserved = reserve_tokens.unwrap_or(default_reserve);
+                (default_reserve, window.saturating_sub(reserved) / 2)
+            }
+        };
         Self {
-            reserve_tokens,
-            keep_recent_tokens: self.keep_recent_tokens.min((window - reserve_tokens) / 2),
+            reserve_tokens: reserve_tokens.unwrap_or(default_reserve),
+            keep_recent_tokens: keep_recent.min(keep_limit),
         }
     }
 }

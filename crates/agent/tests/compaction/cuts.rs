@@ -247,16 +247,18 @@ fn cut_counts_images_but_not_failed_answers() {
 }
 
 #[test]
-fn small_context_windows_reduce_compaction_settings() {
-    let default = Settings {
-        reserve_tokens: 16_384,
-        keep_recent_tokens: 20_000,
+fn small_windows_limit_default_reserve_only() {
+    let fitted = |window, reserve| {
+        let settings = Settings::for_window(window, reserve, 16_384, 20_000);
+        (settings.reserve_tokens, settings.keep_recent_tokens)
     };
-    assert_eq!(default.fitted(128_000), default);
-    assert_eq!(default.fitted(0), default);
-    let small = default.fitted(8_192);
-    assert_eq!((small.reserve_tokens, small.keep_recent_tokens), (4_096, 2_048));
-    assert_eq!(TINY.fitted(100_000), TINY);
+    assert_eq!(fitted(128_000, None), (16_384, 20_000));
+    assert_eq!(fitted(0, None), (16_384, 20_000));
+    assert_eq!(fitted(8_192, None), (4_096, 2_048));
+    // A value of the user is used as set, also beyond half the window and beyond the window.
+    assert_eq!(fitted(8_192, Some(6_000)), (6_000, 1_096));
+    assert_eq!(fitted(8_192, Some(16_384)), (16_384, 0));
+    assert_eq!(fitted(200_000, Some(190_000)), (190_000, 5_000));
 }
 
 #[test]

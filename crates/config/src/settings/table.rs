@@ -189,8 +189,8 @@ const RUNS: &[Key] = &[
     key(
         "compaction.reserveTokens",
         COUNT,
-        "16384",
-        "Tokens of the context window that stay free for the answer.",
+        "",
+        "Tokens of the context window that stay free for the answer. Without it: 16384, or half of a window below 32768.",
     ),
     key(
         "compaction.keepRecentTokens",

@@ -111,9 +111,7 @@ fn compaction(reader: &mut Reader<'_>) -> CompactionSettings {
     let default = CompactionSettings::default();
     CompactionSettings {
         enabled: reader.flag("compaction.enabled", default.enabled),
-        reserve_tokens: reader
-            .count("compaction.reserveTokens")
-            .unwrap_or(default.reserve_tokens),
+        reserve_tokens: reader.count("compaction.reserveTokens"),
         keep_recent_tokens: reader
             .count("compaction.keepRecentTokens")
             .unwrap_or(default.keep_recent_tokens),

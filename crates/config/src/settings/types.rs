@@ -106,8 +106,8 @@ impl SettingsFile {
 pub struct CompactionSettings {
     /// Compact when the context gets full.
     pub enabled: bool,
-    /// Tokens kept free for the answer.
-    pub reserve_tokens: u64,
+    /// Tokens kept free for the answer; none if the user did not set a number.
+    pub reserve_tokens: Option<u64>,
     /// Tokens at the end that are kept word for word.
     pub keep_recent_tokens: u64,
     /// `compaction.modelOverrides`: what differs for a model, by `provider/id`.
@@ -124,13 +124,13 @@ pub struct CompactionOverride {
 }
 
 impl CompactionSettings {
-    /// Reserved and kept tokens for a model (pi-1.5-delta.md 4).
+    /// Reserved tokens, if set, and kept tokens for a model (pi-1.5-delta.md 4).
     #[must_use]
-    pub fn tokens_for(&self, provider: &str, id: &str) -> (u64, u64) {
+    pub fn tokens_for(&self, provider: &str, id: &str) -> (Option<u64>, u64) {
         let own = self.model_overrides.get(&format!("{provider}/{id}"));
         let own = own.copied().unwrap_or_default();
         (
-            own.reserve_tokens.unwrap_or(self.reserve_tokens),
+            own.reserve_tokens.or(self.reserve_tokens),
             own.keep_recent_tokens.unwrap_or(self.keep_recent_tokens),
         )
     }
@@ -219,7 +219,7 @@ impl Default for CompactionSettings {
     fn default() -> Self {
         Self {
             enabled: true,
-            reserve_tokens: limits::RESERVE_TOKENS,
+            reserve_tokens: None,
             keep_recent_tokens: limits::KEEP_RECENT_TOKENS,
             model_overrides: BTreeMap::new(),
         }

@@ -58,11 +58,12 @@ impl Conversation {
     pub(super) fn compaction_settings(&self, settings: &CompactionSettings) -> Settings {
         let model = &self.choice.model;
         let (reserve_tokens, keep_recent_tokens) = settings.tokens_for(&model.provider, &model.id);
-        Settings {
+        Settings::for_window(
+            model.context_window,
             reserve_tokens,
+            config::settings::limits::RESERVE_TOKENS,
             keep_recent_tokens,
-        }
-        .fitted(model.context_window)
+        )
     }
 
     /// Returns true if these messages leave too little room for an answer and the session compacts by itself. Only answers

@@ -76,7 +76,7 @@ fn compaction_settings_can_differ_by_model() {
     let tokens = |id| settings.compaction.tokens_for("p", id);
     assert_eq!(
         (tokens("m.1"), tokens("n"), tokens("x")),
-        ((11, 20), (1, 5), (1, 2))
+        ((Some(11), 20), (Some(1), 5), (Some(1), 2))
     );
 }
 

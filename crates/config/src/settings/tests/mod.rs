@@ -71,7 +71,7 @@ fn empty_settings_give_defaults() {
     assert!(compaction.enabled);
     assert_eq!(
         (compaction.reserve_tokens, compaction.keep_recent_tokens),
-        (16_384, 20_000)
+        (None, 20_000)
     );
     let retry = &settings.retry;
     assert_eq!(

@@ -96,7 +96,7 @@ fn full_context_needs_automatic_compaction() {
     let mut conversation = conversation(None);
     let settings = CompactionSettings {
         enabled: true,
-        reserve_tokens: 100,
+        reserve_tokens: Some(100),
         keep_recent_tokens: 100,
         model_overrides: Default::default(),
     };
