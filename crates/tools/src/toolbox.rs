@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wire::ToolResult;
 
@@ -242,10 +243,11 @@ impl Toolbox {
     }
 
     async fn edit(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
+        let not_before = Instant::now() + limits::CHANGE_DELAY;
         let path = self.resolver(ctx).resolve(args.str("path"))?;
         let mode = self.shared.config.fuzzy_edit;
         let policy = self.policy(ctx)?;
-        let turn = self.turn(&path, ctx).await?;
+        let turn = self.turn(&path, not_before, ctx).await?;
         blocking(&ctx.cancel, limits::WRITE_GRACE, move |_| {
             let _turn = turn;
             file_tool(policy.as_ref(), Aim::Edit, &path, || {
@@ -257,9 +259,10 @@ impl Toolbox {
     }
 
     async fn write(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
+        let not_before = Instant::now() + limits::CHANGE_DELAY;
         let path = self.resolver(ctx).resolve(args.str("path"))?;
         let policy = self.policy(ctx)?;
-        let turn = self.turn(&path, ctx).await?;
+        let turn = self.turn(&path, not_before, ctx).await?;
         blocking(&ctx.cancel, limits::WRITE_GRACE, move |_| {
             let _turn = turn;
             file_tool(policy.as_ref(), Aim::Write, &path, || {
@@ -269,11 +272,24 @@ impl Toolbox {
         .await
     }
 
-    async fn turn(&self, path: &Path, ctx: &ToolContext) -> Result<tokio::sync::OwnedMutexGuard<()>, String> {
+    /// Waits for the turn on a file and until `not_before`. A client that receives `tool_execution_start` may read the file
+    /// as it was, to show a diff: the ACP adapters of pi do. The time counts from the beginning of the call, so calls of one
+    /// answer wait at the same time and keep their order.
+    async fn turn(
+        &self,
+        path: &Path,
+        not_before: Instant,
+        ctx: &ToolContext,
+    ) -> Result<tokio::sync::OwnedMutexGuard<()>, String> {
+        let ready = async {
+            let turn = self.shared.queue.turn(path).await;
+            tokio::time::sleep_until(not_before).await;
+            turn
+        };
         tokio::select! {
             biased;
             () = ctx.cancel.cancelled() => Err(ABORTED.to_owned()),
-            turn = self.shared.queue.turn(path) => Ok(turn),
+            turn = ready => Ok(turn),
         }
     }
 
