@@ -68,3 +68,6 @@ pub const WATCH_STACK: usize = 64 * 1024;
 
 /// Most session handles in a `hello`.
 pub const MAX_SESSIONS: usize = 4_096;
+
+/// Accepted prompts without a `prompt_result` that a connection remembers. The queue of a session holds fewer.
+pub const OPEN_PROMPTS: usize = 2_048;

@@ -191,6 +191,12 @@ impl Dialect {
         matches!(self, Self::OmpNow)
     }
 
+    /// Row 35: returns true if each accepted prompt ends with `prompt_result`, and a run with `session_settled`.
+    #[must_use]
+    pub const fn reports_prompts(self) -> bool {
+        matches!(self, Self::OmpNow)
+    }
+
     /// Row 17: returns true if the result of a failed tool call is a string in `tool_execution_end`.
     #[must_use]
     pub const fn tool_errors_are_text(self) -> bool {

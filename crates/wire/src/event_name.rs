@@ -12,7 +12,7 @@ macro_rules! events {
         /// The events and the dialects that have them; [`OWN`] if the event is Pinion's alone.
         pub(crate) const EVENT_DIALECTS: &[Belongs] = &[ $(($name, $dialects)),+ ];
 
-        /// Older names of events and the dialects that have them.
+        /// Names of lines that single dialects have for an event, and these dialects.
         pub(crate) const OLDER_EVENTS: &[Belongs] = &[ $(($older, $had)),+ ];
 
         impl Event {
@@ -84,5 +84,7 @@ events! {
         "compaction" = "compaction_end", E;
         "hook_error" = "extension_error", HO;
         "hook_ui_request" = "extension_ui_request", HO;
+        "prompt_result" = "agent_settled", N;
+        "session_settled" = "agent_settled", N;
     ]
 }

@@ -63,8 +63,6 @@ const ABSENT_EVENTS: &[Belongs] = &[
     ("retry_fallback_applied", XN),
     ("retry_fallback_succeeded", XN),
     ("error", E),
-    ("session_settled", N),
-    ("prompt_result", N),
     ("available_commands_update", N),
     ("command_output", N),
     ("session_info_update", N),

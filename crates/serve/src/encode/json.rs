@@ -12,6 +12,12 @@ pub(crate) fn value<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     }
 }
 
+/// Appends a value as a line.
+pub(crate) fn line<T: Serialize + ?Sized>(out: &mut Vec<u8>, object: &T) {
+    value(out, object);
+    out.push(b'\n');
+}
+
 /// Appends the fields of an object without its opening brace, so that fields can stand before them. The object must have
 /// at least one field.
 pub(crate) fn fields<T: Serialize + ?Sized>(out: &mut Vec<u8>, object: &T) {

@@ -6,6 +6,7 @@ mod announced;
 mod answer;
 mod json;
 mod pending;
+mod prompts;
 mod vocabulary;
 
 use std::time::Instant;
@@ -17,6 +18,7 @@ pub use self::json::escape;
 use self::announced::Announced;
 use self::answer::{Answer, Prose};
 use self::pending::{Delta, Kind, Pending};
+use self::prompts::Prompts;
 use self::vocabulary::Vocabulary;
 use crate::limits::SMALL_ANSWER;
 use crate::manner::{Manner, Spoken, WantedUi};
@@ -42,6 +44,7 @@ pub struct Encoder {
     /// The form of the answer that streams in; it changes between answers.
     form: Form,
     vocabulary: Vocabulary,
+    prompts: Prompts,
     /// The answer that streams in, kept for the cumulative form only.
     answer: Option<Answer>,
     announced: Announced,
@@ -108,6 +111,7 @@ impl Encoder {
         // Read once per line: the reading thread may detect the dialect between two lines, never within one.
         let manner = self.spoken.manner();
         self.vocabulary.event(event, manner, out);
+        self.prompts.event(event, manner.dialect, out);
         match event {
             Event::MessageStart { message } => {
                 if let Message::Assistant(message) = &**message {
@@ -132,7 +136,12 @@ impl Encoder {
     pub fn response(&mut self, response: &Response, now: Instant, out: &mut Vec<u8>) {
         // A client may take a response as the mark that all events before it have arrived.
         self.flush(now, out);
-        Vocabulary::response(response, self.spoken.manner(), out);
+        let manner = self.spoken.manner();
+        match self.prompts.state(response, manner.dialect) {
+            Some(line) => json::line(out, &line),
+            None => Vocabulary::response(response, manner, out),
+        }
+        self.prompts.response(response, manner.dialect, out);
     }
 
     /// Writes deltas that are due. To be called at the end of every batch and at [`next_deadline`](Self::next_deadline).

@@ -307,6 +307,5 @@ fn object<T: serde::Serialize>(value: &T) -> Map<String, Value> {
 }
 
 fn push<T: serde::Serialize>(value: &T, out: &mut Vec<u8>) {
-    text::value(out, value);
-    out.push(b'\n');
+    text::line(out, value);
 }

@@ -5,6 +5,7 @@ mod commands;
 mod dialects;
 mod encode;
 mod parse;
+mod prompts;
 mod stdin;
 mod writer;
 
