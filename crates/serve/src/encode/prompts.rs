@@ -92,7 +92,7 @@ impl Prompts {
             return None;
         };
         let data = line.get_mut("data")?.as_object_mut()?;
-        // The client joined during a run if the state knows of one that no event announced.
+        // The client joined during a run if the state contains a run without its `agent_start` event.
         let is_busy = state.is_streaming || state.is_retrying || state.queued_message_count > 0;
         data.insert("isSettled".to_owned(), (!is_busy && self.is_settled()).into());
         // A retry that waits for its time is the only work that wakes an idle session.
@@ -120,7 +120,7 @@ impl Prompts {
         }
     }
 
-    /// Writes the result of the open prompts: of all of them, or of those that are not queued.
+    /// Writes the result of the open prompts: of all of them, or of the unqueued ones.
     fn report(
         &mut self,
         all: bool,
