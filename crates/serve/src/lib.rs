@@ -11,6 +11,7 @@ pub mod codec;
 pub mod connection;
 pub mod encode;
 mod error;
+mod frames;
 pub mod intake;
 pub mod limits;
 pub mod manner;

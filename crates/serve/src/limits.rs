@@ -66,6 +66,15 @@ pub const IO_STACK: usize = 512 * 1024;
 /// Stack of the thread that waits for stdout to be closed, in bytes.
 pub const WATCH_STACK: usize = 64 * 1024;
 
+/// Longest line with its line feed that a client of protocol version 2 of oh-my-pi gets, in bytes (dialects.md 1).
+pub const FRAME_BYTES: usize = 1024 * 1024;
+
+/// Longest line that such a client puts together from chunks, in bytes without the line feed.
+pub const REASSEMBLED_BYTES: usize = 64 * 1024 * 1024;
+
+/// Bytes of a line in one chunk, before base64.
+pub const CHUNK_BYTES: usize = 256 * 1024;
+
 /// Most session handles in a `hello`.
 pub const MAX_SESSIONS: usize = 4_096;
 

@@ -21,6 +21,8 @@ pub struct Manner {
     pub delta: Option<bool>,
     /// Which user interface frames of single dialects the client wants (dialects.md 10.4).
     pub ui: WantedUi,
+    /// True if the client negotiated protocol version 2 of oh-my-pi: long lines come in chunks.
+    pub chunks: bool,
     /// A line with an `id` came.
     ids: bool,
     /// One of the early dialect's commands came.
@@ -109,6 +111,11 @@ impl Manner {
             }
             _ => {}
         }
+        if let Inbound::Request(request) = inbound
+            && let Command::Session(SessionCommand::NegotiateProtocol(params)) = &request.command
+        {
+            self.chunks = params.protocol_version == 2;
+        }
         // A handshake, not a guess.
         self.chosen |= name == "negotiate_protocol" && self.dialect == Dialect::OmpNow;
         self
@@ -130,6 +137,7 @@ impl Manner {
             | wish(self.delta) << 12
             | wish(self.ui.titles) << 14
             | wish(self.ui.cancels) << 16
+            | u32::from(self.chunks) << 18
     }
 
     fn unpack(bits: u32) -> Self {
@@ -145,6 +153,7 @@ impl Manner {
                 .copied()
                 .unwrap_or_default(),
             chosen: is(8),
+            chunks: is(18),
             ids: is(9),
             early: is(10),
             other: is(11),
@@ -221,6 +230,7 @@ impl Spoken {
         self.update(|manner| Manner {
             delta: manner.delta,
             ui: manner.ui,
+            chunks: manner.chunks,
             ..Manner::of(dialect)
         });
     }

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::connection::Connection;
 use crate::error::Error;
+use crate::frames::Splitter;
 use crate::limits::BATCH_BYTES;
 use crate::queues::{QueueItem, SessionQueues};
 
@@ -84,6 +85,7 @@ pub(crate) async fn run(
     mut sink: Sink,
 ) -> Result<(), Error> {
     let mut carried = None;
+    let mut splitter = Splitter::default();
     loop {
         let item = match carried.take() {
             // The deltas before it had the last batch for themselves.
@@ -107,6 +109,9 @@ pub(crate) async fn run(
         } else {
             connection.tick(now, &mut batch);
         }
+        if connection.sends_chunks() {
+            splitter.apply(&mut batch);
+        }
         sink.write(batch).await?;
         match filled {
             Filled::Enough => {}
@@ -122,6 +127,9 @@ pub(crate) async fn run(
     // All sessions are gone: no later event will push out the deltas that are held back.
     let mut batch = sink.buffer().await?;
     connection.flush(Instant::now(), &mut batch);
+    if connection.sends_chunks() {
+        splitter.apply(&mut batch);
+    }
     sink.write(batch).await?;
     sink.flush().await
 }

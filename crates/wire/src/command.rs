@@ -89,7 +89,7 @@ pub struct RemoveQueuedParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct NegotiateParams {
-    /// Version of the framing. 1 means one line for each object.
+    /// Version of the framing. 1: one line for each object. 2: over stdio, an object above 1 MiB is split into `rpc_chunk` lines.
     #[serde(alias = "protocol_version")]
     pub protocol_version: Value,
 }

@@ -646,8 +646,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Negotiated:
-        """Negotiate the framing, for clients of oh-my-pi. Only version 1 is supported: one line for each
-        object.
+        """Negotiate the framing, for clients of oh-my-pi. Version 2 splits objects above 1 MiB into
+        several lines.
         """
         return await self.call("negotiate_protocol", {"protocolVersion": protocol_version}, timeout)
 
@@ -1396,8 +1396,8 @@ class BlockingCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Negotiated:
-        """Negotiate the framing, for clients of oh-my-pi. Only version 1 is supported: one line for each
-        object.
+        """Negotiate the framing, for clients of oh-my-pi. Version 2 splits objects above 1 MiB into
+        several lines.
         """
         return self.call("negotiate_protocol", {"protocolVersion": protocol_version}, timeout)
 

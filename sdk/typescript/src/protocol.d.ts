@@ -803,12 +803,15 @@ export interface GetContextUsageCommand {
   type: "get_context_usage";
 }
 
-/** Negotiate the framing, for clients of oh-my-pi. Only version 1 is supported: one line for each object. */
+/** Negotiate the framing, for clients of oh-my-pi. Version 2 splits objects above 1 MiB into several lines. */
 export interface NegotiateProtocolCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "negotiate_protocol";
-  /** Version of the framing. 1 means one line for each object. */
+  /**
+   * Version of the framing. 1: one line for each object. 2: over stdio, an object above 1 MiB is split into
+   * `rpc_chunk` lines.
+   */
   protocolVersion?: unknown;
 }
 

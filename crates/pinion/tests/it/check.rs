@@ -2,9 +2,35 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use testkit::driver::Line;
+
+/// The output with each line whole that came in chunks (protocol version 2 of oh-my-pi).
+pub(crate) fn joined(lines: &[Line]) -> Vec<Line> {
+    let mut whole = Vec::with_capacity(lines.len());
+    let mut bytes = Vec::new();
+    for line in lines {
+        if line.value["type"] != "rpc_chunk" {
+            whole.push(line.clone());
+            continue;
+        }
+        bytes.extend(STANDARD.decode(line.value["data"].as_str().unwrap()).unwrap());
+        if line.value["byteLength"] == bytes.len() {
+            let value = Arc::new(serde_json::from_slice(&bytes).unwrap());
+            whole.push(Line {
+                value,
+                ..line.clone()
+            });
+            bytes.clear();
+        }
+    }
+    assert!(bytes.is_empty(), "a line lacks chunks");
+    whole
+}
 
 /// Where in a run the output is.
 #[derive(Default)]

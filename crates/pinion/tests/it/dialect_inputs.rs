@@ -3,6 +3,8 @@
 
 use std::fs;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
@@ -494,8 +496,40 @@ fn client_dialect_is_detected_and_kept() {
         pi.data(json!({"type": "negotiate_protocol", "protocolVersion": 1})),
         json!({"protocolVersion": 1})
     );
-    let refused = pi.error(json!({"type": "negotiate_protocol", "protocolVersion": 2}));
-    assert_eq!(refused, "Unsupported RPC protocol version: 2");
+    let refused = pi.error(json!({"type": "negotiate_protocol", "protocolVersion": 3}));
+    assert_eq!(refused, "Unsupported RPC protocol version: 3");
+    pi.finish();
+}
+
+/// The first lines of oh-my-pi's RpcClient 18.3: it expects `ready` to offer version 2 with these limits.
+#[test]
+fn protocol_version_2_splits_long_lines() {
+    let world = World::new([Reply::text(["Long."])]);
+    let pi = world.start();
+    let ready = pi.wait("ready");
+    assert_eq!(ready["supportedProtocolVersions"], json!([1, 2]));
+    assert_eq!(ready["maxFrameBytes"], 1024 * 1024);
+    assert_eq!(ready["maxReassembledFrameBytes"], 64 * 1024 * 1024);
+    assert_eq!(
+        pi.data(json!({"type": "negotiate_protocol", "protocolVersion": 2})),
+        json!({"protocolVersion": 2})
+    );
+    let long = "x".repeat(3 * 1024 * 1024);
+    pi.prompt(&long);
+    pi.wait("session_settled");
+    let lines = pi.lines();
+    let chunks: Vec<_> = of_type(&lines, "rpc_chunk")
+        .into_iter()
+        .filter(|chunk| chunk["chunkId"] == "chunk-1")
+        .collect();
+    let bytes: Vec<u8> = chunks
+        .iter()
+        .flat_map(|chunk| STANDARD.decode(chunk["data"].as_str().unwrap()).unwrap())
+        .collect();
+    let event: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(event["type"], "message_start");
+    assert_eq!(text(&event["message"]), long);
+    assert_eq!(chunks.len(), bytes.len().div_ceil(256 * 1024));
     pi.finish();
 }
 

@@ -279,12 +279,16 @@ impl Pi {
         let status = self.agent.wait_exit(LONG).unwrap();
         assert_eq!(status.code(), Some(0), "{}", self.agent.stderr());
         self.wait_ended();
-        check::output(&self.agent.lines(), &self.sent.borrow());
+        let lines = check::joined(&self.agent.lines());
+        check::output(&lines, &self.sent.borrow());
         if let Some(file) = file.filter(|file| file.exists()) {
             // The file is the first session's; what others said is in theirs.
-            let mut lines = self.lines();
-            lines.retain(|line| line.get("session").is_none());
-            check::file(&file, &lines);
+            let firsts: Vec<Value> = lines
+                .iter()
+                .map(|line| line.value.as_ref().clone())
+                .filter(|line| line.get("session").is_none())
+                .collect();
+            check::file(&file, &firsts);
         }
     }
 

@@ -72,6 +72,11 @@ impl Connection {
         }
     }
 
+    /// Returns true if the client takes long lines in chunks.
+    pub(crate) fn sends_chunks(&self) -> bool {
+        self.first.encoder.manner().chunks
+    }
+
     /// One more session will have something to say.
     pub(crate) fn join(&mut self, session: &Arc<str>) {
         // An encoder of its own: answers of several sessions stream in at a time. The dialect is shared.

@@ -12,6 +12,7 @@ use wire::ui::UiMethod;
 use wire::{Dialect, Event, Message, Reply, Response};
 
 use super::json as text;
+use crate::limits::{FRAME_BYTES, REASSEMBLED_BYTES};
 use crate::manner::Manner;
 
 /// What must be remembered from one line to the next.
@@ -60,11 +61,15 @@ impl Vocabulary {
                 };
                 with_member(event, name, shown.into(), out);
             }
-            Event::Ready { .. } if manner.dialect == Dialect::OmpNow || manner.dialect == Dialect::Omp => {
-                // Row 20. Version 2 would allow `rpc_chunk` frames, which are never written (dialects.md 1).
+            Event::Ready { .. }
+                if matches!(manner.dialect, Dialect::Auto | Dialect::OmpNow | Dialect::Omp) =>
+            {
+                // Row 20. A client that is offered version 2 answers with `negotiate_protocol`, which names its dialect.
                 let mut line = object(event);
                 line.insert("protocolVersion".to_owned(), 1.into());
-                line.insert("supportedProtocolVersions".to_owned(), json!([1]));
+                line.insert("supportedProtocolVersions".to_owned(), json!([1, 2]));
+                line.insert("maxFrameBytes".to_owned(), FRAME_BYTES.into());
+                line.insert("maxReassembledFrameBytes".to_owned(), REASSEMBLED_BYTES.into());
                 push(&line, out);
             }
             Event::MessageStart { message } | Event::MessageEnd { message } => match known(message, manner) {

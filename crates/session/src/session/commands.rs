@@ -315,9 +315,9 @@ impl SessionHandler for Session {
     }
 
     async fn negotiate_protocol(&mut self, params: NegotiateParams) -> Result<Negotiated, String> {
-        // Version 1 is the framing that is always spoken. A client that asks for another goes on with this one.
+        // The connection has changed its framing by now. A client that asks for an unknown version goes on as before.
         match params.protocol_version.as_u64() {
-            Some(protocol_version @ 1) => Ok(Negotiated { protocol_version }),
+            Some(protocol_version @ 1..=2) => Ok(Negotiated { protocol_version }),
             _ => Err(strings::unknown_protocol(&params.protocol_version)),
         }
     }

@@ -336,7 +336,7 @@ commands! {
     RunShortcut(ShortcutParams) = "run_shortcut", Tools, OWN, Task, Session::run_shortcut => ();
     /// Return how many tokens of the context window are used.
     GetContextUsage(NoParams) = "get_context_usage", State, W, Ordered, Session::get_context_usage -> ContextUsageReply;
-    /// Negotiate the framing, for clients of oh-my-pi. Only version 1 is supported: one line for each object.
+    /// Negotiate the framing, for clients of oh-my-pi. Version 2 splits objects above 1 MiB into several lines.
     NegotiateProtocol(NegotiateParams) = "negotiate_protocol", Connection, N, Ordered, Session::negotiate_protocol -> Negotiated;
     /// List the providers that support a login: built-in ones and those of extensions.
     GetLoginProviders(NoParams) = "get_login_providers", Models, N, Ordered, Session::get_login_providers -> LoginProviders;
