@@ -267,7 +267,7 @@ pub(crate) fn extension_choice(args: &Args, env: &Environment) -> Choice {
     let paths = |paths: &[String]| paths.iter().map(|path| env.path(path)).collect();
     let dialect = dialect::of(args, env).0;
     let given = args.extensions.iter();
-    let own = given.filter(|text| !PackageSpec::is_installed_by_pi(text));
+    let own = given.filter(|text| !PackageSpec::is_installed(text));
     Choice {
         paths: own.map(|path| env.path(path)).collect(),
         hooks: paths(&args.hooks),
@@ -307,7 +307,7 @@ pub(crate) fn mcp_setup(
 }
 
 /// Variables with keys, which children do not get unless the user wants it.
-fn hidden_variables(registry: &Registry, settings: &Settings) -> Vec<String> {
+pub(crate) fn hidden_variables(registry: &Registry, settings: &Settings) -> Vec<String> {
     if settings.keep_keys_in_tool_env {
         Vec::new()
     } else {

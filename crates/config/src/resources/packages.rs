@@ -1,7 +1,7 @@
-//! Packages: directories that bring extensions, skills and prompt templates together (pi 1.5, packages docs). Packages that pi
-//! installed from npm or git are used where they lie; nothing is installed or renewed here.
+//! Packages: directories that bring extensions, skills and prompt templates together (pi 1.5, packages docs). Packages from npm
+//! or git are used where `pinion install` and pi put them; nothing is installed or updated here.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use files::{Boundaries, Root};
 use serde_json::Value;
@@ -10,6 +10,7 @@ use crate::diagnostic::Diagnostic;
 use crate::resources::changes::{is_change, rules, says};
 use crate::resources::kind::Kind;
 use crate::resources::limits;
+use crate::resources::package_source::PackageSource;
 use crate::resources::place::Place;
 use crate::resources::skill_files::{self, Budget};
 use crate::source::{Scope, resolve_path};
@@ -61,9 +62,9 @@ impl PackageSpec {
         })
     }
 
-    /// Returns true for a source in npm or git, which pi installs.
+    /// Returns true for a source in npm or git, which has to be installed.
     #[must_use]
-    pub fn is_installed_by_pi(source: &str) -> bool {
+    pub fn is_installed(source: &str) -> bool {
         installed(source).is_some()
     }
 
@@ -88,11 +89,8 @@ impl PackageSpec {
             Some(below) => agent_dir.join(below),
             None => resolve_path(&self.source, &self.base, home),
         };
-        let looks_installed = ["npm:", "git:"]
-            .iter()
-            .any(|prefix| self.source.starts_with(prefix));
-        if looks_installed && installed(&self.source).is_none() {
-            let message = format!("{} names no package", self.source);
+        if let Err(error) = PackageSource::parse(&self.source) {
+            let message = format!("package {} {error}", self.source);
             return Err(Diagnostic::new(&self.base, message));
         }
         let boundaries = Boundaries::new(agent_dir, home);
@@ -114,7 +112,7 @@ impl PackageSpec {
         }
         if found.is_err() {
             let how = match installed(&self.source) {
-                Some(_) => "is not installed (`pi install` does that)",
+                Some(_) => "is not installed. Run: pinion update",
                 None => "is not there",
             };
             return Err(Diagnostic::new(&root, format!("package {} {how}", self.source)));
@@ -129,37 +127,9 @@ impl PackageSpec {
     }
 }
 
-/// Where pi puts a package from npm or git, below the agent directory or the project's `.pi`. None for paths.
+/// Where a package from npm or git is installed, below the agent directory or the project's `.pi`. None for paths.
 fn installed(source: &str) -> Option<PathBuf> {
-    let below = if let Some(spec) = source.strip_prefix("npm:") {
-        let (scope, rest) = match spec.strip_prefix('@') {
-            Some(scoped) => ("@", scoped),
-            None => ("", spec),
-        };
-        let name = rest.split('@').next().unwrap_or(rest);
-        format!("npm/node_modules/{scope}{name}")
-    } else {
-        let git = source.strip_prefix("git:");
-        let schemes = ["https://", "http://", "ssh://", "git://"];
-        let spec = git.unwrap_or(source);
-        let plain = schemes.iter().find_map(|scheme| spec.strip_prefix(scheme));
-        if git.is_none() && plain.is_none() && !spec.starts_with("git@") {
-            return None;
-        }
-        let spec = plain.unwrap_or(spec);
-        let spec = spec
-            .split_once('@')
-            .filter(|(user, _)| !user.contains('/'))
-            .map_or(spec, |(_, host)| host);
-        let spec = spec.split(['@', '#']).next().unwrap_or(spec);
-        let path = spec.replacen(':', "/", 1);
-        format!("git/{}", path.trim_end_matches('/').trim_end_matches(".git"))
-    };
-    let path = PathBuf::from(&below);
-    let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
-    // The kind of installation, a folder in it, and a name.
-    let is_whole = path.components().count() > 2 && !below.ends_with('/');
-    (is_plain && is_whole).then_some(path)
+    PackageSource::parse(source).ok()?.below()
 }
 
 impl Package {

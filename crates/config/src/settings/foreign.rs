@@ -38,7 +38,6 @@ pub const IGNORED: [(&str, &[&str]); 4] = [
             "sessionShareDestination",
             "shareViewerUrl",
             "selfUpdateCommand",
-            "npmCommand",
         ],
     ),
     (

@@ -1,6 +1,8 @@
 //! JSON as people write it: comments and trailing commas are allowed. Positions in error messages stay right, because what
 //! is taken out is replaced by blanks.
 
+use std::ops::Range;
+
 use serde_json::Value;
 
 /// Parses JSON with `//` and `/* */` comments and with trailing commas. Text without any value is an empty object.
@@ -32,6 +34,56 @@ pub fn locate(text: &str, key: &str) -> Option<(usize, usize)> {
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
     let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
     Some((line, column))
+}
+
+/// Positions in the text of an object or list. Texts that [`parse`] refuses have none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// The value with its brackets.
+    pub(crate) span: Range<usize>,
+    /// The members' or elements' values.
+    pub(crate) values: Vec<Range<usize>>,
+}
+
+/// Finds the outermost object.
+pub(crate) fn document(text: &str) -> Option<Layout> {
+    with_scanner(text, |scanner| {
+        scanner.skip_blanks();
+        scanner.layout(b'{')
+    })
+}
+
+/// Finds the value of a member of the outermost object, and its elements if it is a list.
+pub(crate) fn list(text: &str, name: &str) -> Option<Layout> {
+    with_scanner(text, |scanner| {
+        scanner.skip_blanks();
+        scanner.at = scanner.member(name)?;
+        scanner.layout(b'[')
+    })
+}
+
+/// Finds the value of a member of the object that begins at a position.
+pub(crate) fn member(text: &str, object: usize, name: &str) -> Option<Range<usize>> {
+    with_scanner(text, |scanner| {
+        scanner.at = object;
+        scanner.at = scanner.member(name)?;
+        Some(scanner.value())
+    })
+}
+
+/// Finds the next comma that is no part of a comment, if only blanks and comments are before it.
+pub(crate) fn comma_after(text: &str, at: usize) -> Option<usize> {
+    with_scanner(text, |scanner| {
+        scanner.at = at;
+        scanner.skip_blanks();
+        (scanner.peek()? == b',').then_some(scanner.at)
+    })
+}
+
+fn with_scanner<T>(text: &str, read: impl FnOnce(&mut Scanner<'_>) -> Option<T>) -> Option<T> {
+    let mut bytes = text.as_bytes().to_vec();
+    blank_comments(&mut bytes);
+    read(&mut Scanner { bytes: &bytes, at: 0 })
 }
 
 /// Walks over valid JSON.
@@ -78,6 +130,44 @@ impl Scanner<'_> {
             }
             self.skip_value();
         }
+    }
+
+    /// The value that begins here; the scanner stops behind it.
+    fn value(&mut self) -> Range<usize> {
+        let start = self.at;
+        self.skip_value();
+        let text = self.bytes.get(start..self.at).unwrap_or_default();
+        start..start + text.trim_ascii_end().len()
+    }
+
+    /// The object or list that begins here.
+    fn layout(&mut self, open: u8) -> Option<Layout> {
+        let start = self.at;
+        if self.peek()? != open {
+            return None;
+        }
+        self.at += 1;
+        let mut values = Vec::new();
+        loop {
+            self.skip_blanks();
+            match self.peek()? {
+                b',' => self.at += 1,
+                b'}' | b']' => break,
+                _ => {
+                    if open == b'{' {
+                        self.skip_text();
+                        self.skip_blanks();
+                        self.at += 1;
+                        self.skip_blanks();
+                    }
+                    values.push(self.value());
+                }
+            }
+        }
+        Some(Layout {
+            span: start..self.at + 1,
+            values,
+        })
     }
 
     fn skip_text(&mut self) {

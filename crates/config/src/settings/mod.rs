@@ -1,9 +1,10 @@
-//! settings.json, global and of the project (pi-core.md 8.1, pi-1.5-delta.md 6). Read only: what a client sets over RPC
-//! belongs to its session and is never written here.
+//! settings.json, global and of the project (pi-core.md 8.1, pi-1.5-delta.md 6). What a client sets over RPC
+//! belongs to its session and is never written here; `pinion install` changes the list of packages (`edit`).
 //!
 //! What lives here: the typed view of every key that means something without a terminal. Unknown keys are kept in
 //! [`Settings::raw`]. What does not: models.json and auth.json (`llm`), and resources found through settings (`resources`).
 
+pub mod edit;
 pub mod foreign;
 mod hooks;
 pub mod jsonc;

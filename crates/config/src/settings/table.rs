@@ -398,7 +398,13 @@ const RESOURCES: &[Key] = &[
         "packages",
         "array of strings or objects",
         "[]",
-        "Packages with extensions, skills and prompt templates: paths, or names of installed npm packages.",
+        "Packages with extensions, skills and prompt templates: paths, or sources in npm and git. `pinion install` adds entries.",
+    ),
+    key(
+        "npmCommand",
+        TEXTS,
+        "[\"npm\"]",
+        "Program for `pinion install`, `remove` and `update`, with its first arguments: npm, pnpm or bun.",
     ),
     key(
         "extensions",

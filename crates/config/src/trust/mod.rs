@@ -21,6 +21,7 @@ use crate::diagnostic::Diagnostic;
 pub use access::{ProjectAccess, ProjectTrust};
 pub use brought::{Brought, Project, held_back};
 use sandboxed::SandboxedDirs;
+pub(crate) use store::Lock;
 pub use store::{Stored, TrustFile, real};
 
 /// Who decided.

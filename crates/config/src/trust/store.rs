@@ -155,11 +155,12 @@ pub fn real(dir: &Path) -> PathBuf {
     dir.to_path_buf()
 }
 
-/// The directory that pi takes as a lock while it reads and writes the file.
-pub(super) struct Lock(PathBuf);
+/// The directory that pi takes as a lock while it reads and writes a file.
+#[derive(Debug)]
+pub(crate) struct Lock(PathBuf);
 
 impl Lock {
-    pub(super) fn take(file: &Path) -> io::Result<Self> {
+    pub(crate) fn take(file: &Path) -> io::Result<Self> {
         let mut name = file.as_os_str().to_owned();
         name.push(".lock");
         let dir = PathBuf::from(name);

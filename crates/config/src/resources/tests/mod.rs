@@ -4,6 +4,7 @@ mod context;
 mod packages;
 mod prompt;
 mod skills;
+mod sources;
 mod templates;
 
 use std::fs;

@@ -10,6 +10,7 @@ use wire::state::{InterruptMode, QueueMode};
 use super::{ProjectAccess, Settings, SettingsSource, jsonc};
 use crate::source::Scope;
 
+mod edit;
 mod files;
 mod table;
 
