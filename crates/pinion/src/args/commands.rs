@@ -24,7 +24,7 @@ pub(crate) struct CommandInfo {
 }
 
 /// Every command, in the order of the help text.
-pub(crate) const COMMANDS: [CommandInfo; 10] = [
+pub(crate) const COMMANDS: [CommandInfo; 14] = [
     CommandInfo {
         command: Command::Acp,
         name: "acp",
@@ -130,6 +130,67 @@ pub(crate) const COMMANDS: [CommandInfo; 10] = [
         words: &["add", "remove", "login", "logout", "list"],
     },
     CommandInfo {
+        command: Command::Install,
+        name: "install",
+        about: "Install a package of extensions, skills and prompts from npm, git or a directory",
+        usage: &[
+            (
+                "install npm:NAME[@VERSION]",
+                "Install a package from npm and add it to the settings",
+            ),
+            (
+                "install git:HOST/USER/REPOSITORY[@REF]",
+                "Install from a git repository; https:// and ssh:// work, too",
+            ),
+            (
+                "install PATH",
+                "Add a directory or file to the settings, without a copy",
+            ),
+        ],
+        flags: INSTALL,
+        general: &["--approve", "--no-approve", "--offline"],
+        words: &[],
+    },
+    CommandInfo {
+        command: Command::Remove,
+        name: "remove",
+        about: "Remove an installed package (also: uninstall)",
+        usage: &[(
+            "remove SOURCE",
+            "Delete the package and its entry in the settings. A directory named by its path stays",
+        )],
+        flags: REMOVE,
+        general: &["--approve", "--no-approve", "--offline"],
+        words: &[],
+    },
+    CommandInfo {
+        command: Command::List,
+        name: "list",
+        about: "List the packages of the user and of the project",
+        usage: &[(
+            "list [--json]",
+            "Print the packages of the settings and their directories",
+        )],
+        flags: DOCTOR,
+        general: &["--approve", "--no-approve"],
+        words: &[],
+    },
+    CommandInfo {
+        command: Command::Update,
+        name: "update",
+        about: "Update installed packages",
+        usage: &[
+            (
+                "update",
+                "Install missing packages and the newest versions of those that name no exact version",
+            ),
+            ("update SOURCE", "Update one package"),
+        ],
+        flags: UPDATE,
+        general: &["--approve", "--no-approve", "--offline"],
+        words: &[],
+    },
+    CommandInfo {
         command: Command::Schema,
         name: "schema",
         about: "Print the protocol as JSON Schema or TypeScript types",
@@ -170,6 +231,10 @@ pub(crate) const COMMANDS: [CommandInfo; 10] = [
             "models",
             "trust",
             "mcp",
+            "install",
+            "remove",
+            "list",
+            "update",
             "schema",
             "completions",
             "man",
@@ -205,20 +270,14 @@ const SYNONYMS: [(&str, &str); 8] = [
     ("resume", "--continue"),
 ];
 
-/// Package commands of pi, and what does the same here.
-const COMMANDS_OF_PI: [(&str, &str); 6] = [
-    ("install", FROM_PI),
-    ("remove", FROM_PI),
-    ("uninstall", FROM_PI),
-    ("update", FROM_PI),
-    ("list", "Run \"pinion doctor\" to list the extensions in use."),
-    (
-        "config",
-        "Edit \"extensions\" and \"packages\" in settings.json, and check them with \"pinion doctor\".",
-    ),
-];
+/// Commands of pi that need a terminal, and what does the same here.
+const COMMANDS_OF_PI: [(&str, &str); 1] = [(
+    "config",
+    "Edit \"extensions\" and \"packages\" in settings.json, and check them with \"pinion doctor\".",
+)];
 
-const FROM_PI: &str = "Install packages with pi's own program or npm, or list their directories under \"packages\" in settings.json.";
+/// Other names of commands.
+const ALIASES: [(&str, &str); 1] = [("uninstall", "remove")];
 
 /// The entry of a command.
 pub(crate) fn info(command: Command) -> Option<&'static CommandInfo> {
@@ -227,6 +286,8 @@ pub(crate) fn info(command: Command) -> Option<&'static CommandInfo> {
 
 /// The command with this name.
 pub(super) fn by_name(word: &str) -> Option<&'static CommandInfo> {
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == word);
+    let word = alias.map_or(word, |(_, name)| name);
     COMMANDS.iter().find(|info| info.name == word)
 }
 
@@ -295,6 +356,45 @@ const TRUST: &[Flag] = &[
     switch(&["--list"], |a| a.trust.list = true, "List all stored decisions"),
 ];
 
+const LOCAL: Flag = switch(
+    &["--local", "-l"],
+    |a| a.packages.local = true,
+    "Use the project's .pi directory and settings instead of the user's",
+);
+
+const ALLOW_SCRIPTS: Flag = switch(
+    &["--allow-scripts"],
+    |a| a.packages.allow_scripts = true,
+    "Let npm run the scripts of packages and read the .npmrc of repositories",
+);
+
+const INSTALL: &[Flag] = &[LOCAL, ALLOW_SCRIPTS];
+
+const REMOVE: &[Flag] = &[LOCAL];
+
+const UPDATE: &[Flag] = &[
+    ALLOW_SCRIPTS,
+    switch(
+        &["--extensions", "--all"],
+        |a| a.packages.extensions = true,
+        "Update all packages (default)",
+    ),
+    value(
+        &["--extension"],
+        "SOURCE",
+        |a, v| {
+            a.packages.source = Some(v);
+            Ok(())
+        },
+        "Update one package only",
+    ),
+    switch(
+        &["--self"],
+        |a| a.packages.own = true,
+        "Report how to update Pinion itself",
+    ),
+];
+
 const SCHEMA: &[Flag] = &[
     switch(
         &["--json"],
@@ -314,14 +414,14 @@ const AUTH: &[Flag] = &[
     switch(&["--json"], |a| a.json = true, "Print JSON"),
     switch(
         &["--api-key"],
-        |a| a.key_from_stdin = true,
+        |a| a.auth.key_from_stdin = true,
         "Read an API key from stdin and store it",
     ),
     value(
         &["--domain"],
         "DOMAIN",
         |a, v| {
-            a.domain = Some(v);
+            a.auth.domain = Some(v);
             Ok(())
         },
         "Domain of a GitHub Enterprise server",

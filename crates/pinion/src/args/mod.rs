@@ -84,6 +84,14 @@ pub(crate) enum Command {
     Trust,
     /// Manage MCP servers.
     Mcp,
+    /// Install a package.
+    Install,
+    /// Remove a package.
+    Remove,
+    /// List packages.
+    List,
+    /// Update packages.
+    Update,
     /// Print a completion script.
     Completions,
     /// Print a manual page.
@@ -105,6 +113,14 @@ impl Command {
             other => commands::info(other).map_or(&[], |info| info.words),
         }
     }
+
+    /// Returns true for commands that check their words themselves.
+    pub(super) fn checks_words(self) -> bool {
+        matches!(
+            self,
+            Self::Auth | Self::Mcp | Self::Install | Self::Remove | Self::List | Self::Update
+        )
+    }
 }
 
 /// An unknown option that was given before extensions were loaded.
@@ -125,6 +141,30 @@ pub(crate) struct TrustWish {
     pub(crate) deny: bool,
     /// `--list`.
     pub(crate) list: bool,
+}
+
+/// Options of `auth` other than `--json`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct AuthArgs {
+    /// `--api-key`: the key comes from stdin.
+    pub(crate) key_from_stdin: bool,
+    /// `--domain`.
+    pub(crate) domain: Option<String>,
+}
+
+/// Options of the commands for packages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PackageArgs {
+    /// `--local`: in the project instead of the user's settings.
+    pub(crate) local: bool,
+    /// `--allow-scripts`: npm runs the scripts that packages bring.
+    pub(crate) allow_scripts: bool,
+    /// `--extension`: the only package to update.
+    pub(crate) source: Option<String>,
+    /// `--extensions` or `--all`: update packages.
+    pub(crate) extensions: bool,
+    /// `--self`: update the program.
+    pub(crate) own: bool,
 }
 
 /// Arguments of `mcp add` other than the server's command.
@@ -153,10 +193,10 @@ pub(crate) struct Args {
     pub(crate) command: Option<Command>,
     /// `--json` of `doctor`, `auth`, `models` and `trust`, and of `--list-models`.
     pub(crate) json: bool,
-    /// `--api-key` of `auth`: the key comes from stdin.
-    pub(crate) key_from_stdin: bool,
-    /// `--domain` of `auth`.
-    pub(crate) domain: Option<String>,
+    /// Options of `auth`.
+    pub(crate) auth: AuthArgs,
+    /// Options of `install`, `remove`, `list` and `update`.
+    pub(crate) packages: PackageArgs,
     /// `--from` of `models update`.
     pub(crate) from: Option<String>,
     /// Options of `trust`.

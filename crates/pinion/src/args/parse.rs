@@ -334,7 +334,7 @@ fn check(args: &Args) -> Result<(), UsageError> {
     // A word of `auth` or `mcp` may be a key by mistake, so an error text must not repeat it. These commands check
     // their words.
     if let Some(command) = args.command
-        && !matches!(command, Command::Auth | Command::Mcp)
+        && !command.checks_words()
         && let Some(word) = superfluous(command, args)
     {
         return Err(UsageError::UnwantedWord {

@@ -12,6 +12,7 @@ mod list;
 mod mcp;
 mod models;
 mod oneshot;
+mod packages;
 mod prompts;
 mod rpc;
 mod schema;
@@ -49,6 +50,9 @@ pub(crate) fn run(mut args: Args, env: &Environment) -> anyhow::Result<ExitCode>
         Some(Command::Models) => return models::run(&args, env),
         Some(Command::Trust) => return trust::run(&args, env),
         Some(Command::Mcp) => return mcp::run(&args, env),
+        Some(command @ (Command::Install | Command::Remove | Command::List | Command::Update)) => {
+            return packages::run(command, &args, env);
+        }
         // The parser turns `help` into `--help` and `acp` into `--mode acp`; the others need neither settings nor sessions and ran before.
         Some(Command::Acp | Command::Help | Command::Completions | Command::Man) | None => {}
     }

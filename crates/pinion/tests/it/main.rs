@@ -54,6 +54,7 @@ mod mcp;
 mod models;
 mod oneshot;
 mod openings;
+mod package_commands;
 mod packages;
 mod permissions;
 #[cfg(target_os = "linux")]

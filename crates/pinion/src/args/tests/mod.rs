@@ -296,17 +296,20 @@ fn mode_and_dialect_options_are_parsed() {
 }
 
 #[test]
-fn package_commands_are_refused() {
-    assert_eq!(args(&["install", "x"]).messages, ["install", "x"]);
-    assert!(mistake(&["list"]).starts_with("The command \"pinion list\" does not exist."));
-    let line = ["install".to_owned(), "x".to_owned()];
-    let error = super::parse("pi", &line).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("The command \"pi install\" does not exist.")
+fn package_commands_take_sources_and_own_options() {
+    let install = args(&["install", "npm:x", "-l", "--allow-scripts"]);
+    assert_eq!(
+        (install.command, install.messages),
+        (Some(Command::Install), vec!["npm:x".to_owned()])
     );
-    assert_eq!(error.exit_code(), 2);
+    assert!(install.packages.local && install.packages.allow_scripts);
+    assert_eq!(args(&["uninstall", "x"]).command, Some(Command::Remove));
+    let update = args(&["update", "--extension", "npm:x"]);
+    assert_eq!(update.packages.source.as_deref(), Some("npm:x"));
+    assert!(update.extensions.is_empty());
+    assert!(args(&["update", "--all"]).packages.extensions);
+    assert!(mistake(&["list", "-l"]).starts_with("Unknown option: -l."));
+    assert!(mistake(&["config"]).starts_with("The command \"pinion config\" does not exist."));
 }
 
 #[test]

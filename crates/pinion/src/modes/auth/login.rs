@@ -31,11 +31,11 @@ pub(super) fn run(args: &Args, env: &Environment, provider: &str) -> anyhow::Res
             "Unknown provider \"{provider}\". With a login: openai-codex, github-copilot; others take --api-key"
         );
     }
-    if args.domain.is_some() && provider != "github-copilot" {
+    if args.auth.domain.is_some() && provider != "github-copilot" {
         bail!("--domain is for github-copilot");
     }
     let runtime = runtime()?;
-    let done = if args.key_from_stdin {
+    let done = if args.auth.key_from_stdin {
         runtime.block_on(store_key(env, provider))
     } else if provider == "anthropic" {
         bail!("{ANTHROPIC}");
@@ -107,7 +107,14 @@ async fn log_in(
     let login = Login::new(env.auth_file(), endpoints, Arc::new(Connector::new(config)));
     let lines = Some(input::lines());
     let done = login
-        .run(provider, args.domain.as_deref(), &models, &tell, lines, &cancel)
+        .run(
+            provider,
+            args.auth.domain.as_deref(),
+            &models,
+            &tell,
+            lines,
+            &cancel,
+        )
         .await;
     watch.abort();
     done?;

@@ -27,7 +27,7 @@ pub(super) fn run(args: &Args, env: &Environment) -> anyhow::Result<ExitCode> {
     match words.as_slice() {
         ["login", provider] => login::run(args, env, provider),
         // The next word may be a key, so the error does not repeat it.
-        ["login", _, ..] if args.key_from_stdin => {
+        ["login", _, ..] if args.auth.key_from_stdin => {
             bail!(
                 "--api-key takes no key here, others could see it in the process list. Give the key on stdin"
             )
