@@ -195,7 +195,7 @@ fn as_nobody() -> Option<(tempfile::TempDir, Command)> {
 
 #[test]
 fn tool_cannot_write_to_descriptors_of_agent() {
-    let Some((_home, mut command)) = as_nobody() else {
+    let Some((home, mut command)) = as_nobody() else {
         return;
     };
     let tool = "A=$PPID; while tr '\\0' '\\n' < /proc/$A/cmdline | grep -qx __guardian; do \
@@ -212,10 +212,9 @@ fn tool_cannot_write_to_descriptors_of_agent() {
     writeln!(input, "{}", json!({"id": "b", "type": "bash", "command": tool})).unwrap();
     let lines = BufReader::new(agent.stdout.take().unwrap()).lines();
     let mut lines = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
-    let answer = lines
-        .find(|line| line["type"] == "response" && line["id"] == "b")
-        .unwrap()["data"]["output"]
-        .to_string();
+    let answer = lines.find(|line| line["type"] == "response" && line["id"] == "b");
+    let said = || std::fs::read_to_string(home.path().join("err"));
+    let answer = answer.unwrap_or_else(|| panic!("no response: {:?}", said()))["data"]["output"].to_string();
     assert!(answer.contains(&format!("tried {}", agent.id())), "{answer}");
     assert_eq!(answer.matches("Permission denied").count(), 6, "{answer}");
     drop(input);

@@ -148,7 +148,8 @@ pub(super) fn ask(voice: &Voice, url: &str) -> ModelRequest {
         "openai-codex-responses" => Secret::new(&super::super::codex::token()),
         _ => Secret::new("test-key-0123456789"),
     });
-    request.idle_timeout = Duration::from_millis(300);
+    // Long enough for a busy machine.
+    request.idle_timeout = Duration::from_secs(1);
     request
 }
 
@@ -174,7 +175,9 @@ async fn every_network_fault_ends_and_recovers() {
                 "Héllo \u{1f600} \"World\"\nand so on".starts_with(&text),
                 "{what}: {text}"
             );
-            let heard = judge(&collect(&client, ask(voice, &server.url)).await, &what);
+            let mut patient = ask(voice, &server.url);
+            patient.idle_timeout = Duration::from_secs(30);
+            let heard = judge(&collect(&client, patient).await, &what);
             assert_eq!(heard.text(), "well again", "after {what}: {}", heard.error());
         }
     }
