@@ -2,9 +2,10 @@
 //! depends on the client's dialect.
 
 use session::{ClientId, Origin, SessionRequest};
-use wire::command::{MessageParams, PromptParams, SwitchParams};
+use wire::command::{MessageParams, OpenSessionParams, PromptParams, SwitchParams};
 use wire::hosted::Frame;
-use wire::{Command, Dialect, Response, SessionCommand};
+use wire::omp::ContinueSessionParams;
+use wire::{Command, Dialect, ManagerCommand, Response, SessionCommand};
 
 use crate::manner::Manner;
 use crate::parse::{Inbound, session_of};
@@ -26,6 +27,14 @@ pub fn mail(
             };
             let mail = match request.command {
                 Command::Session(asked) => SessionRequest::Command(origin, command(asked, manner.dialect)),
+                // oh-my-pi has a command of that name with another meaning (dialects.md 14).
+                Command::Manager(ManagerCommand::OpenSession(OpenSessionParams {
+                    session_dir: Some(session_dir),
+                    ..
+                })) => SessionRequest::Command(
+                    origin,
+                    SessionCommand::ContinueSession(ContinueSessionParams { session_dir }),
+                ),
                 Command::Manager(asked) => SessionRequest::Manager(origin, asked),
                 Command::Connection(asked) => SessionRequest::Connection(origin, asked),
             };

@@ -8,6 +8,15 @@ pub const OUTBOX: usize = 1024;
 /// Queued commands of a session. With more, the reader waits.
 pub const MAILBOX: usize = 1024;
 
+/// Most messages that a client can ask for in a page of `get_messages_page`.
+pub const PAGE_MESSAGES: usize = 256;
+
+/// Messages in a page if the client names no limit.
+pub const PAGE_MESSAGES_USUAL: usize = 100;
+
+/// Largest page of several messages, in bytes of JSON.
+pub const PAGE_BYTES: usize = 768 * 1024;
+
 /// Queued reports of tools.
 pub const REPORTS: usize = 256;
 

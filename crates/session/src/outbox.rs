@@ -2,7 +2,6 @@
 //! makes the sender wait; that is how a reader that does not read stops a session instead of filling the memory. How items
 //! become bytes is `serve`'s business.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -59,7 +58,7 @@ pub struct Origin {
 pub struct Responder<R> {
     origin: Origin,
     queue: mpsc::Sender<Outgoing>,
-    reply: PhantomData<fn(R)>,
+    convert: fn(Result<R, String>) -> Result<Reply, String>,
 }
 
 impl<R: Into<Reply>> Responder<R> {
@@ -67,13 +66,22 @@ impl<R: Into<Reply>> Responder<R> {
         Self {
             origin,
             queue: outbox.queue.clone(),
-            reply: PhantomData,
+            convert: |outcome| outcome.map(R::into),
         }
     }
 
     /// Who is waiting for the reply.
     pub(crate) fn origin(&self) -> &Origin {
         &self.origin
+    }
+
+    /// A responder for a command that is carried out as another one; `convert` makes the reply of the other's outcome.
+    pub(crate) fn taking<S>(self, convert: fn(Result<S, String>) -> Result<Reply, String>) -> Responder<S> {
+        Responder {
+            origin: self.origin,
+            queue: self.queue,
+            convert,
+        }
     }
 
     /// Replies that the command failed.
@@ -87,7 +95,7 @@ impl<R: Into<Reply>> Respond<R> for Responder<R> {
         let response = Response {
             id: self.origin.id,
             command: Some(self.origin.command.into()),
-            outcome: outcome.map(R::into),
+            outcome: (self.convert)(outcome),
         };
         // A writer that is gone has no client either.
         let _gone = self

@@ -48,6 +48,40 @@ pub(crate) fn unknown_protocol(version: &serde_json::Value) -> String {
     format!("Unsupported RPC protocol version: {version}")
 }
 
+/// A cursor that no page has.
+pub(crate) const BAD_PAGE_CURSOR: &str = "Invalid RPC message cursor";
+
+/// A page of too many or too few messages.
+pub(crate) fn page_limit(most: usize) -> String {
+    format!("RPC message page limit must be between 1 and {most}")
+}
+
+/// Fast mode for a model that has none.
+pub(crate) const NO_FAST_MODE: &str = "Fast mode is unavailable for the current model.";
+
+/// Messages of no sub-agent.
+pub(crate) const WHICH_SUBAGENT: &str = "get_subagent_messages requires subagentId or sessionFile";
+
+/// Messages of a sub-agent that does not exist.
+pub(crate) fn unknown_subagent(id: Option<&str>) -> String {
+    id.map_or_else(
+        || "Unknown subagent session file".to_owned(),
+        |id| format!("Unknown subagent or session file unavailable: {id}"),
+    )
+}
+
+/// A handoff during a run.
+pub(crate) const HANDOFF_BUSY: &str = "Cannot hand off while a response is in progress";
+
+/// A handoff of an empty conversation.
+pub(crate) const NOTHING_TO_HAND_OFF: &str = "Nothing to hand off (no messages yet)";
+
+/// A handoff that would leave nothing out.
+pub(crate) const NO_HANDOFF: &str = "Nothing to hand off (already compacted)";
+
+/// A directory of sessions for a session without a file.
+pub(crate) const NOT_STORED: &str = "open_session requires session persistence (omit --no-session)";
+
 /// A fork at something that is no user message.
 pub(crate) const BAD_FORK: &str = "Invalid entry ID for forking";
 

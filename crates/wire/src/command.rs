@@ -388,6 +388,9 @@ pub struct OpenSessionParams {
     /// What stored entries survive. Default: the setting `durability`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
+    /// For clients of oh-my-pi: the command means `continue_session` with this directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_dir: Option<String>,
 }
 
 /// Which sessions `list_sessions` returns.

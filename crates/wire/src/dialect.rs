@@ -237,6 +237,12 @@ impl Dialect {
         matches!(self, Self::Web) || !FOR_SEVERAL.contains(&event)
     }
 
+    /// Do the lines of a message have a `messageId` (dialects.md 14)?
+    #[must_use]
+    pub const fn has_message_ids(self) -> bool {
+        matches!(self, Self::OmpNow)
+    }
+
     /// Row 28: are `setTitle` requests sent? `PI_RPC_EMIT_TITLE` asks for them where they are not.
     #[must_use]
     pub const fn sends_titles(self) -> bool {

@@ -25,6 +25,7 @@ pub mod mcp;
 pub mod message;
 pub mod model;
 pub mod number;
+pub mod omp;
 pub mod partial_json;
 pub mod protocol;
 pub mod reply;

@@ -34,27 +34,11 @@ pub const CAPABILITIES: [&str; 15] = [
 pub fn dialects_of(rows: &[Belongs], name: &str) -> Option<DialectSet> {
     rows.iter().find(|(known, _)| *known == name).map(|(_, set)| *set)
 }
-
-/// Commands of the family that this agent does not have (dialects.md 2). The others are rows of the
-/// [command table](crate::table::TABLE).
-const ABSENT_COMMANDS: &[Belongs] = &[
-    ("get_messages_page", N),
-    ("get_available_commands", N),
-    ("set_subagent_subscription", N),
-    ("get_subagents", N),
-    ("get_subagent_messages", N),
-    ("set_event_filter", N),
-    ("set_fast_mode", N),
-    ("handoff", N),
-];
-
-/// Returns the commands of the family, those included that this agent does not have. A command of the table that is not among
-/// them is this agent's own.
+/// Returns the commands of the family. A command of the table that is not among them is this agent's own.
 #[must_use]
 pub fn family_commands() -> Vec<Belongs> {
     let rows = TABLE.iter().filter(|spec| spec.dialects != OWN);
-    let present = rows.map(|spec| (spec.name, spec.dialects));
-    present.chain(ABSENT_COMMANDS.iter().copied()).collect()
+    rows.map(|spec| (spec.name, spec.dialects)).collect()
 }
 
 /// Events and other lines of the family that this agent does not send (dialects.md 3). The others are rows of the table in

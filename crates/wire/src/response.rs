@@ -11,6 +11,10 @@ use crate::hosted::{HostToolNames, HostUriSchemes};
 use crate::looking::{DeletedSession, Directory, FoundFiles};
 use crate::mcp::McpServers;
 use crate::model::Model;
+use crate::omp::{
+    AvailableCommands, ContinuedSession, EventFilter, FastMode, Handoff, MessagesPage, SubagentSubscription,
+    Subagents,
+};
 use crate::reply::{
     Accepted, Cancelled, Commands, Completions, ContextUsageReply, CycledModel, CycledThinking, Entries,
     Exported, ForkMessages, Forked, LastText, LoggedIn, LoginProviders, Messages, Models, Navigated,
@@ -76,6 +80,14 @@ pub enum Reply {
     /// See [`Shortcuts`].
     Shortcuts(Shortcuts),
     McpServers(McpServers),
+    MessagesPage(MessagesPage),
+    AvailableCommands(AvailableCommands),
+    EventFilter(EventFilter),
+    FastMode(FastMode),
+    SubagentSubscription(SubagentSubscription),
+    Subagents(Subagents),
+    Handoff(Handoff),
+    ContinuedSession(ContinuedSession),
 }
 
 /// Lets a handler return the type that its row of the command table names.
@@ -133,6 +145,14 @@ reply_from! {
     Completions(Completions),
     Shortcuts(Shortcuts),
     McpServers(McpServers),
+    MessagesPage(MessagesPage),
+    AvailableCommands(AvailableCommands),
+    EventFilter(EventFilter),
+    FastMode(FastMode),
+    SubagentSubscription(SubagentSubscription),
+    Subagents(Subagents),
+    Handoff(Handoff),
+    ContinuedSession(ContinuedSession),
     ] in boxes [
     State(SessionState),
     Stats(SessionStats),

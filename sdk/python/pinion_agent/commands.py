@@ -9,22 +9,27 @@ from .protocol import (
     Accepted,
     ActiveTools,
     Attachment,
+    AvailableCommands,
     BashResult,
     Cancelled,
     Commands,
     CompactionResult,
     Completions,
     ContextUsageReply,
+    ContinuedSession,
     CycledModel,
     CycledThinking,
     DeletedSession,
     Directory,
     Durability,
     Entries,
+    EventFilter,
     Exported,
+    FastMode,
     Forked,
     ForkMessages,
     FoundFiles,
+    Handoff,
     HostTool,
     HostToolNames,
     HostUriScheme,
@@ -37,6 +42,7 @@ from .protocol import (
     LoginProviders,
     McpServers,
     Messages,
+    MessagesPage,
     Model,
     Models,
     Navigated,
@@ -58,6 +64,9 @@ from .protocol import (
     SessionStats,
     SessionTree,
     Shortcuts,
+    SubagentLevel,
+    Subagents,
+    SubagentSubscription,
     ThinkingLevels,
     Todos,
     Tools,
@@ -221,6 +230,18 @@ class AsyncCommands:
         """Return all messages of the current branch."""
         return await self.call("get_messages", {}, timeout)
 
+    async def get_messages_page(
+        self,
+        cursor: Optional[Union[str, None]] = None,
+        limit: Optional[Union[int, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> MessagesPage:
+        """Return messages of the current branch in pages, for clients of oh-my-pi. Fails while a run or a
+        compaction is active, and if the conversation has changed since the page before.
+        """
+        return await self.call("get_messages_page", {"cursor": cursor, "limit": limit}, timeout)
+
     async def get_entries(
         self,
         since: Optional[Union[str, None]] = None,
@@ -275,6 +296,17 @@ class AsyncCommands:
         """Select the next thinking level. Returns null if the model does not support thinking."""
         return await self.call("cycle_thinking_level", {}, timeout)
 
+    async def set_fast_mode(
+        self,
+        enabled: Optional[bool] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> FastMode:
+        """Set fast mode, for clients of oh-my-pi. Pinion cannot ask a provider for faster answers, so it
+        can only be off.
+        """
+        return await self.call("set_fast_mode", {"enabled": enabled}, timeout)
+
     async def get_available_thinking_levels(
         self,
         *,
@@ -327,6 +359,17 @@ class AsyncCommands:
     ) -> CompactionResult:
         """Stop the run and replace the older part of the conversation by a summary."""
         return await self.call("compact", {"customInstructions": custom_instructions}, timeout)
+
+    async def handoff(
+        self,
+        custom_instructions: Optional[Union[str, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Handoff:
+        """Replace the older part of the conversation by a document for the person or agent that continues,
+        for clients of oh-my-pi. Fails while a run is active.
+        """
+        return await self.call("handoff", {"customInstructions": custom_instructions}, timeout)
 
     async def set_auto_compaction(
         self,
@@ -512,11 +555,23 @@ class AsyncCommands:
         session_path: Optional[Union[str, None]] = None,
         cwd: Optional[Union[str, None]] = None,
         durability: Optional[Union[Durability, None]] = None,
+        session_dir: Optional[Union[str, None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> OpenedSession:
         """Open another session in this process. Commands with its handle in `session` go to it."""
-        return await self.call("open_session", {"sessionPath": session_path, "cwd": cwd, "durability": durability}, timeout)
+        return await self.call("open_session", {"sessionPath": session_path, "cwd": cwd, "durability": durability, "sessionDir": session_dir}, timeout)
+
+    async def continue_session(
+        self,
+        session_dir: str,
+        *,
+        timeout: Optional[float] = None,
+    ) -> ContinuedSession:
+        """Stop the run and continue the newest session of a directory that has messages. If there is none,
+        start a session there.
+        """
+        return await self.call("continue_session", {"sessionDir": session_dir}, timeout)
 
     async def close_session(
         self,
@@ -573,6 +628,45 @@ class AsyncCommands:
     ) -> Commands:
         """List the slash commands that a prompt can begin with."""
         return await self.call("get_commands", {}, timeout)
+
+    async def get_available_commands(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> AvailableCommands:
+        """List the slash commands that a prompt can begin with, for clients of oh-my-pi."""
+        return await self.call("get_available_commands", {}, timeout)
+
+    async def get_subagents(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Subagents:
+        """List the sub-agents of the session, for clients of oh-my-pi. Pinion has none, so the list is
+        empty.
+        """
+        return await self.call("get_subagents", {}, timeout)
+
+    async def get_subagent_messages(
+        self,
+        subagent_id: Optional[Union[str, None]] = None,
+        session_file: Optional[Union[str, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Return messages of a sub-agent, for clients of oh-my-pi. Fails for every sub-agent, as Pinion
+        has none.
+        """
+        return await self.call("get_subagent_messages", {"subagentId": subagent_id, "sessionFile": session_file}, timeout)
+
+    async def set_subagent_subscription(
+        self,
+        level: SubagentLevel,
+        *,
+        timeout: Optional[float] = None,
+    ) -> SubagentSubscription:
+        """Set which events of sub-agents are sent, for clients of oh-my-pi. Pinion has no sub-agents."""
+        return await self.call("set_subagent_subscription", {"level": level}, timeout)
 
     async def complete_arguments(
         self,
@@ -747,6 +841,17 @@ class AsyncCommands:
         response.
         """
         return await self.call("hello", {"dialect": dialect, "events": events, "deltas": deltas, "sequence": sequence, "heartbeat": heartbeat, "sessions": sessions, "ui": ui}, timeout)
+
+    async def set_event_filter(
+        self,
+        events: Optional[Union[list[str], None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> EventFilter:
+        """Set which events of runs are sent, for clients of oh-my-pi. Responses, outcomes of prompts,
+        dialogs and calls of the client's tools are always sent.
+        """
+        return await self.call("set_event_filter", {"events": events}, timeout)
 
     async def replay(
         self,
@@ -971,6 +1076,18 @@ class BlockingCommands:
         """Return all messages of the current branch."""
         return self.call("get_messages", {}, timeout)
 
+    def get_messages_page(
+        self,
+        cursor: Optional[Union[str, None]] = None,
+        limit: Optional[Union[int, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> MessagesPage:
+        """Return messages of the current branch in pages, for clients of oh-my-pi. Fails while a run or a
+        compaction is active, and if the conversation has changed since the page before.
+        """
+        return self.call("get_messages_page", {"cursor": cursor, "limit": limit}, timeout)
+
     def get_entries(
         self,
         since: Optional[Union[str, None]] = None,
@@ -1025,6 +1142,17 @@ class BlockingCommands:
         """Select the next thinking level. Returns null if the model does not support thinking."""
         return self.call("cycle_thinking_level", {}, timeout)
 
+    def set_fast_mode(
+        self,
+        enabled: Optional[bool] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> FastMode:
+        """Set fast mode, for clients of oh-my-pi. Pinion cannot ask a provider for faster answers, so it
+        can only be off.
+        """
+        return self.call("set_fast_mode", {"enabled": enabled}, timeout)
+
     def get_available_thinking_levels(
         self,
         *,
@@ -1077,6 +1205,17 @@ class BlockingCommands:
     ) -> CompactionResult:
         """Stop the run and replace the older part of the conversation by a summary."""
         return self.call("compact", {"customInstructions": custom_instructions}, timeout)
+
+    def handoff(
+        self,
+        custom_instructions: Optional[Union[str, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Handoff:
+        """Replace the older part of the conversation by a document for the person or agent that continues,
+        for clients of oh-my-pi. Fails while a run is active.
+        """
+        return self.call("handoff", {"customInstructions": custom_instructions}, timeout)
 
     def set_auto_compaction(
         self,
@@ -1262,11 +1401,23 @@ class BlockingCommands:
         session_path: Optional[Union[str, None]] = None,
         cwd: Optional[Union[str, None]] = None,
         durability: Optional[Union[Durability, None]] = None,
+        session_dir: Optional[Union[str, None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> OpenedSession:
         """Open another session in this process. Commands with its handle in `session` go to it."""
-        return self.call("open_session", {"sessionPath": session_path, "cwd": cwd, "durability": durability}, timeout)
+        return self.call("open_session", {"sessionPath": session_path, "cwd": cwd, "durability": durability, "sessionDir": session_dir}, timeout)
+
+    def continue_session(
+        self,
+        session_dir: str,
+        *,
+        timeout: Optional[float] = None,
+    ) -> ContinuedSession:
+        """Stop the run and continue the newest session of a directory that has messages. If there is none,
+        start a session there.
+        """
+        return self.call("continue_session", {"sessionDir": session_dir}, timeout)
 
     def close_session(
         self,
@@ -1323,6 +1474,45 @@ class BlockingCommands:
     ) -> Commands:
         """List the slash commands that a prompt can begin with."""
         return self.call("get_commands", {}, timeout)
+
+    def get_available_commands(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> AvailableCommands:
+        """List the slash commands that a prompt can begin with, for clients of oh-my-pi."""
+        return self.call("get_available_commands", {}, timeout)
+
+    def get_subagents(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Subagents:
+        """List the sub-agents of the session, for clients of oh-my-pi. Pinion has none, so the list is
+        empty.
+        """
+        return self.call("get_subagents", {}, timeout)
+
+    def get_subagent_messages(
+        self,
+        subagent_id: Optional[Union[str, None]] = None,
+        session_file: Optional[Union[str, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Return messages of a sub-agent, for clients of oh-my-pi. Fails for every sub-agent, as Pinion
+        has none.
+        """
+        return self.call("get_subagent_messages", {"subagentId": subagent_id, "sessionFile": session_file}, timeout)
+
+    def set_subagent_subscription(
+        self,
+        level: SubagentLevel,
+        *,
+        timeout: Optional[float] = None,
+    ) -> SubagentSubscription:
+        """Set which events of sub-agents are sent, for clients of oh-my-pi. Pinion has no sub-agents."""
+        return self.call("set_subagent_subscription", {"level": level}, timeout)
 
     def complete_arguments(
         self,
@@ -1497,6 +1687,17 @@ class BlockingCommands:
         response.
         """
         return self.call("hello", {"dialect": dialect, "events": events, "deltas": deltas, "sequence": sequence, "heartbeat": heartbeat, "sessions": sessions, "ui": ui}, timeout)
+
+    def set_event_filter(
+        self,
+        events: Optional[Union[list[str], None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> EventFilter:
+        """Set which events of runs are sent, for clients of oh-my-pi. Responses, outcomes of prompts,
+        dialogs and calls of the client's tools are always sent.
+        """
+        return self.call("set_event_filter", {"events": events}, timeout)
 
     def replay(
         self,

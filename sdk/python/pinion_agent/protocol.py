@@ -1265,6 +1265,32 @@ class Attachment(_Attachment):
     type: str
 
 
+class _AvailableCommand(TypedDict, total=False):
+
+    #: What it does.
+    description: str
+
+    #: What follows its name.
+    input: "CommandInput"
+
+
+class AvailableCommand(_AvailableCommand):
+    """A slash command."""
+
+    #: Its name without the slash.
+    name: str
+
+    #: Where it comes from: `skill`, `extension`, `file` or `mcp_prompt`.
+    source: str
+
+
+class AvailableCommands(TypedDict):
+    """Response to `get_available_commands`."""
+
+    #: The slash commands that a prompt can begin with.
+    commands: list["AvailableCommand"]
+
+
 class _BashExecutionMessage(TypedDict, total=False):
 
     #: Absent when it was killed.
@@ -1401,6 +1427,13 @@ class CommandInfo(TypedDict):
     lane: str
 
 
+class CommandInput(TypedDict):
+    """The text after the name of a slash command."""
+
+    #: What to write there.
+    hint: str
+
+
 class Commands(TypedDict):
     """Response to `get_commands`."""
 
@@ -1516,6 +1549,25 @@ class ContextUsageReply(TypedDict, total=False):
 
     #: Absent if the context window of the model is unknown.
     usage: "ContextUsage"
+
+
+class _ContinuedSession(TypedDict, total=False):
+
+    #: Path of its file, which may not exist yet.
+    sessionFile: str
+
+
+class ContinuedSession(_ContinuedSession):
+    """Response to `continue_session`."""
+
+    #: True if an extension prevented it.
+    cancelled: bool
+
+    #: True if the session existed before.
+    resumed: bool
+
+    #: Id of the current session.
+    sessionId: str
 
 
 class Cost(TypedDict):
@@ -1692,11 +1744,28 @@ class Entries(TypedDict):
 Entry = Union["MessageEntry", "ThinkingLevelChange", "ModelChange", "Compaction", "BranchSummary", "CustomEntry", "CustomMessageEntry", "TtsrInjection", "Label", "SessionInfo"]
 
 
+class EventFilter(TypedDict):
+    """Response to `set_event_filter`."""
+
+    #: The events that are sent; null: all.
+    events: Union[list[str], None]
+
+
 class Exported(TypedDict):
     """Response to `export_html`."""
 
     #: Path of the file.
     path: str
+
+
+class FastMode(TypedDict):
+    """Response to `set_fast_mode`."""
+
+    #: Whether fast mode is on.
+    enabled: bool
+
+    #: Whether requests use it.
+    active: bool
 
 
 class _ForkMessage(TypedDict, total=False):
@@ -1750,6 +1819,13 @@ class FoundFiles(TypedDict):
 
     #: Whether the limit or the time limit was reached.
     truncated: bool
+
+
+class Handoff(TypedDict, total=False):
+    """Response to `handoff`."""
+
+    #: A file with the document. Always absent: the session file contains it.
+    savedPath: str
 
 
 class _HeldBack(TypedDict, total=False):
@@ -2064,6 +2140,22 @@ class Messages(TypedDict):
 
     #: The conversation, oldest first, without the answer that is being streamed.
     messages: list["Message"]
+
+
+class _MessagesPage(TypedDict, total=False):
+
+    #: Where the next page begins; absent on the last one.
+    nextCursor: str
+
+
+class MessagesPage(_MessagesPage):
+    """Response to `get_messages_page`."""
+
+    #: The messages of the page, at most 768 KiB unless it is one message.
+    messages: list["Message"]
+
+    #: Messages of the conversation.
+    totalMessages: int
 
 
 # What a model accepts as input.
@@ -2912,6 +3004,27 @@ class StorageState(_StorageState):
 
 # A step of a streamed answer (`assistantMessageEvent`).
 StreamEvent = Union["TextStartEvent", "TextDeltaEvent", "TextEndEvent", "ThinkingStartEvent", "ThinkingDeltaEvent", "ThinkingEndEvent", "ToolcallStartEvent", "ToolcallDeltaEvent", "ToolcallEndEvent"]
+
+
+# How much a client receives of sub-agents.
+#   "off": Nothing.
+#   "progress": Starts, ends and progress.
+#   "events": All events too.
+SubagentLevel = Literal["off", "progress", "events"]
+
+
+class SubagentSubscription(TypedDict):
+    """Response to `set_subagent_subscription`."""
+
+    #: How much the client receives.
+    level: "SubagentLevel"
+
+
+class Subagents(TypedDict):
+    """Response to `get_subagents`."""
+
+    #: The sub-agents of the session.
+    subagents: list[Any]
 
 
 # What a summary is for.

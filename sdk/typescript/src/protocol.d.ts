@@ -18,18 +18,21 @@ export type InboundLine =
   | ResetCommand
   | GetStateCommand
   | GetMessagesCommand
+  | GetMessagesPageCommand
   | GetEntriesCommand
   | SetModelCommand
   | CycleModelCommand
   | GetAvailableModelsCommand
   | SetThinkingLevelCommand
   | CycleThinkingLevelCommand
+  | SetFastModeCommand
   | GetAvailableThinkingLevelsCommand
   | SetSteeringModeCommand
   | SetFollowUpModeCommand
   | SetQueueModeCommand
   | SetInterruptModeCommand
   | CompactCommand
+  | HandoffCommand
   | SetAutoCompactionCommand
   | SetAutoRetryCommand
   | AbortRetryCommand
@@ -50,12 +53,17 @@ export type InboundLine =
   | GetSessionTreeCommand
   | ListSessionsCommand
   | OpenSessionCommand
+  | ContinueSessionCommand
   | CloseSessionCommand
   | DeleteSessionCommand
   | ListOpenSessionsCommand
   | ListDirectoryCommand
   | FindFilesCommand
   | GetCommandsCommand
+  | GetAvailableCommandsCommand
+  | GetSubagentsCommand
+  | GetSubagentMessagesCommand
+  | SetSubagentSubscriptionCommand
   | CompleteArgumentsCommand
   | GetToolsCommand
   | SetActiveToolsCommand
@@ -73,6 +81,7 @@ export type InboundLine =
   | SetProjectTrustCommand
   | GetProtocolCommand
   | HelloCommand
+  | SetEventFilterCommand
   | ReplayCommand
   | SetHostToolsCommand
   | SetHostUriSchemesCommand
@@ -107,18 +116,21 @@ export type Response =
   | ResetResponse
   | GetStateResponse
   | GetMessagesResponse
+  | GetMessagesPageResponse
   | GetEntriesResponse
   | SetModelResponse
   | CycleModelResponse
   | GetAvailableModelsResponse
   | SetThinkingLevelResponse
   | CycleThinkingLevelResponse
+  | SetFastModeResponse
   | GetAvailableThinkingLevelsResponse
   | SetSteeringModeResponse
   | SetFollowUpModeResponse
   | SetQueueModeResponse
   | SetInterruptModeResponse
   | CompactResponse
+  | HandoffResponse
   | SetAutoCompactionResponse
   | SetAutoRetryResponse
   | AbortRetryResponse
@@ -139,12 +151,17 @@ export type Response =
   | GetSessionTreeResponse
   | ListSessionsResponse
   | OpenSessionResponse
+  | ContinueSessionResponse
   | CloseSessionResponse
   | DeleteSessionResponse
   | ListOpenSessionsResponse
   | ListDirectoryResponse
   | FindFilesResponse
   | GetCommandsResponse
+  | GetAvailableCommandsResponse
+  | GetSubagentsResponse
+  | GetSubagentMessagesResponse
+  | SetSubagentSubscriptionResponse
   | CompleteArgumentsResponse
   | GetToolsResponse
   | SetActiveToolsResponse
@@ -162,6 +179,7 @@ export type Response =
   | SetProjectTrustResponse
   | GetProtocolResponse
   | HelloResponse
+  | SetEventFilterResponse
   | ReplayResponse
   | SetHostToolsResponse
   | SetHostUriSchemesResponse
@@ -378,6 +396,20 @@ export interface GetMessagesCommand {
   type: "get_messages";
 }
 
+/**
+ * Return messages of the current branch in pages, for clients of oh-my-pi. Fails while a run or a compaction
+ * is active, and if the conversation has changed since the page before.
+ */
+export interface GetMessagesPageCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "get_messages_page";
+  /** `nextCursor` of the page before. Default: the first page. */
+  cursor?: string | null;
+  /** Most messages of the page, 1 to 256. Default: 100. */
+  limit?: number | null;
+}
+
 /** Return the entries of the session file, of all branches, in the order in which they were appended. */
 export interface GetEntriesCommand {
   /** Any JSON value; the response carries the same. */
@@ -431,6 +463,18 @@ export interface CycleThinkingLevelCommand {
   type: "cycle_thinking_level";
 }
 
+/**
+ * Set fast mode, for clients of oh-my-pi. Pinion cannot ask a provider for faster answers, so it can only be
+ * off.
+ */
+export interface SetFastModeCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "set_fast_mode";
+  /** Whether it is enabled. Default: true. */
+  enabled?: boolean;
+}
+
 /** List the thinking levels of the current model. */
 export interface GetAvailableThinkingLevelsCommand {
   /** Any JSON value; the response carries the same. */
@@ -479,6 +523,18 @@ export interface CompactCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "compact";
+  /** Instructions for the summary. */
+  customInstructions?: string | null;
+}
+
+/**
+ * Replace the older part of the conversation by a document for the person or agent that continues, for
+ * clients of oh-my-pi. Fails while a run is active.
+ */
+export interface HandoffCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "handoff";
   /** Instructions for the summary. */
   customInstructions?: string | null;
 }
@@ -676,6 +732,20 @@ export interface OpenSessionCommand {
   cwd?: string | null;
   /** What stored entries survive. Default: the setting `durability`. */
   durability?: Durability | null;
+  /** For clients of oh-my-pi: the command means `continue_session` with this directory. */
+  sessionDir?: string | null;
+}
+
+/**
+ * Stop the run and continue the newest session of a directory that has messages. If there is none, start a
+ * session there.
+ */
+export interface ContinueSessionCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "continue_session";
+  /** The directory of the session files. It is created if it does not exist. */
+  sessionDir: string;
 }
 
 /** Stop the run of the session named in `session` and close the session. */
@@ -735,6 +805,40 @@ export interface GetCommandsCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_commands";
+}
+
+/** List the slash commands that a prompt can begin with, for clients of oh-my-pi. */
+export interface GetAvailableCommandsCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "get_available_commands";
+}
+
+/** List the sub-agents of the session, for clients of oh-my-pi. Pinion has none, so the list is empty. */
+export interface GetSubagentsCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "get_subagents";
+}
+
+/** Return messages of a sub-agent, for clients of oh-my-pi. Fails for every sub-agent, as Pinion has none. */
+export interface GetSubagentMessagesCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "get_subagent_messages";
+  /** The sub-agent. */
+  subagentId?: string | null;
+  /** Or its session file. */
+  sessionFile?: string | null;
+}
+
+/** Set which events of sub-agents are sent, for clients of oh-my-pi. Pinion has no sub-agents. */
+export interface SetSubagentSubscriptionCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "set_subagent_subscription";
+  /** How much the client wants to receive. */
+  level: SubagentLevel;
 }
 
 /** Return completions for the arguments of a slash command of an extension. */
@@ -917,6 +1021,18 @@ export interface HelloCommand {
    * default at once. Include `cancel` to receive cancellations. Null: all methods.
    */
   ui?: UiMethod[] | null;
+}
+
+/**
+ * Set which events of runs are sent, for clients of oh-my-pi. Responses, outcomes of prompts, dialogs and
+ * calls of the client's tools are always sent.
+ */
+export interface SetEventFilterCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "set_event_filter";
+  /** The events to send; null: all. */
+  events?: string[] | null;
 }
 
 /**
@@ -1199,6 +1315,16 @@ export interface GetMessagesResponse {
   data: Messages;
 }
 
+/** `get_messages_page` succeeded. */
+export interface GetMessagesPageResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "get_messages_page";
+  success: true;
+  data: MessagesPage;
+}
+
 /** `get_entries` succeeded. */
 export interface GetEntriesResponse {
   /** The command's `id`; absent when it had none. */
@@ -1258,6 +1384,16 @@ export interface CycleThinkingLevelResponse {
   data: CycledThinking | null;
 }
 
+/** `set_fast_mode` succeeded. */
+export interface SetFastModeResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "set_fast_mode";
+  success: true;
+  data: FastMode;
+}
+
 /** `get_available_thinking_levels` succeeded. */
 export interface GetAvailableThinkingLevelsResponse {
   /** The command's `id`; absent when it had none. */
@@ -1312,6 +1448,16 @@ export interface CompactResponse {
   command: "compact";
   success: true;
   data: CompactionResult;
+}
+
+/** `handoff` succeeded. */
+export interface HandoffResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "handoff";
+  success: true;
+  data: Handoff;
 }
 
 /** `set_auto_compaction` succeeded. */
@@ -1509,6 +1655,16 @@ export interface OpenSessionResponse {
   data: OpenedSession;
 }
 
+/** `continue_session` succeeded. */
+export interface ContinueSessionResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "continue_session";
+  success: true;
+  data: ContinuedSession;
+}
+
 /** `close_session` succeeded. */
 export interface CloseSessionResponse {
   /** The command's `id`; absent when it had none. */
@@ -1566,6 +1722,45 @@ export interface GetCommandsResponse {
   command: "get_commands";
   success: true;
   data: Commands;
+}
+
+/** `get_available_commands` succeeded. */
+export interface GetAvailableCommandsResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "get_available_commands";
+  success: true;
+  data: AvailableCommands;
+}
+
+/** `get_subagents` succeeded. */
+export interface GetSubagentsResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "get_subagents";
+  success: true;
+  data: Subagents;
+}
+
+/** `get_subagent_messages` succeeded. */
+export interface GetSubagentMessagesResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "get_subagent_messages";
+  success: true;
+}
+
+/** `set_subagent_subscription` succeeded. */
+export interface SetSubagentSubscriptionResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "set_subagent_subscription";
+  success: true;
+  data: SubagentSubscription;
 }
 
 /** `complete_arguments` succeeded. */
@@ -1734,6 +1929,16 @@ export interface HelloResponse {
   command: "hello";
   success: true;
   data: Welcome;
+}
+
+/** `set_event_filter` succeeded. */
+export interface SetEventFilterResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "set_event_filter";
+  success: true;
+  data: EventFilter;
 }
 
 /** `replay` succeeded. */
@@ -2567,6 +2772,24 @@ export interface Attachment {
   preview?: unknown;
 }
 
+/** A slash command. */
+export interface AvailableCommand {
+  /** Its name without the slash. */
+  name: string;
+  /** What it does. */
+  description?: string;
+  /** What follows its name. */
+  input?: CommandInput;
+  /** Where it comes from: `skill`, `extension`, `file` or `mcp_prompt`. */
+  source: string;
+}
+
+/** Response to `get_available_commands`. */
+export interface AvailableCommands {
+  /** The slash commands that a prompt can begin with. */
+  commands: AvailableCommand[];
+}
+
 /** Role `bashExecution`: a command that the user, not the model, ran. */
 export interface BashExecutionMessage {
   role: "bashExecution";
@@ -2671,6 +2894,12 @@ export interface CommandInfo {
   lane: string;
 }
 
+/** The text after the name of a slash command. */
+export interface CommandInput {
+  /** What to write there. */
+  hint: string;
+}
+
 /** Response to `get_commands`. */
 export interface Commands {
   /** `{name, description?, source, sourceInfo, ...}` each. */
@@ -2755,6 +2984,18 @@ export interface ContextUsage {
 export interface ContextUsageReply {
   /** Absent if the context window of the model is unknown. */
   usage?: ContextUsage;
+}
+
+/** Response to `continue_session`. */
+export interface ContinuedSession {
+  /** True if an extension prevented it. */
+  cancelled: boolean;
+  /** True if the session existed before. */
+  resumed: boolean;
+  /** Id of the current session. */
+  sessionId: string;
+  /** Path of its file, which may not exist yet. */
+  sessionFile?: string;
 }
 
 /** Cost in US dollars. */
@@ -2896,10 +3137,24 @@ export type Entry =
   | Label
   | SessionInfo;
 
+/** Response to `set_event_filter`. */
+export interface EventFilter {
+  /** The events that are sent; null: all. */
+  events: string[] | null;
+}
+
 /** Response to `export_html`. */
 export interface Exported {
   /** Path of the file. */
   path: string;
+}
+
+/** Response to `set_fast_mode`. */
+export interface FastMode {
+  /** Whether fast mode is on. */
+  enabled: boolean;
+  /** Whether requests use it. */
+  active: boolean;
 }
 
 /** A user message that `fork` accepts. */
@@ -2940,6 +3195,12 @@ export interface FoundFiles {
   files: FoundFile[];
   /** Whether the limit or the time limit was reached. */
   truncated: boolean;
+}
+
+/** Response to `handoff`. */
+export interface Handoff {
+  /** A file with the document. Always absent: the session file contains it. */
+  savedPath?: string;
 }
 
 /** A resource of a project that is not used. */
@@ -3187,6 +3448,16 @@ export interface MessageEntry {
 export interface Messages {
   /** The conversation, oldest first, without the answer that is being streamed. */
   messages: Message[];
+}
+
+/** Response to `get_messages_page`. */
+export interface MessagesPage {
+  /** The messages of the page, at most 768 KiB unless it is one message. */
+  messages: Message[];
+  /** Where the next page begins; absent on the last one. */
+  nextCursor?: string;
+  /** Messages of the conversation. */
+  totalMessages: number;
 }
 
 /**
@@ -3827,6 +4098,26 @@ export type StreamEvent =
   | ToolcallEndEvent;
 
 /**
+ * How much a client receives of sub-agents.
+ * - `"off"`: Nothing.
+ * - `"progress"`: Starts, ends and progress.
+ * - `"events"`: All events too.
+ */
+export type SubagentLevel = "off" | "progress" | "events";
+
+/** Response to `set_subagent_subscription`. */
+export interface SubagentSubscription {
+  /** How much the client receives. */
+  level: SubagentLevel;
+}
+
+/** Response to `get_subagents`. */
+export interface Subagents {
+  /** The sub-agents of the session. */
+  subagents: unknown[];
+}
+
+/**
  * What a summary is for.
  * - `"compaction"`: A compaction.
  * - `"branchSummary"`: An abandoned branch.
@@ -4202,18 +4493,21 @@ export interface ResponseOf {
   reset: ResetResponse | ErrorResponse;
   get_state: GetStateResponse | ErrorResponse;
   get_messages: GetMessagesResponse | ErrorResponse;
+  get_messages_page: GetMessagesPageResponse | ErrorResponse;
   get_entries: GetEntriesResponse | ErrorResponse;
   set_model: SetModelResponse | ErrorResponse;
   cycle_model: CycleModelResponse | ErrorResponse;
   get_available_models: GetAvailableModelsResponse | ErrorResponse;
   set_thinking_level: SetThinkingLevelResponse | ErrorResponse;
   cycle_thinking_level: CycleThinkingLevelResponse | ErrorResponse;
+  set_fast_mode: SetFastModeResponse | ErrorResponse;
   get_available_thinking_levels: GetAvailableThinkingLevelsResponse | ErrorResponse;
   set_steering_mode: SetSteeringModeResponse | ErrorResponse;
   set_follow_up_mode: SetFollowUpModeResponse | ErrorResponse;
   set_queue_mode: SetQueueModeResponse | ErrorResponse;
   set_interrupt_mode: SetInterruptModeResponse | ErrorResponse;
   compact: CompactResponse | ErrorResponse;
+  handoff: HandoffResponse | ErrorResponse;
   set_auto_compaction: SetAutoCompactionResponse | ErrorResponse;
   set_auto_retry: SetAutoRetryResponse | ErrorResponse;
   abort_retry: AbortRetryResponse | ErrorResponse;
@@ -4234,12 +4528,17 @@ export interface ResponseOf {
   get_session_tree: GetSessionTreeResponse | ErrorResponse;
   list_sessions: ListSessionsResponse | ErrorResponse;
   open_session: OpenSessionResponse | ErrorResponse;
+  continue_session: ContinueSessionResponse | ErrorResponse;
   close_session: CloseSessionResponse | ErrorResponse;
   delete_session: DeleteSessionResponse | ErrorResponse;
   list_open_sessions: ListOpenSessionsResponse | ErrorResponse;
   list_directory: ListDirectoryResponse | ErrorResponse;
   find_files: FindFilesResponse | ErrorResponse;
   get_commands: GetCommandsResponse | ErrorResponse;
+  get_available_commands: GetAvailableCommandsResponse | ErrorResponse;
+  get_subagents: GetSubagentsResponse | ErrorResponse;
+  get_subagent_messages: GetSubagentMessagesResponse | ErrorResponse;
+  set_subagent_subscription: SetSubagentSubscriptionResponse | ErrorResponse;
   complete_arguments: CompleteArgumentsResponse | ErrorResponse;
   get_tools: GetToolsResponse | ErrorResponse;
   set_active_tools: SetActiveToolsResponse | ErrorResponse;
@@ -4257,6 +4556,7 @@ export interface ResponseOf {
   set_project_trust: SetProjectTrustResponse | ErrorResponse;
   get_protocol: GetProtocolResponse | ErrorResponse;
   hello: HelloResponse | ErrorResponse;
+  set_event_filter: SetEventFilterResponse | ErrorResponse;
   replay: ReplayResponse | ErrorResponse;
   set_host_tools: SetHostToolsResponse | ErrorResponse;
   set_host_uri_schemes: SetHostUriSchemesResponse | ErrorResponse;

@@ -52,6 +52,7 @@ mod logs;
 mod long_sessions;
 mod mcp;
 mod models;
+mod omp_commands;
 mod oneshot;
 mod openings;
 mod package_commands;

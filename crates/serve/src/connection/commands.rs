@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use wire::command::{HelloParams, NoParams, ReplayParams};
 use wire::connection::{Protocol, Refused, Replayed, Snapshot, Welcome};
+use wire::omp::{EventFilter, EventFilterParams};
 use wire::table::ConnectionHandler;
 use wire::{ConnectionCommand, Reply};
 
@@ -159,6 +160,19 @@ impl<N: EventNumbers> ConnectionHandler for CommandCall<'_, N> {
         welcome.instance_id = self.rules.instance_id();
         self.follow_up = FollowUp::Use(Box::new(negotiated));
         Ok(welcome)
+    }
+
+    fn set_event_filter(&mut self, params: EventFilterParams) -> Result<EventFilter, String> {
+        let options = self.options.filtered(params.events.as_deref());
+        self.follow_up = FollowUp::Use(Box::new(Negotiated {
+            options,
+            sets_dialect: false,
+            sets_form: false,
+            sets_ui: false,
+        }));
+        Ok(EventFilter {
+            events: params.events,
+        })
     }
 
     fn replay(&mut self, params: ReplayParams) -> Result<Replayed, String> {

@@ -118,8 +118,10 @@ impl Connection {
                     stream.said = now;
                 }
                 let start = out.len();
-                stream.encoder.event(event, now, out);
-                out.truncate(start);
+                stream.encoder.follow(event, now, out);
+                if self.numbers.sent(from, self.options.sequence, start, out) {
+                    stream.said = now;
+                }
             }
         }
         // Only sessions that wait for a time are in the list: a tick must not cost as much as there are sessions.

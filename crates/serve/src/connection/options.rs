@@ -71,6 +71,22 @@ impl NegotiatedOptions {
         })
     }
 
+    /// These options with a filter of oh-my-pi (dialects.md 14): only events of runs are left out, and names that no event has
+    /// mean nothing.
+    pub(crate) fn filtered(&self, names: Option<&[String]>) -> Self {
+        let wanted = |names: &[String]| {
+            let is_named = |event: &str| names.iter().any(|name| canonical_event(name) == event);
+            let events = EVENT_NAMES.iter().copied();
+            events
+                .filter(|event| !is_filtered(event) || is_named(event))
+                .collect()
+        };
+        Self {
+            events: names.map(wanted),
+            ..self.clone()
+        }
+    }
+
     /// Returns true if the client receives events of this name.
     #[must_use]
     pub fn wants(&self, name: &str) -> bool {
@@ -239,6 +255,22 @@ impl NegotiatedOptions {
         // Also when all names were refused: the client asked for few events, and gets none rather than all.
         self.events = Some(events);
     }
+}
+
+/// Returns true for an event that `set_event_filter` can leave out: what oh-my-pi calls a session event.
+fn is_filtered(event: &str) -> bool {
+    const STARTS: [&str; 9] = [
+        "agent_",
+        "turn_",
+        "message_",
+        "tool_execution_",
+        "compaction_",
+        "auto_retry_",
+        "ttsr_",
+        "todo_",
+        "thinking_level_",
+    ];
+    event == "notice" || STARTS.iter().any(|start| event.starts_with(start))
 }
 
 /// True, false, or the default for null.

@@ -5,6 +5,7 @@
 mod announced;
 mod answer;
 mod json;
+mod message_ids;
 mod pending;
 mod prompts;
 mod vocabulary;
@@ -17,6 +18,7 @@ pub use self::json::escape;
 
 use self::announced::Announced;
 use self::answer::{Answer, Prose};
+use self::message_ids::MessageIds;
 use self::pending::{Delta, Kind, Pending};
 use self::prompts::Prompts;
 use self::vocabulary::Vocabulary;
@@ -45,6 +47,7 @@ pub struct Encoder {
     form: Form,
     vocabulary: Vocabulary,
     prompts: Prompts,
+    message_ids: MessageIds,
     /// The answer that streams in, kept for the cumulative form only.
     answer: Option<Answer>,
     announced: Announced,
@@ -93,11 +96,28 @@ impl Encoder {
 
     /// An encoder that writes the same way, for another session.
     pub(crate) fn for_another(&self) -> Self {
-        Self::speaking(self.spoken.clone())
+        Self {
+            message_ids: self.message_ids.for_another(),
+            ..Self::speaking(self.spoken.clone())
+        }
     }
 
     /// Takes an event. It is written to `out` at once unless it is a delta.
     pub fn event(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
+        self.line(event, now, out);
+        self.prompts.event(event, self.spoken.manner().dialect, out);
+    }
+
+    /// Takes an event that the client does not get. What follows from it is written: the outcome of prompts. No deltas may
+    /// wait.
+    pub(crate) fn follow(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.line(event, now, out);
+        out.truncate(start);
+        self.prompts.event(event, self.spoken.manner().dialect, out);
+    }
+
+    fn line(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
         if let Event::MessageUpdate {
             usage,
             assistant_message_event,
@@ -111,7 +131,7 @@ impl Encoder {
         // Read once per line: the reading thread may detect the dialect between two lines, never within one.
         let manner = self.spoken.manner();
         self.vocabulary.event(event, manner, out);
-        self.prompts.event(event, manner.dialect, out);
+        self.message_ids.event(event, manner.dialect, out);
         match event {
             Event::MessageStart { message } => {
                 if let Message::Assistant(message) = &**message {
@@ -382,6 +402,7 @@ impl Encoder {
             head(None, out);
             out.extend_from_slice(b"}}\n");
         }
+        self.message_ids.update(self.spoken.manner().dialect, out);
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use wire::dialect::{BUSY, CompactionEvents};
 use wire::event::{CompactionReason, CompactionResult};
+use wire::omp::{PAGE_BUSY, PAGE_STALE};
 use wire::reply::Messages;
 use wire::ui::UiMethod;
 use wire::{Dialect, Event, Message, Reply, Response};
@@ -117,6 +118,12 @@ impl Vocabulary {
         if manner.dialect.is_silent() {
             return;
         }
+        if let Err(error) = &response.outcome
+            && manner.dialect == Dialect::OmpNow
+            && let Some(code) = error_code(response, error)
+        {
+            return with_member(response, "code", code.into(), out);
+        }
         match &response.outcome {
             Ok(Reply::Bash(result)) if manner.dialect.counts_bash_output() => {
                 let mut line = object(response);
@@ -131,6 +138,17 @@ impl Vocabulary {
             },
             _ => push(response, out),
         }
+    }
+}
+
+/// The reason of a failure that clients of today's oh-my-pi read (dialects.md 14).
+fn error_code(response: &Response, error: &str) -> Option<&'static str> {
+    let command = response.command.as_ref().and_then(Value::as_str);
+    match (command, error) {
+        (Some("get_messages_page"), PAGE_BUSY) => Some("session_busy"),
+        (Some("get_messages_page"), PAGE_STALE) => Some("stale_cursor"),
+        (Some("get_entries"), _) => Some("unknown_since"),
+        _ => None,
     }
 }
 

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
+use agent::compaction::Refusal;
 use agent::{Change, Input, QueueKind};
+use config::resources::CommandInfo;
 use wire::command::{
     BashParams, BranchParams, CompactParams, CompleteParams, EditQueuedParams, EnabledParams, EntriesParams,
     ExportParams, ForkParams, InterruptModeParams, LabelParams, ListParams, LoginParams, MessageParams,
@@ -15,6 +17,11 @@ use wire::event::CompactionResult;
 use wire::hosted::{HostToolNames, HostToolsParams, HostUriSchemes, HostUriSchemesParams};
 use wire::looking::{Directory, DirectoryParams, FindFilesParams, FoundFiles};
 use wire::mcp::{McpReconnectParams, McpServers, McpServersParams};
+use wire::omp::{
+    AvailableCommand, AvailableCommands, CommandInput, ContinueSessionParams, ContinuedSession, FastMode,
+    Handoff, MessagesPage, MessagesPageParams, PAGE_BUSY, SubagentMessagesParams, SubagentSubscription,
+    SubagentSubscriptionParams, Subagents,
+};
 use wire::reply::{
     Accepted, Cancelled, Commands, Completions, ContextUsageReply, CycledModel, CycledThinking, Entries,
     Exported, ForkMessages, Forked, LastText, LoggedIn, LoginProviders, Messages, Models, Navigated,
@@ -34,7 +41,39 @@ use super::asker::Asker;
 use super::client_tools::Activation;
 use super::export::Export;
 use super::session_list::SessionList;
-use super::{file_search, outline, todos, trust};
+use super::{file_search, message_pages, outline, todos, trust};
+
+/// What the summary of a handoff should contain, in addition to what every summary does.
+const HANDOFF: &str = "The summary is a handoff: another person or agent continues the work with it and nothing else. State the \
+    goal, what is done, what is left, the next step, decisions with their reasons, and the files and commands that matter.";
+
+/// Returns true if there was nothing that a summary could replace.
+fn is_needless(error: &str) -> bool {
+    [Refusal::NothingToCompact, Refusal::AlreadyCompacted]
+        .iter()
+        .any(|refusal| refusal.to_string() == error)
+}
+
+/// A slash command in the words of oh-my-pi.
+fn available(command: CommandInfo) -> AvailableCommand {
+    let is_mcp = command.name.starts_with("mcp:");
+    let source = match command.source {
+        _ if is_mcp => "mcp_prompt",
+        "prompt" => "file",
+        other => other,
+    };
+    let hint = match (command.argument_hint, source) {
+        (Some(hint), _) => Some(hint),
+        (None, "file") => None,
+        (None, _) => Some("arguments".to_owned()),
+    };
+    AvailableCommand {
+        name: command.name,
+        description: command.description,
+        input: hint.map(|hint| CommandInput { hint }),
+        source: source.to_owned(),
+    }
+}
 
 impl Responding for Session {
     type Origin = Origin;
@@ -106,6 +145,19 @@ impl SessionHandler for Session {
         Ok(self.view().messages())
     }
 
+    async fn get_messages_page(&mut self, params: MessagesPageParams) -> Result<MessagesPage, String> {
+        if self.machine.is_running() || self.machine.is_compacting() {
+            return Err(PAGE_BUSY.to_owned());
+        }
+        let log = &self.conversation.log;
+        let conversation = message_pages::Conversation {
+            session_id: &log.header().id,
+            leaf_id: log.leaf_id(),
+            messages: self.machine.messages(),
+        };
+        conversation.page(&params)
+    }
+
     async fn get_entries(&mut self, params: EntriesParams) -> Result<Entries, String> {
         self.view().entries(&params)
     }
@@ -128,6 +180,16 @@ impl SessionHandler for Session {
 
     async fn get_available_models(&mut self, _: NoParams, responder: Responder<Models>) {
         self.queries.list_models(responder, Arc::clone(&self.agent)).await;
+    }
+
+    async fn set_fast_mode(&mut self, params: EnabledParams) -> Result<FastMode, String> {
+        if params.enabled {
+            return Err(strings::NO_FAST_MODE.to_owned());
+        }
+        Ok(FastMode {
+            enabled: false,
+            active: false,
+        })
     }
 
     async fn set_thinking_level(&mut self, params: ThinkingParams) -> Result<(), String> {
@@ -171,6 +233,26 @@ impl SessionHandler for Session {
     }
 
     async fn compact(&mut self, params: CompactParams, responder: Responder<CompactionResult>) {
+        Session::compact(self, responder, params).await;
+    }
+
+    async fn handoff(&mut self, params: CompactParams, responder: Responder<Handoff>) {
+        if self.machine.is_running() {
+            return responder.refuse(strings::HANDOFF_BUSY).await;
+        }
+        if self.machine.messages().len() < 2 {
+            return responder.refuse(strings::NOTHING_TO_HAND_OFF).await;
+        }
+        let wishes = params.custom_instructions.iter().map(String::as_str);
+        let instructions: Vec<&str> = std::iter::once(HANDOFF).chain(wishes).collect();
+        let params = CompactParams {
+            custom_instructions: Some(instructions.join("\n\n")),
+        };
+        let responder = responder.taking(|outcome: Result<CompactionResult, String>| match outcome {
+            Ok(_) => Ok(Handoff::default().into()),
+            Err(error) if is_needless(&error) => Err(strings::NO_HANDOFF.to_owned()),
+            Err(error) => Err(error),
+        });
         Session::compact(self, responder, params).await;
     }
 
@@ -261,6 +343,14 @@ impl SessionHandler for Session {
         self.queries.run(responder, list.read(params, current)).await;
     }
 
+    async fn continue_session(
+        &mut self,
+        params: ContinueSessionParams,
+        responder: Responder<ContinuedSession>,
+    ) {
+        Session::continue_session(self, responder, params).await;
+    }
+
     async fn close_session(&mut self, _: NoParams, responder: Responder<()>) {
         self.close(responder).await;
     }
@@ -280,6 +370,33 @@ impl SessionHandler for Session {
 
     async fn get_commands(&mut self, _: NoParams) -> Result<Commands, String> {
         Ok(self.commands())
+    }
+
+    async fn get_available_commands(&mut self, _: NoParams) -> Result<AvailableCommands, String> {
+        let commands = self.all_commands();
+        Ok(AvailableCommands {
+            commands: commands.into_iter().map(available).collect(),
+        })
+    }
+
+    async fn get_subagents(&mut self, _: NoParams) -> Result<Subagents, String> {
+        Ok(Subagents {
+            subagents: Vec::new(),
+        })
+    }
+
+    async fn get_subagent_messages(&mut self, params: SubagentMessagesParams) -> Result<(), String> {
+        match (params.subagent_id, params.session_file) {
+            (None, None) => Err(strings::WHICH_SUBAGENT.to_owned()),
+            (id, _) => Err(strings::unknown_subagent(id.as_deref())),
+        }
+    }
+
+    async fn set_subagent_subscription(
+        &mut self,
+        params: SubagentSubscriptionParams,
+    ) -> Result<SubagentSubscription, String> {
+        Ok(SubagentSubscription { level: params.level })
     }
 
     async fn complete_arguments(&mut self, params: CompleteParams, responder: Responder<Completions>) {

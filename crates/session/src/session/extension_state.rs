@@ -1,5 +1,6 @@
 //! What extensions can see of the session without a request.
 
+use config::resources::CommandInfo;
 use serde_json::{Map, Value, json};
 use tools::Toolbox;
 use tools::pattern::fits;
@@ -104,14 +105,11 @@ impl Session {
     }
 
     /// Everything that can be called with a slash: commands of extensions, then templates and skills.
-    pub(super) fn all_commands(&self) -> Vec<Value> {
+    pub(super) fn all_commands(&self) -> Vec<CommandInfo> {
         let mut commands = self.extensions.links.commands();
         commands.extend(self.workspace.resources.commands());
         commands.extend(self.mcp.commands());
         commands
-            .iter()
-            .filter_map(|command| serde_json::to_value(command).ok())
-            .collect()
     }
 
     /// The parts of the system prompt, under pi's names.

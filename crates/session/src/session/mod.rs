@@ -25,6 +25,7 @@ mod hook_points;
 mod lifecycle;
 mod machine;
 mod mcp;
+mod message_pages;
 mod model_choice;
 mod model_probes;
 mod model_request;

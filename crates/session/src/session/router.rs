@@ -130,7 +130,11 @@ impl Session {
     /// What can be called as a slash command.
     pub(super) fn commands(&self) -> Commands {
         Commands {
-            commands: self.all_commands(),
+            commands: self
+                .all_commands()
+                .iter()
+                .filter_map(|command| serde_json::to_value(command).ok())
+                .collect(),
         }
     }
 

@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use agent::Input;
 use models::Start;
-use store::{Context, ForkScope, SessionLog, StoreError};
+use store::{Context, ForkScope, Listing, SessionLog, StoreError};
 use wire::command::{BranchParams, ForkParams, NewSessionParams, NoParams, SwitchParams};
 use wire::event::ChangeReason;
+use wire::omp::{ContinueSessionParams, ContinuedSession};
 use wire::reply::{Cancelled, Commands, Forked};
 use wire::state::Durability;
+use wire::table::Respond;
 use wire::{EntryBody, Event, Message, SessionCommand};
 
 use crate::error::SessionError;
@@ -32,6 +34,8 @@ use super::storage::same_file;
 pub(super) enum Change {
     /// An empty session, or a session with these entries.
     New(NewSessionParams, Vec<wire::Entry>),
+    /// An empty session with its file in this directory.
+    NewIn(PathBuf),
     /// The session in a file, and the directory that it works in when its own is gone; none: then it stays closed.
     Switch(PathBuf, Option<PathBuf>),
     /// A new session with what came before an entry; the text is the answer's.
@@ -79,7 +83,7 @@ impl Change {
 
     fn reason(&self) -> Option<ChangeReason> {
         Some(match self {
-            Self::New(..) => ChangeReason::New,
+            Self::New(..) | Self::NewIn(_) => ChangeReason::New,
             Self::Switch(..) => ChangeReason::Switch,
             Self::Fork { .. } | Self::At(_) | Self::Clone(_) => ChangeReason::Fork,
             Self::Reload => return None,
@@ -91,6 +95,8 @@ impl Change {
 pub(super) enum ChangeAsker {
     /// A client, with a command that only says whether the session changed.
     Session(Responder<Cancelled>),
+    /// A client, with `continue_session`; true if the session existed before.
+    Continue(Responder<ContinuedSession>, bool),
     /// A client, with `fork` or `branch`.
     Fork(Responder<Forked>),
     /// A client, with `reload_resources`.
@@ -126,7 +132,7 @@ impl Session {
         let path = self.workspace.cwd.join(params.session_path);
         let spare = params.is_page.then(|| self.agent.home.clone());
         // Before the run is ended for nothing.
-        let is_checked = params.is_page && !self.is_current(&path).await;
+        let is_checked = params.is_page && !is_current(self.conversation.log.path(), &path).await;
         let wanted = path.clone();
         if is_checked && let Err(error) = off_thread(move || store::check_session(&wanted)).await {
             let error = match error {
@@ -136,6 +142,41 @@ impl Session {
             return responder.refuse(error).await;
         }
         self.change(ChangeAsker::Session(responder), Change::Switch(path, spare))
+            .await;
+    }
+
+    /// Goes on in the newest session of a directory (dialects.md 14).
+    pub(super) async fn continue_session(
+        &mut self,
+        responder: Responder<ContinuedSession>,
+        params: ContinueSessionParams,
+    ) {
+        let Some(current) = self.conversation.log.path().map(Path::to_path_buf) else {
+            return responder.refuse(strings::NOT_STORED).await;
+        };
+        let dir = self.workspace.cwd.join(params.session_dir);
+        let listed = dir.clone();
+        let found = off_thread(move || {
+            let sessions = store::list(&listed, Listing::Plain)?;
+            let newest = sessions.into_iter().find(|session| session.message_count > 0);
+            let is_current = newest
+                .as_ref()
+                .is_some_and(|newest| same_file(&newest.path, &current));
+            let is_there = current.parent().is_some_and(|parent| same_file(parent, &listed));
+            Ok::<_, StoreError>((newest.map(|newest| newest.path), is_current, is_there))
+        });
+        let is_unused = self.machine.messages().is_empty();
+        let change = match found.await {
+            Err(error) => return responder.refuse(error.to_string()).await,
+            Ok((Some(_), true, _)) => return responder.respond(Ok(self.view().continued(true))).await,
+            Ok((Some(newest), ..)) => Change::Switch(newest, None),
+            Ok((None, _, true)) if is_unused => {
+                return responder.respond(Ok(self.view().continued(false))).await;
+            }
+            Ok((None, ..)) => Change::NewIn(dir),
+        };
+        let resumed = matches!(change, Change::Switch(..));
+        self.change(ChangeAsker::Continue(responder, resumed), change)
             .await;
     }
 
@@ -256,7 +297,13 @@ impl Session {
                     .cwd
                     .map_or_else(|| self.workspace.cwd.clone(), PathBuf::from);
                 let durability = params.durability.unwrap_or(self.conversation.log.durability());
-                self.begin_anew(cwd, parent, entries, durability).await?;
+                let place = (cwd == self.workspace.cwd).then(|| self.view().next_session_dir(&self.agent));
+                self.begin_anew(cwd, place, parent, entries, durability).await?;
+            }
+            Change::NewIn(dir) => {
+                let (cwd, durability) = (self.workspace.cwd.clone(), self.conversation.log.durability());
+                self.begin_anew(cwd, Some(Some(dir)), None, Vec::new(), durability)
+                    .await?;
             }
             Change::Switch(path, spare) => self.switch_to(path, spare).await?,
             Change::Fork {
@@ -311,19 +358,19 @@ impl Session {
         })
     }
 
+    /// Begins an empty session. Without a `place`, its file goes where settings of the directory say.
     async fn begin_anew(
         &mut self,
         cwd: PathBuf,
+        place: Option<Option<PathBuf>>,
         parent: Option<String>,
         entries: Vec<wire::Entry>,
         durability: Durability,
     ) -> Result<(), SessionError> {
         let (agent, dir) = (Arc::clone(&self.agent), cwd.clone());
-        let next = (cwd == self.workspace.cwd)
-            .then(|| self.agent.next_session_dir(&cwd, self.conversation.log.path()));
         let begin = move || {
             // The settings of another directory may name a place of their own.
-            let place = next.unwrap_or_else(|| agent.fitting(&dir).session_dir(&dir));
+            let place = place.unwrap_or_else(|| agent.fitting(&dir).session_dir(&dir));
             let mut log = new_log(place, &dir, parent.as_deref(), None)?;
             log.set_durability(durability);
             let says = |entry: &wire::Entry| matches!(entry.body, EntryBody::Message(_));
@@ -347,7 +394,9 @@ impl Session {
             None => {
                 let (cwd, parent) = (self.workspace.cwd.clone(), self.conversation.log.file_text());
                 let durability = self.conversation.log.durability();
-                self.begin_anew(cwd, parent, Vec::new(), durability).await?;
+                let place = Some(self.view().next_session_dir(&self.agent));
+                self.begin_anew(cwd, place, parent, Vec::new(), durability)
+                    .await?;
             }
         }
         if let Some((messages, kept)) = old {
@@ -362,10 +411,10 @@ impl Session {
             &self.workspace.cwd.to_string_lossy(),
             self.conversation.log.file_text().as_deref(),
         );
-        let dir = self
-            .agent
-            .next_session_dir(&self.workspace.cwd, self.conversation.log.path());
-        let path = dir.map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
+        let path = self
+            .view()
+            .next_session_dir(&self.agent)
+            .map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
         let durability = self.conversation.log.durability();
         let fork = move |old: &mut SessionLog| {
             let mut log = old.fork(path, header, ForkScope::Path(&leaf))?;
@@ -380,17 +429,8 @@ impl Session {
         self.replace(log, self.workspace.cwd.clone(), false).await
     }
 
-    /// Is it the file of this session?
-    async fn is_current(&self, path: &Path) -> bool {
-        let (current, path) = (
-            self.conversation.log.path().map(Path::to_path_buf),
-            path.to_path_buf(),
-        );
-        off_thread(move || current.is_some_and(|current| same_file(&current, &path))).await
-    }
-
     async fn switch_to(&mut self, path: PathBuf, spare: Option<PathBuf>) -> Result<(), SessionError> {
-        let is_current = self.is_current(&path).await;
+        let is_current = is_current(self.conversation.log.path(), &path).await;
         if is_current && self.conversation.log.run(SessionLog::catch_up).await.is_ok() {
             // It is open already; what others have written is read, and the rest begins anew.
             let cwd = stored_cwd(&self.conversation.log, &path, &self.agent.cwd, spare.as_deref())?;
@@ -483,6 +523,12 @@ impl Session {
             self.conversation.store_start(true, &self.outbox).await;
         }
     }
+}
+
+/// Returns true if the session has this file.
+async fn is_current(current: Option<&Path>, path: &Path) -> bool {
+    let (current, path) = (current.map(Path::to_path_buf), path.to_path_buf());
+    off_thread(move || current.is_some_and(|current| same_file(&current, &path))).await
 }
 
 impl Agent {

@@ -1,10 +1,11 @@
 //! The session as clients see it: state, messages, entries, counts. Everything here only reads.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use agent::Machine;
 use wire::command::{EntriesParams, StatsParams};
 use wire::content::AssistantBlock;
+use wire::omp::ContinuedSession;
 use wire::reply::{
     ContextUsageReply, Entries, ForkMessage, ForkMessages, LastText, ListedSession, Messages, OpenSession,
 };
@@ -77,6 +78,22 @@ impl View<'_> {
             message_count: self.machine.messages().len(),
             evicted: false,
         }
+    }
+
+    /// The session as `continue_session` reports it.
+    pub(super) fn continued(&self, resumed: bool) -> ContinuedSession {
+        let log = &self.conversation.log;
+        ContinuedSession {
+            cancelled: false,
+            resumed,
+            session_id: log.header().id.clone(),
+            session_file: log.file_text(),
+        }
+    }
+
+    /// Where the files of the sessions after this one go; none with `--no-session`.
+    pub(super) fn next_session_dir(&self, agent: &Agent) -> Option<PathBuf> {
+        agent.next_session_dir(self.cwd, self.conversation.log.path())
     }
 
     /// The reply of `get_messages`.

@@ -20,6 +20,10 @@ use crate::dialect_set::{ALL, DialectSet, EVERY, H, HO, LATE, N, O, OWN, PI, W, 
 use crate::hosted::{HostToolsParams, HostUriSchemesParams};
 use crate::looking::{DeleteSessionParams, DirectoryParams, FindFilesParams};
 use crate::mcp::{McpReconnectParams, McpServersParams};
+use crate::omp::{
+    ContinueSessionParams, EventFilterParams, MessagesPageParams, SubagentMessagesParams,
+    SubagentSubscriptionParams,
+};
 use crate::response::Reply;
 use crate::tool::ActiveToolsParams;
 
@@ -197,6 +201,10 @@ use crate::connection::{Protocol, Replayed, Welcome};
 use crate::hosted::{HostToolNames, HostUriSchemes};
 use crate::looking::{DeletedSession, Directory, FoundFiles};
 use crate::mcp::McpServers;
+use crate::omp::{
+    AvailableCommands, ContinuedSession, EventFilter, FastMode, Handoff, MessagesPage, SubagentSubscription,
+    Subagents,
+};
 use crate::reply::{
     Accepted, Cancelled, Commands, Completions, ContextUsageReply, CycledModel, CycledThinking, Entries,
     Exported, ForkMessages, Forked, LastText, LoggedIn, LoginProviders, Messages, Models, Navigated,
@@ -240,6 +248,9 @@ commands! {
     GetState(NoParams) = "get_state", State, ALL, Ordered, Session::get_state -> SessionState;
     /// Return all messages of the current branch.
     GetMessages(NoParams) = "get_messages", State, ALL, Ordered, Session::get_messages -> Messages;
+    /// Return messages of the current branch in pages, for clients of oh-my-pi. Fails while a run or a compaction is active, and
+    /// if the conversation has changed since the page before.
+    GetMessagesPage(MessagesPageParams) = "get_messages_page", State, N, Ordered, Session::get_messages_page -> MessagesPage;
     /// Return the entries of the session file, of all branches, in the order in which they were appended.
     GetEntries(EntriesParams) = "get_entries", State, N.and(PI), Ordered, Session::get_entries -> Entries;
     /// Select the model. An active run keeps its model.
@@ -252,6 +263,8 @@ commands! {
     SetThinkingLevel(ThinkingParams) = "set_thinking_level", Models, ALL, Ordered, Session::set_thinking_level -> ();
     /// Select the next thinking level. Returns null if the model does not support thinking.
     CycleThinkingLevel(NoParams) = "cycle_thinking_level", Models, ALL, Ordered, Session::cycle_thinking_level -> Option<CycledThinking>;
+    /// Set fast mode, for clients of oh-my-pi. Pinion cannot ask a provider for faster answers, so it can only be off.
+    SetFastMode(EnabledParams) = "set_fast_mode", Models, N, Ordered, Session::set_fast_mode -> FastMode;
     /// List the thinking levels of the current model.
     GetAvailableThinkingLevels(NoParams) = "get_available_thinking_levels", Models, N.and(PI), Ordered, Session::get_available_thinking_levels -> ThinkingLevels;
     /// Set how many steering messages are delivered at once.
@@ -264,6 +277,9 @@ commands! {
     SetInterruptMode(InterruptModeParams) = "set_interrupt_mode", Prompting, XN, Ordered, Session::set_interrupt_mode -> ();
     /// Stop the run and replace the older part of the conversation by a summary.
     Compact(CompactParams) = "compact", Runs, EVERY, Task, Session::compact => crate::event::CompactionResult;
+    /// Replace the older part of the conversation by a document for the person or agent that continues, for clients of oh-my-pi. Fails
+    /// while a run is active.
+    Handoff(CompactParams) = "handoff", Runs, N, Task, Session::handoff => Handoff;
     /// Enable or disable automatic compaction.
     SetAutoCompaction(EnabledParams) = "set_auto_compaction", Runs, ALL, Ordered, Session::set_auto_compaction -> ();
     /// Enable or disable automatic retries.
@@ -306,6 +322,8 @@ commands! {
     ListSessions(ListParams) = "list_sessions", Session, W, Task, Session::list_sessions => Sessions;
     /// Open another session in this process. Commands with its handle in `session` go to it.
     OpenSession(OpenSessionParams) = "open_session", Session, N, Task, Manager::open_session => OpenedSession;
+    /// Stop the run and continue the newest session of a directory that has messages. If there is none, start a session there.
+    ContinueSession(ContinueSessionParams) = "continue_session", Session, OWN, Ordered, Session::continue_session => ContinuedSession;
     /// Stop the run of the session named in `session` and close the session.
     CloseSession(NoParams) = "close_session", Session, OWN, Ordered, Session::close_session => ();
     /// Delete a session that is not open. Pinion moves its file into `.trash` in the same directory. Only files in the
@@ -320,6 +338,14 @@ commands! {
     FindFiles(FindFilesParams) = "find_files", Tools, OWN, Task, Session::find_files => FoundFiles;
     /// List the slash commands that a prompt can begin with.
     GetCommands(NoParams) = "get_commands", Tools, W.and(PI), Ordered, Session::get_commands -> Commands;
+    /// List the slash commands that a prompt can begin with, for clients of oh-my-pi.
+    GetAvailableCommands(NoParams) = "get_available_commands", Tools, N, Ordered, Session::get_available_commands -> AvailableCommands;
+    /// List the sub-agents of the session, for clients of oh-my-pi. Pinion has none, so the list is empty.
+    GetSubagents(NoParams) = "get_subagents", Tools, N, Ordered, Session::get_subagents -> Subagents;
+    /// Return messages of a sub-agent, for clients of oh-my-pi. Fails for every sub-agent, as Pinion has none.
+    GetSubagentMessages(SubagentMessagesParams) = "get_subagent_messages", Tools, N, Ordered, Session::get_subagent_messages -> ();
+    /// Set which events of sub-agents are sent, for clients of oh-my-pi. Pinion has no sub-agents.
+    SetSubagentSubscription(SubagentSubscriptionParams) = "set_subagent_subscription", Tools, N, Ordered, Session::set_subagent_subscription -> SubagentSubscription;
     /// Return completions for the arguments of a slash command of an extension.
     CompleteArguments(CompleteParams) = "complete_arguments", Tools, OWN, Task, Session::complete_arguments => Completions;
     /// List all tools and which of them the model can call.
@@ -359,6 +385,9 @@ commands! {
     GetProtocol(NoParams) = "get_protocol", Connection, OWN, Ordered, Connection::get_protocol -> Protocol;
     /// Negotiate the dialect and the options of this connection. They apply to everything after the response.
     Hello(Box<HelloParams>) = "hello", Connection, OWN, Ordered, Connection::hello -> Welcome;
+    /// Set which events of runs are sent, for clients of oh-my-pi. Responses, outcomes of prompts, dialogs and calls of the
+    /// client's tools are always sent.
+    SetEventFilter(EventFilterParams) = "set_event_filter", Connection, N, Ordered, Connection::set_event_filter -> EventFilter;
     /// Send the events after a sequence number again. If they are no longer stored, or without a number, return a snapshot of
     /// the session.
     Replay(ReplayParams) = "replay", Connection, OWN, Ordered, Connection::replay -> Replayed;

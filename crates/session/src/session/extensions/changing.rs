@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use wire::Reply;
 use wire::entry::Compaction;
 use wire::event::{CompactionReason, CompactionResult};
+use wire::omp::ContinuedSession;
 use wire::reply::{Cancelled, Forked};
 use wire::table::Respond;
 
@@ -79,6 +80,15 @@ impl Session {
                     cancelled: changed.cancelled,
                 };
                 responder.respond(outcome.map(cancelled)).await;
+            }
+            ChangeAsker::Continue(responder, resumed) => {
+                let continued = self.view().continued(resumed);
+                let continued = |changed: Changed| ContinuedSession {
+                    cancelled: changed.cancelled,
+                    resumed: resumed && !changed.cancelled,
+                    ..continued
+                };
+                responder.respond(outcome.map(continued)).await;
             }
             ChangeAsker::Fork(responder) => {
                 let forked = |changed: Changed| Forked {
@@ -183,7 +193,7 @@ impl ChangeAsker {
 /// The reason that extensions know a change by.
 pub(in crate::session) fn word(change: &Change) -> &'static str {
     match change {
-        Change::New(..) => "new",
+        Change::New(..) | Change::NewIn(_) => "new",
         Change::Switch(..) => "resume",
         Change::Fork { .. } | Change::At(_) | Change::Clone(_) => "fork",
         Change::Reload => "reload",
@@ -195,7 +205,7 @@ fn question(change: &Change) -> Option<(&'static str, Value)> {
     let switch = "session_before_switch";
     let fork = "session_before_fork";
     Some(match change {
-        Change::New(..) => (switch, json!({"type": switch, "reason": "new"})),
+        Change::New(..) | Change::NewIn(_) => (switch, json!({"type": switch, "reason": "new"})),
         Change::Switch(path, _) => (
             switch,
             json!({"type": switch, "reason": "resume", "targetSessionFile": path}),

@@ -258,6 +258,7 @@ impl Session {
             Then::Begin(turn) => self.answer(turn.who, Err(strings::ABORTED.to_owned())).await,
             Then::Change(asker, _) | Then::Leave(asker, _) => match asker {
                 ChangeAsker::Session(responder) => responder.refuse(strings::ABORTED).await,
+                ChangeAsker::Continue(responder, _) => responder.refuse(strings::ABORTED).await,
                 ChangeAsker::Fork(responder) => responder.refuse(strings::ABORTED).await,
                 ChangeAsker::Reload(responder) => responder.refuse(strings::ABORTED).await,
                 ChangeAsker::Extension(_) => {}

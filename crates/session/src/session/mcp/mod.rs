@@ -165,6 +165,7 @@ fn needs_servers(command: &SessionCommand) -> bool {
             | SessionCommand::AbortAndPrompt(_)
             | SessionCommand::Continue(_)
             | SessionCommand::GetCommands(_)
+            | SessionCommand::GetAvailableCommands(_)
             | SessionCommand::GetTools(_)
             | SessionCommand::SetActiveTools(_)
     )

@@ -1,0 +1,166 @@
+//! Commands of today's oh-my-pi (dialects.md 14), as its RpcClient uses them. `.ci/interop/omp-methods.ts` calls every method of
+//! the real client.
+
+use serde_json::{Value, json};
+use testkit::llm::Reply;
+
+use crate::kit::{Pi, World, kinds, of_type};
+
+/// A client of protocol version 2.
+fn start(world: &World, args: &[&str]) -> Pi {
+    let pi = world.start_with(args);
+    pi.data(json!({"type": "negotiate_protocol", "protocolVersion": 2}));
+    pi
+}
+
+/// Prompts, and returns the lines up to the end of the run. A client with a filter may not see the end itself.
+fn say(pi: &Pi, text: &str) -> Vec<Value> {
+    let before = pi.lines().len();
+    pi.data(json!({"type": "prompt", "message": text}));
+    pi.wait("session_settled");
+    pi.lines().split_off(before)
+}
+
+#[test]
+fn lines_of_message_share_an_id() {
+    let world = World::new([Reply::text(["One ", "answer."]), Reply::text(["Another."])]);
+    let pi = start(&world, &[]);
+    let ids = |lines: &[Value], kind: &str| -> Vec<String> {
+        let lines = of_type(lines, kind);
+        let ids = lines
+            .iter()
+            .map(|line| line["messageId"].as_str().unwrap().to_owned());
+        ids.collect()
+    };
+    let lines = say(&pi, "Hello");
+    assert_eq!(ids(&lines, "message_start"), ["msg-1", "msg-2"]);
+    assert_eq!(ids(&lines, "message_end"), ["msg-1", "msg-2"]);
+    let updates = ids(&lines, "message_update");
+    assert!(
+        updates.len() > 2 && updates.iter().all(|id| id == "msg-2"),
+        "{updates:?}"
+    );
+    let lines = say(&pi, "Again");
+    assert_eq!(ids(&lines, "message_start"), ["msg-3", "msg-4"]);
+    pi.finish();
+}
+
+#[test]
+fn event_filter_spares_outcomes_of_prompts() {
+    let world = World::new([Reply::text(["One."]), Reply::text(["Two."])]);
+    let pi = start(&world, &[]);
+    let filter = json!({"type": "set_event_filter", "events": ["agent_end", "no_such_event"]});
+    assert_eq!(pi.data(filter), json!({"events": ["agent_end", "no_such_event"]}));
+    let lines = say(&pi, "Hello");
+    let seen: Vec<_> = kinds(&lines)
+        .into_iter()
+        .filter(|kind| kind.starts_with("agent_") || kind.starts_with("message_"))
+        .collect();
+    assert_eq!(seen, ["agent_end"]);
+    let result = &of_type(&lines, "prompt_result")[0];
+    assert_eq!(result["status"], "completed");
+    let wrong = pi.error(json!({"type": "set_event_filter", "events": [""]}));
+    assert!(wrong.contains("events must be null or an array of non-empty event type strings"));
+    assert_eq!(
+        pi.data(json!({"type": "set_event_filter", "events": null})),
+        json!({"events": null})
+    );
+    let lines = say(&pi, "Again");
+    assert_eq!(of_type(&lines, "message_start").len(), 2);
+    // A filtered output cannot be checked as a whole.
+    pi.agent.close_stdin();
+    assert_eq!(pi.agent.wait_exit(crate::kit::LONG).unwrap().code(), Some(0));
+}
+
+#[test]
+fn handoff_replaces_conversation_by_document() {
+    let world = World::new([
+        Reply::text(["One."]),
+        Reply::text(["Two."]),
+        Reply::text(["The plan, and what is left of it."]),
+    ]);
+    world.settings(json!({"compaction": {"keepRecentTokens": 5}}));
+    let pi = start(&world, &[]);
+    assert_eq!(
+        pi.error(json!({"type": "handoff"})),
+        "Nothing to hand off (no messages yet)"
+    );
+    say(&pi, &"Remember the word elephant. ".repeat(40));
+    say(&pi, "And this one, too.");
+    let wishes = json!({"type": "handoff", "customInstructions": "Name the animals."});
+    assert_eq!(pi.data(wishes), json!({}));
+    let asked = world.server.requests()[2].body.to_string();
+    assert!(asked.contains("The summary is a handoff") && asked.contains("Name the animals."));
+    assert_eq!(pi.messages()[0]["summary"], "The plan, and what is left of it.");
+    assert_eq!(
+        pi.error(json!({"type": "handoff"})),
+        "Nothing to hand off (already compacted)"
+    );
+    pi.finish();
+}
+
+#[test]
+fn messages_are_not_paged_during_run() {
+    let world = World::new([Reply::text(["Slow."]).gate("answer")]);
+    let pi = start(&world, &[]);
+    let asked = pi.send(json!({"type": "prompt", "message": "Hello"}));
+    assert_eq!(pi.response(&asked)["success"], true);
+    let response = pi.ask(json!({"type": "get_messages_page"}));
+    assert_eq!(
+        response["error"],
+        "Cannot page messages while the session is changing"
+    );
+    assert_eq!(response["code"], "session_busy");
+    world.server.release("answer");
+    pi.wait("session_settled");
+    let page = pi.data(json!({"type": "get_messages_page", "limit": 1}));
+    assert_eq!(
+        (page["messages"].as_array().unwrap().len(), &page["totalMessages"]),
+        (1, &json!(2))
+    );
+    pi.finish();
+}
+
+#[test]
+fn open_session_continues_newest_of_directory() {
+    let world = World::new([Reply::text(["One."]), Reply::text(["Two."])]);
+    let pi = start(&world, &[]);
+    let first = pi.state()["sessionId"].clone();
+    say(&pi, "In the first place");
+    let dir = world.dir.root().join("elsewhere");
+    let open = json!({"type": "open_session", "sessionDir": dir});
+    let fresh = pi.data(open.clone());
+    assert_eq!(
+        (&fresh["cancelled"], &fresh["resumed"]),
+        (&json!(false), &json!(false))
+    );
+    assert!(
+        fresh["sessionFile"]
+            .as_str()
+            .unwrap()
+            .starts_with(dir.to_str().unwrap())
+    );
+    assert_ne!(fresh["sessionId"], first);
+    // Nothing happens to a session that is open already.
+    assert_eq!(pi.data(open.clone()), fresh);
+    say(&pi, "In the second place");
+    let state = pi.state();
+    assert_eq!(
+        (&state["sessionId"], &state["messageCount"]),
+        (&fresh["sessionId"], &json!(2))
+    );
+    pi.get("new_session");
+    let again = pi.data(open);
+    assert_eq!(
+        (&again["resumed"], &again["sessionId"]),
+        (&json!(true), &fresh["sessionId"])
+    );
+    pi.finish();
+
+    let pi = start(&world, &["--no-session"]);
+    assert_eq!(
+        pi.error(json!({"type": "open_session", "sessionDir": "x"})),
+        "open_session requires session persistence (omit --no-session)"
+    );
+    pi.finish();
+}

@@ -1,0 +1,65 @@
+//! Ids of messages for clients of today's oh-my-pi (dialects.md 14): one id in all lines of a message, unique among the sessions
+//! of a connection.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use wire::{Dialect, Event};
+
+/// The ids of a session's messages.
+#[derive(Debug, Default)]
+pub(super) struct MessageIds {
+    /// Messages of all sessions of the connection.
+    count: Arc<AtomicU64>,
+    /// The messages that have begun and not ended. A note of an extension may come within an answer.
+    open: Vec<u64>,
+}
+
+impl MessageIds {
+    /// The ids of another session.
+    pub(super) fn for_another(&self) -> Self {
+        Self {
+            count: Arc::clone(&self.count),
+            open: Vec::new(),
+        }
+    }
+
+    /// Adds the id to the line that was just written for an event, if it is about a message.
+    pub(super) fn event(&mut self, event: &Event, dialect: Dialect, out: &mut Vec<u8>) {
+        match event {
+            Event::MessageStart { .. } => {
+                let id = self.next();
+                self.open.push(id);
+                add(id, dialect, out);
+            }
+            Event::MessageEnd { .. } => {
+                let id = self.open.pop().unwrap_or_else(|| self.next());
+                add(id, dialect, out);
+            }
+            // No message is open after a run.
+            Event::AgentEnd { .. } | Event::SessionChanged { .. } => self.open.clear(),
+            _ => {}
+        }
+    }
+
+    /// Adds the id of the answer to the `message_update` that was just written.
+    pub(super) fn update(&mut self, dialect: Dialect, out: &mut Vec<u8>) {
+        if let Some(id) = self.open.last() {
+            add(*id, dialect, out);
+        }
+    }
+
+    fn next(&self) -> u64 {
+        self.count.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+/// Adds the member to the object at the end of `out`.
+fn add(id: u64, dialect: Dialect, out: &mut Vec<u8>) {
+    if dialect.has_message_ids()
+        && let Some(object) = out.strip_suffix(b"}\n")
+    {
+        out.truncate(object.len());
+        out.extend_from_slice(format!(",\"messageId\":\"msg-{id}\"}}\n").as_bytes());
+    }
+}

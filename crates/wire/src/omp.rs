@@ -1,0 +1,195 @@
+//! Commands of today's oh-my-pi that no other dialect has: parameters and replies (dialects.md 14).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use crate::Message;
+
+/// Error of `get_messages_page` while a run or a compaction is active.
+pub const PAGE_BUSY: &str = "Cannot page messages while the session is changing";
+
+/// Error of `get_messages_page` with the cursor of another conversation.
+pub const PAGE_STALE: &str = "RPC message cursor is stale";
+
+/// Parameters of `set_event_filter`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EventFilterParams {
+    /// The events to send; null: all.
+    #[serde(deserialize_with = "event_names")]
+    pub events: Option<Vec<String>>,
+}
+
+/// Names that are not empty, or null. The member must be there.
+fn event_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    let names = Option::<Vec<String>>::deserialize(deserializer);
+    let fits = |names: &Option<Vec<String>>| names.iter().flatten().all(|name| !name.is_empty());
+    names.ok().filter(fits).ok_or_else(|| {
+        serde::de::Error::custom("events must be null or an array of non-empty event type strings")
+    })
+}
+
+/// Response to `set_event_filter`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EventFilter {
+    /// The events that are sent; null: all.
+    pub events: Option<Vec<String>>,
+}
+
+/// Response to `set_fast_mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FastMode {
+    /// Whether fast mode is on.
+    pub enabled: bool,
+    /// Whether requests use it.
+    pub active: bool,
+}
+
+/// Response to `get_available_commands`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AvailableCommands {
+    /// The slash commands that a prompt can begin with.
+    pub commands: Vec<AvailableCommand>,
+}
+
+/// A slash command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AvailableCommand {
+    /// Its name without the slash.
+    pub name: String,
+    /// What it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What follows its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<CommandInput>,
+    /// Where it comes from: `skill`, `extension`, `file` or `mcp_prompt`.
+    pub source: String,
+}
+
+/// The text after the name of a slash command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CommandInput {
+    /// What to write there.
+    pub hint: String,
+}
+
+/// How much a client receives of sub-agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum SubagentLevel {
+    /// Nothing.
+    #[default]
+    Off,
+    /// Starts, ends and progress.
+    Progress,
+    /// All events too.
+    Events,
+}
+
+/// Parameters of `set_subagent_subscription`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SubagentSubscriptionParams {
+    /// How much the client wants to receive.
+    pub level: SubagentLevel,
+}
+
+/// Response to `set_subagent_subscription`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SubagentSubscription {
+    /// How much the client receives.
+    pub level: SubagentLevel,
+}
+
+/// Response to `get_subagents`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Subagents {
+    /// The sub-agents of the session.
+    pub subagents: Vec<Value>,
+}
+
+/// Parameters of `get_subagent_messages`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct SubagentMessagesParams {
+    /// The sub-agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subagent_id: Option<String>,
+    /// Or its session file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_file: Option<String>,
+}
+
+/// Parameters of `get_messages_page`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct MessagesPageParams {
+    /// `nextCursor` of the page before. Default: the first page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Most messages of the page, 1 to 256. Default: 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+}
+
+/// Response to `get_messages_page`.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct MessagesPage {
+    /// The messages of the page, at most 768 KiB unless it is one message.
+    pub messages: Vec<Arc<Message>>,
+    /// Where the next page begins; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+    /// Messages of the conversation.
+    pub total_messages: usize,
+}
+
+/// Response to `handoff`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Handoff {
+    /// A file with the document. Always absent: the session file contains it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saved_path: Option<String>,
+}
+
+/// Parameters of `continue_session`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ContinueSessionParams {
+    /// The directory of the session files. It is created if it does not exist.
+    pub session_dir: String,
+}
+
+/// Response to `continue_session`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ContinuedSession {
+    /// True if an extension prevented it.
+    pub cancelled: bool,
+    /// True if the session existed before.
+    pub resumed: bool,
+    /// Id of the current session.
+    pub session_id: String,
+    /// Path of its file, which may not exist yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_file: Option<String>,
+}
