@@ -31,7 +31,7 @@ enum Progress {
     Running,
     /// The call has ended and hooks may change its result.
     Reviewing(Review),
-    Done(ToolResult, bool),
+    Done(ToolResult, bool, Option<u64>),
 }
 
 /// A result that hooks may change.
@@ -408,20 +408,21 @@ impl Batch {
     pub(crate) fn terminates(&self) -> bool {
         !self.calls.is_empty()
             && self.calls.iter().all(
-                |call| matches!(&call.progress, Progress::Done(result, _) if result.terminate == Some(true)),
+                |call| matches!(&call.progress, Progress::Done(result, ..) if result.terminate == Some(true)),
             )
     }
 
     /// The result messages, in call order.
     pub(crate) fn results(self, now: i64) -> Vec<Arc<Message>> {
         let results = self.calls.into_iter().filter_map(|call| match call.progress {
-            Progress::Done(result, is_error) => {
+            Progress::Done(result, is_error, duration_ms) => {
                 Some(Arc::new(Message::ToolResult(wire::ToolResultMessage {
                     tool_call_id: call.call.id,
                     tool_name: call.call.name,
                     content: result.content,
                     details: result.details,
                     is_error,
+                    duration_ms,
                     timestamp: now,
                     extra: wire::Extra::default(),
                 })))
@@ -450,7 +451,7 @@ impl Batch {
             duration_ms,
             parent_tool_call_id: None,
         }));
-        call.progress = Progress::Done(result, is_error);
+        call.progress = Progress::Done(result, is_error, duration_ms);
     }
 }
 

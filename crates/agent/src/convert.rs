@@ -99,6 +99,7 @@ fn no_result(call: &ToolCall, timestamp: i64) -> ToolResultMessage {
         content: result.content,
         details: result.details,
         is_error: true,
+        duration_ms: None,
         timestamp,
         extra: wire::Extra::default(),
     }

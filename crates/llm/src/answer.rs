@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use wire::content::{AssistantBlock, TextContent, ThinkingContent, ToolCall};
 use wire::model::Prices;
 use wire::partial_json::PartialJson;
-use wire::{AssistantMessage, StopReason, StreamEvent, Usage};
+use wire::{AssistantMessage, StopReason, StreamEvent, ThinkingLevel, Usage};
 
 use crate::event::ModelEvent;
 use crate::limits::{MAX_ANSWER_BYTES, MAX_BLOCKS, MAX_ERROR_TEXT_BYTES};
@@ -53,6 +53,8 @@ pub(crate) struct Answer {
     slots: Vec<Slot>,
     /// The model's prices, for the cost of the tokens.
     prices: Prices,
+    /// The level of the request, for the final message.
+    level: ThinkingLevel,
     /// Text, reasoning, arguments and signatures so far, for the limit.
     bytes: usize,
 }
@@ -65,6 +67,7 @@ impl Answer {
             message: AssistantMessage::begin(&model.api, &model.provider, &model.id, request.timestamp),
             slots: Vec::new(),
             prices: model.cost.clone(),
+            level: request.thinking,
             bytes: 0,
         }
     }
@@ -85,13 +88,28 @@ impl Answer {
     }
 
     /// Sets the token counts, computes cost and (where the provider gives none) sum, and tells.
-    pub(crate) fn set_usage(&mut self, mut usage: Usage, out: &mut Vec<ModelEvent>) {
+    pub(crate) fn set_usage(&mut self, usage: Usage, out: &mut Vec<ModelEvent>) {
+        self.set_billed_usage(usage, None, out);
+    }
+
+    /// Sets the token counts like [`set_usage`](Self::set_usage). `billed` is the total in US dollars that the provider
+    /// reports; it takes the place of the computed one.
+    pub(crate) fn set_billed_usage(
+        &mut self,
+        mut usage: Usage,
+        billed: Option<f64>,
+        out: &mut Vec<ModelEvent>,
+    ) {
         if usage.total_tokens == 0 {
             usage.total_tokens = [usage.input, usage.output, usage.cache_read, usage.cache_write]
                 .into_iter()
                 .fold(0, u64::saturating_add);
         }
         usage.price(&self.prices);
+        if let Some(total) = billed {
+            usage.cost.total = total;
+            usage.cost.total_from_provider = Some(true);
+        }
         self.message.usage = usage.clone();
         out.push(ModelEvent::Usage(usage));
     }
@@ -301,6 +319,7 @@ impl Answer {
         for index in 0..self.slots.len() {
             self.close(index);
         }
+        self.message.thinking_level = Some(self.level.as_str().to_owned());
         let fresh = AssistantMessage::begin("", "", "", 0);
         Box::new(std::mem::replace(&mut self.message, fresh))
     }

@@ -293,6 +293,8 @@ impl Lending {
         known.stop_reason = message.stop_reason;
         known.response_id = message.response_id;
         known.response_model = message.response_model;
+        known.raw_stop_reason = message.raw_stop_reason;
+        known.duration_ms = message.duration_ms;
         if failed {
             let text = message.error_message.filter(|text| !text.trim().is_empty());
             let fault = Fault::new(text.unwrap_or_else(|| "The provider gave no reason".to_owned()));

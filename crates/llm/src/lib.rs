@@ -11,6 +11,7 @@ mod adaptive;
 mod answer;
 mod anthropic;
 mod bedrock;
+mod billing;
 mod body;
 mod client;
 pub mod compat;

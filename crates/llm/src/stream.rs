@@ -94,6 +94,8 @@ pub struct ModelStream {
     secrets: Secrets,
     /// Until the last event.
     span: Span,
+    /// When the stream was created; answers are timed from here.
+    began: Instant,
     /// Events that `next` has yet to give.
     batch: std::vec::IntoIter<ModelEvent>,
 }
@@ -105,6 +107,7 @@ impl ModelStream {
             cancel,
             secrets,
             span,
+            began: Instant::now(),
             batch: Vec::new().into_iter(),
         }
     }
@@ -177,6 +180,7 @@ impl ModelStream {
         if out.last().is_some_and(ModelEvent::is_last) {
             self.state = State::Finished;
         }
+        self.time(out);
         self.hide_key(out);
         if let Some(last) = out.last().filter(|event| event.is_last()) {
             trace::finish(&std::mem::replace(&mut self.span, Span::none()), last);
@@ -244,6 +248,18 @@ impl ModelStream {
             if whole {
                 drain(reading.body);
             }
+        }
+    }
+
+    /// Notes in a final message how long the answer took. A provider of an extension may have measured it itself.
+    fn time(&self, out: &mut [ModelEvent]) {
+        let Some(ModelEvent::Done(message) | ModelEvent::Error { message, .. }) = out.last_mut() else {
+            return;
+        };
+        if message.duration_ms.is_none() {
+            // Half a millisecond more, since `as_millis` cuts and the original rounds.
+            let rounded = self.began.elapsed() + Duration::from_micros(500);
+            message.duration_ms = u64::try_from(rounded.as_millis()).ok();
         }
     }
 

@@ -89,6 +89,7 @@ impl<'a> Pass<'a> {
                 content,
                 details: None,
                 is_error: true,
+                duration_ms: None,
                 timestamp: 0,
                 extra: wire::Extra::default(),
             };

@@ -110,6 +110,20 @@ pub struct AssistantMessage {
     /// The error message of the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
+    /// The provider's own word for `stopReason`. Absent when the answer ended without one (pi-1.5-delta.md 3).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_stop_reason: Option<String>,
+    /// Milliseconds from the request to the end of the answer. Absent while it streams, and in files of older agents.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::number::milliseconds"
+    )]
+    pub duration_ms: Option<u64>,
+    /// The thinking level of the request. Absent while the answer streams, and in files of older agents. Levels of other
+    /// agents are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking_level: Option<String>,
     /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
@@ -130,6 +144,9 @@ impl AssistantMessage {
             response_model: None,
             response_id: None,
             error_message: None,
+            raw_stop_reason: None,
+            duration_ms: None,
+            thinking_level: None,
             extra: Extra::default(),
         }
     }
@@ -165,6 +182,13 @@ pub struct ToolResultMessage {
     /// Whether it failed.
     #[serde(default)]
     pub is_error: bool,
+    /// Run time in milliseconds. Absent when the tool did not run, and in files of older agents (pi-1.5-delta.md 3).
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::number::milliseconds"
+    )]
+    pub duration_ms: Option<u64>,
     /// Unix time in milliseconds.
     #[serde(default)]
     pub timestamp: i64,

@@ -1,6 +1,7 @@
-//! Numbers as JavaScript prints them: a whole `f64` has no `.0`, so files and frames equal those of the original agents.
+//! Numbers as JavaScript prints and reads them: a whole `f64` has no `.0`, so files and frames equal those of the original
+//! agents.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Serialises an `f64` without a fraction part when it is a whole number within ±2^53.
 pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
@@ -12,4 +13,18 @@ pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::
     } else {
         value.serialize(serializer)
     }
+}
+
+/// Reads a duration in milliseconds. Extensions write fractions, which are rounded; negative numbers count as absent.
+///
+/// # Errors
+/// When the value is neither a number nor null.
+pub fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let number = Option::<f64>::deserialize(deserializer)?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "negative numbers are filtered, and `as` saturates"
+    )]
+    Ok(number.filter(|ms| *ms >= 0.0).map(|ms| ms.round() as u64))
 }

@@ -25,9 +25,13 @@ pub struct Cost {
     /// Of tokens written to the provider's cache.
     #[serde(serialize_with = "crate::number::serialize")]
     pub cache_write: f64,
-    /// Sum of the four.
+    /// Sum of the four, or what the provider billed.
     #[serde(serialize_with = "crate::number::serialize")]
     pub total: f64,
+    /// True if the provider reported `total`, false if it was computed from the model's prices. Absent before the first
+    /// token counts, and in files of older agents (pi-1.5-delta.md 3).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_from_provider: Option<bool>,
 }
 
 /// Token counts of one model answer.
@@ -90,6 +94,7 @@ impl Usage {
                 cache_read: self.cost.cache_read + other.cost.cache_read,
                 cache_write: self.cost.cache_write + other.cost.cache_write,
                 total: self.cost.total + other.cost.total,
+                total_from_provider: both_reported(&self.cost, &other.cost),
             },
             reasoning: optional(self.reasoning, other.reasoning),
             cache_write_1h: optional(self.cache_write_1h, other.cache_write_1h),
@@ -119,7 +124,14 @@ impl Usage {
         cost.cache_read = part(rates.cache_read, self.cache_read);
         cost.cache_write = part(rates.cache_write, self.cache_write - long) + part(rates.input * 2.0, long);
         cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
+        cost.total_from_provider = Some(false);
     }
+}
+
+/// A sum is the provider's figure only if both parts are.
+fn both_reported(a: &Cost, b: &Cost) -> Option<bool> {
+    let (a, b) = (a.total_from_provider, b.total_from_provider);
+    (a.is_some() || b.is_some()).then_some(a == Some(true) && b == Some(true))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ fn result(id: &str) -> Arc<Message> {
         content: Vec::new(),
         details: None,
         is_error: false,
+        duration_ms: None,
         timestamp: 0,
         extra: wire::Extra::default(),
     }))

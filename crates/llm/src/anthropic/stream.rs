@@ -5,6 +5,7 @@ use serde::Deserialize;
 use wire::{StopReason, ThinkingContent, Usage};
 
 use crate::answer::{Answer, Fault};
+use crate::billing::{self, Bill};
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
 use crate::json::{Count, Text, repair, unreadable};
@@ -81,7 +82,7 @@ struct Head<'a> {
 }
 
 /// Token counts; null and missing mean unchanged.
-#[derive(Default, Clone, Copy, Deserialize)]
+#[derive(Default, Clone, Deserialize)]
 struct Tokens {
     #[serde(default)]
     input_tokens: Count,
@@ -91,6 +92,17 @@ struct Tokens {
     cache_read_input_tokens: Count,
     #[serde(default)]
     cache_creation_input_tokens: Count,
+    #[serde(default)]
+    output_tokens_details: Option<Reasoned>,
+    #[serde(flatten)]
+    bill: Bill,
+}
+
+/// How many output tokens were spent on reasoning.
+#[derive(Default, Clone, Copy, Deserialize)]
+struct Reasoned {
+    #[serde(default)]
+    thinking_tokens: Count,
 }
 
 /// A block that has not ended: the provider's index, ours, and the arguments that came with its start.
@@ -103,6 +115,8 @@ struct Open {
 /// Parser of a stream of the Messages API.
 pub(crate) struct Parser {
     answer: Answer,
+    /// OpenRouter reports what it billed.
+    is_openrouter: bool,
     /// Few at a time, mostly one.
     open: Vec<Open>,
     /// Why the whole answer counts as failed.
@@ -114,6 +128,7 @@ impl Parser {
     pub(crate) fn new(request: &ModelRequest) -> Self {
         Self {
             answer: Answer::new(request),
+            is_openrouter: billing::is_openrouter(&request.model),
             open: Vec::new(),
             fault: None,
         }
@@ -229,6 +244,7 @@ impl Parser {
 
     /// The provider says why it stopped; refusals fail at the end, unknown reasons at once.
     fn reason(&mut self, reason: &str) -> Result<(), Fault> {
+        self.answer.message().raw_stop_reason = Some(reason.to_owned());
         self.answer.message().stop_reason = match reason {
             "end_turn" | "pause_turn" | "stop_sequence" => StopReason::Stop,
             "max_tokens" => StopReason::Length,
@@ -251,9 +267,14 @@ impl Parser {
             output: tokens.output_tokens.0.unwrap_or(old.output),
             cache_read: tokens.cache_read_input_tokens.0.unwrap_or(old.cache_read),
             cache_write: tokens.cache_creation_input_tokens.0.unwrap_or(old.cache_write),
+            reasoning: tokens
+                .output_tokens_details
+                .and_then(|details| details.thinking_tokens.0)
+                .or(old.reasoning),
             ..Usage::default()
         };
-        self.answer.set_usage(usage, out);
+        let billed = self.is_openrouter.then(|| tokens.bill.total()).flatten();
+        self.answer.set_billed_usage(usage, billed, out);
     }
 }
 

@@ -303,6 +303,7 @@ impl Parser {
 
     /// The provider says why it stopped. Usage still follows.
     fn reason(&mut self, reason: &str) {
+        self.answer.message().raw_stop_reason = Some(reason.to_owned());
         self.answer.message().stop_reason = match reason {
             "end_turn" | "stop_sequence" => StopReason::Stop,
             "max_tokens" | "model_context_window_exceeded" => StopReason::Length,

@@ -236,6 +236,7 @@ impl Parser {
         self.finished = true;
         // Calls come whole, so those before a cut can be carried out.
         let calls = self.answer.calls_tools();
+        self.answer.message().raw_stop_reason = Some(reason.to_owned());
         self.answer.message().stop_reason = match reason {
             "STOP" | "MAX_TOKENS" if calls => StopReason::ToolUse,
             "STOP" => StopReason::Stop,
@@ -263,6 +264,7 @@ impl Parser {
             output: tokens.candidates_token_count.or_zero().saturating_add(thoughts),
             cache_read,
             total_tokens: tokens.total_token_count.or_zero(),
+            reasoning: Some(thoughts),
             ..Usage::default()
         };
         self.answer.set_usage(usage, out);

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::billing::Bill;
 use crate::json::{Count, Text};
 
 /// One event. Only the first choice counts; there is never a second.
@@ -78,7 +79,7 @@ pub(super) struct Function<'a> {
 }
 
 /// Token counts; `prompt_tokens` contains the cached ones.
-#[derive(Default, Clone, Copy, Deserialize)]
+#[derive(Default, Clone, Deserialize)]
 pub(super) struct Tokens {
     #[serde(default)]
     pub(super) prompt_tokens: Count,
@@ -90,6 +91,17 @@ pub(super) struct Tokens {
     pub(super) prompt_cache_hit_tokens: Count,
     #[serde(default)]
     pub(super) prompt_tokens_details: Option<Details>,
+    #[serde(default)]
+    pub(super) completion_tokens_details: Option<Reasoned>,
+    #[serde(flatten)]
+    pub(super) bill: Bill,
+}
+
+/// How many completion tokens were spent on reasoning.
+#[derive(Default, Clone, Copy, Deserialize)]
+pub(super) struct Reasoned {
+    #[serde(default)]
+    pub(super) reasoning_tokens: Count,
 }
 
 /// How many prompt tokens came from or went to a cache.

@@ -11,6 +11,7 @@ use super::chunk::{Call, Chunk, Delta, Part, Tokens};
 use super::error_message;
 use super::messages::REASONING_FIELDS;
 use crate::answer::{Answer, Fault};
+use crate::billing;
 use crate::compat::flag;
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
@@ -33,6 +34,8 @@ enum Edge {
 pub(crate) struct Parser {
     edge: Edge,
     answer: Answer,
+    /// OpenRouter reports what it billed.
+    is_openrouter: bool,
     /// The model id that was asked; another one in the answer is worth telling.
     asked: String,
     /// Makes ids unique that a server leaves out.
@@ -71,6 +74,7 @@ impl Parser {
         Self {
             edge,
             answer: Answer::new(request),
+            is_openrouter: billing::is_openrouter(&request.model),
             asked: request.model.id.clone(),
             timestamp: request.timestamp,
             text: None,
@@ -279,6 +283,7 @@ impl Parser {
     fn reason(&mut self, reason: &str) {
         self.finished = true;
         let strict = self.edge == Edge::OpenAi;
+        self.answer.message().raw_stop_reason = Some(reason.to_owned());
         self.answer.message().stop_reason = match reason {
             "stop" | "end" => StopReason::Stop,
             "length" | "model_length" => StopReason::Length,
@@ -315,9 +320,17 @@ impl Parser {
             output: tokens.completion_tokens.or_zero(),
             cache_read,
             cache_write,
+            reasoning: Some(
+                tokens
+                    .completion_tokens_details
+                    .unwrap_or_default()
+                    .reasoning_tokens
+                    .or_zero(),
+            ),
             ..Usage::default()
         };
-        self.answer.set_usage(usage, out);
+        let billed = self.is_openrouter.then(|| tokens.bill.total()).flatten();
+        self.answer.set_billed_usage(usage, billed, out);
     }
 
     /// Ends all blocks and judges the answer.

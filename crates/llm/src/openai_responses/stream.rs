@@ -100,6 +100,15 @@ struct Tokens {
     total_tokens: Count,
     #[serde(default)]
     input_tokens_details: Option<Cached>,
+    #[serde(default)]
+    output_tokens_details: Option<Reasoned>,
+}
+
+/// How many output tokens were spent on reasoning.
+#[derive(Default, Clone, Copy, Deserialize)]
+struct Reasoned {
+    #[serde(default)]
+    reasoning_tokens: Count,
 }
 
 /// How many input tokens came from a cache.
@@ -299,6 +308,10 @@ impl Parser {
             _ => kind.trim_start_matches("response."),
         };
         let incomplete = response.incomplete_details.unwrap_or_default();
+        self.answer.message().raw_stop_reason = Some(match incomplete.reason.filled() {
+            Some(reason) if status != "failed" => format!("{status}.{reason}"),
+            _ => status.to_owned(),
+        });
         if let "failed" | "cancelled" = status {
             return Err(failure(response.error, incomplete.reason.filled()));
         }
@@ -321,6 +334,13 @@ impl Parser {
             output: tokens.output_tokens.or_zero(),
             cache_read,
             total_tokens: tokens.total_tokens.or_zero(),
+            reasoning: Some(
+                tokens
+                    .output_tokens_details
+                    .unwrap_or_default()
+                    .reasoning_tokens
+                    .or_zero(),
+            ),
             ..Usage::default()
         };
         self.answer.set_usage(usage, out);

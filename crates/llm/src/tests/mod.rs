@@ -103,6 +103,17 @@ pub(crate) fn last(events: &[ModelEvent]) -> (Value, bool) {
     }
 }
 
+/// Takes members out of a message that pi 0.74, which made the recordings, did not have (pi-1.5-delta.md 3).
+fn drop_newer(message: &mut Value) {
+    let message = message.as_object_mut().unwrap();
+    for member in ["rawStopReason", "thinkingLevel"] {
+        message.remove(member);
+    }
+    let usage = message["usage"].as_object_mut().unwrap();
+    usage.remove("reasoning");
+    usage["cost"].as_object_mut().unwrap().remove("totalFromProvider");
+}
+
 /// The stream events as JSON, with neighbouring deltas of one block joined.
 fn joined(events: &[ModelEvent]) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();

@@ -99,7 +99,12 @@ pub(super) async fn drain(mut stream: ModelStream) -> Vec<ModelEvent> {
 pub(super) async fn hear(voice: &Voice, pieces: Vec<Bytes>, end: End) -> Vec<ModelEvent> {
     let mut request = request(model(voice.api));
     request.idle_timeout = Duration::from_millis(100);
-    drain(respond(&request, pieces, end)).await
+    let mut events = drain(respond(&request, pieces, end)).await;
+    if let Some(ModelEvent::Done(message) | ModelEvent::Error { message, .. }) = events.last_mut() {
+        // Times of two streams differ.
+        assert!(message.duration_ms.take().is_some(), "{}", voice.api);
+    }
+    events
 }
 
 /// Responds with a body in one piece that ends properly.
