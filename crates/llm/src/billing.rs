@@ -1,4 +1,4 @@
-//! What a router says it billed for an answer. OpenRouter puts it beside the token counts (pi-1.5-delta.md 3); the price that
+//! What a router says it billed for an answer. OpenRouter puts it with the token counts (pi-1.5-delta.md 3); the price that
 //! Pinion computes itself is in `wire`.
 
 use serde::Deserialize;

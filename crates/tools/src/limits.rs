@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// Lines of a tool result shown to the model (pi-core.md 5.1).
 pub const MAX_LINES: usize = 2000;
+/// Bytes of output in the structured result of bash: 1 MiB (pi-1.5-delta.md 7).
+pub const STRUCTURED_MAX: u64 = 1 << 20;
 /// Bytes of a tool result shown to the model: 50 KiB (pi-core.md 5.1).
 pub const MAX_BYTES: usize = 51_200;
 /// Characters of one line of a grep result (pi-core.md 5.7).

@@ -136,7 +136,7 @@ impl Toolbox {
                     guard: shared.guard.as_ref(),
                     default_timeout: shared.config.bash_timeout,
                 };
-                bash::tool::run(&args, &ctx, &means).await
+                return bash::tool::run(&args, &ctx, &means).await;
             }
             "read" => self.read(args, &ctx).await,
             "edit" => self.edit(args, &ctx).await,

@@ -209,6 +209,12 @@ impl Dialect {
         !matches!(self, Self::Auto | Self::Early | Self::Pi | Self::PiDelta)
     }
 
+    /// Row 36: returns true if a result of `bash` repeats its output as `structuredContent`, as in pi from 1.4 on.
+    #[must_use]
+    pub const fn has_structured_content(self) -> bool {
+        matches!(self, Self::Auto | Self::Pi | Self::PiDelta)
+    }
+
     /// Row 18: returns true if updates contain only the new text.
     #[must_use]
     pub const fn has_delta_updates(self) -> bool {

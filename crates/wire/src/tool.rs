@@ -63,6 +63,10 @@ pub struct ToolResult {
     /// Data for clients. Its format depends on the tool. `{}` for errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
+    /// The result for programs, beyond the text for the model. Only `bash`, and tools of clients and extensions that give one,
+    /// have it. It is in `tool_execution_end`, never in the session file (pi-1.5-delta.md 7).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured_content: Option<Value>,
     /// True ends the run after this turn if all results of the turn have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminate: Option<bool>,
@@ -74,6 +78,7 @@ impl ToolResult {
         Self {
             content: vec![UserBlock::text(text)],
             details: None,
+            structured_content: None,
             terminate: None,
         }
     }

@@ -1206,6 +1206,17 @@ class _AssistantMessage(TypedDict, total=False):
     #: The error message of the provider.
     errorMessage: str
 
+    #: The provider's own word for `stopReason`. Absent when the answer ended without one.
+    rawStopReason: str
+
+    #: Milliseconds from the request to the end of the answer. Absent while it streams, and in files of older
+    #: agents.
+    durationMs: int
+
+    #: The thinking level of the request. Absent while the answer streams, and in files of older agents.
+    #: Levels of other agents are kept.
+    thinkingLevel: str
+
 
 class AssistantMessage(_AssistantMessage):
     """Role `assistant`."""
@@ -1570,7 +1581,14 @@ class ContinuedSession(_ContinuedSession):
     sessionId: str
 
 
-class Cost(TypedDict):
+class _Cost(TypedDict, total=False):
+
+    #: True if the provider reported `total`, false if it was computed from the model's prices. Absent before
+    #: the first token counts, and in files of older agents.
+    totalFromProvider: bool
+
+
+class Cost(_Cost):
     """Cost in US dollars."""
 
     #: Of uncached input tokens.
@@ -1585,7 +1603,7 @@ class Cost(TypedDict):
     #: Of tokens written to the provider's cache.
     cacheWrite: float
 
-    #: Sum of the four.
+    #: Sum of the four, or what the provider billed.
     total: float
 
 
@@ -3191,6 +3209,10 @@ class _ToolResult(TypedDict, total=False):
     #: Data for clients. Its format depends on the tool. `{}` for errors.
     details: Any
 
+    #: The result for programs, beyond the text for the model. Only `bash`, and tools of clients and
+    #: extensions that give one, have it. It is in `tool_execution_end`, never in the session file.
+    structuredContent: Any
+
     #: True ends the run after this turn if all results of the turn have it.
     terminate: bool
 
@@ -3206,6 +3228,9 @@ class _ToolResultMessage(TypedDict, total=False):
 
     #: Data for clients. Its format depends on the tool.
     details: Any
+
+    #: Run time in milliseconds. Absent when the tool did not run, and in files of older agents.
+    durationMs: int
 
 
 class ToolResultMessage(_ToolResultMessage):

@@ -2750,6 +2750,18 @@ export interface AssistantMessage {
   responseId?: string;
   /** The error message of the provider. */
   errorMessage?: string;
+  /** The provider's own word for `stopReason`. Absent when the answer ended without one. */
+  rawStopReason?: string;
+  /**
+   * Milliseconds from the request to the end of the answer. Absent while it streams, and in files of older
+   * agents.
+   */
+  durationMs?: number;
+  /**
+   * The thinking level of the request. Absent while the answer streams, and in files of older agents. Levels
+   * of other agents are kept.
+   */
+  thinkingLevel?: string;
 }
 
 /** A file that came with a prompt. */
@@ -3008,8 +3020,13 @@ export interface Cost {
   cacheRead: number;
   /** Of tokens written to the provider's cache. */
   cacheWrite: number;
-  /** Sum of the four. */
+  /** Sum of the four, or what the provider billed. */
   total: number;
+  /**
+   * True if the provider reported `total`, false if it was computed from the model's prices. Absent before
+   * the first token counts, and in files of older agents.
+   */
+  totalFromProvider?: boolean;
 }
 
 /** Body of a `custom` entry. */
@@ -4251,6 +4268,11 @@ export interface ToolResult {
   content: UserBlock[];
   /** Data for clients. Its format depends on the tool. `{}` for errors. */
   details?: unknown;
+  /**
+   * The result for programs, beyond the text for the model. Only `bash`, and tools of clients and extensions
+   * that give one, have it. It is in `tool_execution_end`, never in the session file.
+   */
+  structuredContent?: unknown;
   /** True ends the run after this turn if all results of the turn have it. */
   terminate?: boolean;
 }
@@ -4268,6 +4290,8 @@ export interface ToolResultMessage {
   details?: unknown;
   /** Whether it failed. */
   isError: boolean;
+  /** Run time in milliseconds. Absent when the tool did not run, and in files of older agents. */
+  durationMs?: number;
   /** Unix time in milliseconds. */
   timestamp: number;
 }

@@ -51,6 +51,7 @@ mod logins;
 mod logs;
 mod long_sessions;
 mod mcp;
+mod message_members;
 mod models;
 mod omp_commands;
 mod oneshot;

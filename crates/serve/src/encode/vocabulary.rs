@@ -46,6 +46,11 @@ impl Vocabulary {
                 let said = wire::content::joined_text(&result.content);
                 with_member(event, "result", said.into(), out);
             }
+            Event::ToolExecutionEnd { result, .. }
+                if result.structured_content.is_some() && !manner.dialect.has_structured_content() =>
+            {
+                without_structure(event, result, manner.dialect, out);
+            }
             Event::ToolExecutionUpdate {
                 partial_result: result,
                 ..
@@ -65,13 +70,7 @@ impl Vocabulary {
             Event::Ready { .. }
                 if matches!(manner.dialect, Dialect::Auto | Dialect::OmpNow | Dialect::Omp) =>
             {
-                // Row 20. A client that is offered version 2 answers with `negotiate_protocol`, which names its dialect.
-                let mut line = object(event);
-                line.insert("protocolVersion".to_owned(), 1.into());
-                line.insert("supportedProtocolVersions".to_owned(), json!([1, 2]));
-                line.insert("maxFrameBytes".to_owned(), FRAME_BYTES.into());
-                line.insert("maxReassembledFrameBytes".to_owned(), REASSEMBLED_BYTES.into());
-                push(&line, out);
+                ready(event, out);
             }
             Event::MessageStart { message } | Event::MessageEnd { message } => match known(message, manner) {
                 Some(message) => with_member(event, "message", message, out),
@@ -150,6 +149,26 @@ fn error_code(response: &Response, error: &str) -> Option<&'static str> {
         (Some("get_entries"), _) => Some("unknown_since"),
         _ => None,
     }
+}
+
+/// Row 36. The agents of these dialects never repeated an output, which can be a megabyte.
+fn without_structure(event: &Event, result: &wire::ToolResult, dialect: Dialect, out: &mut Vec<u8>) {
+    let mut shown = object(result);
+    shown.remove("structuredContent");
+    if dialect.results_have_details() {
+        shown.entry("details").or_insert_with(|| json!({}));
+    }
+    with_member(event, "result", shown.into(), out);
+}
+
+/// Row 20. A client that is offered version 2 answers with `negotiate_protocol`, which names its dialect.
+fn ready(event: &Event, out: &mut Vec<u8>) {
+    let mut line = object(event);
+    line.insert("protocolVersion".to_owned(), 1.into());
+    line.insert("supportedProtocolVersions".to_owned(), json!([1, 2]));
+    line.insert("maxFrameBytes".to_owned(), FRAME_BYTES.into());
+    line.insert("maxReassembledFrameBytes".to_owned(), REASSEMBLED_BYTES.into());
+    push(&line, out);
 }
 
 /// Rows 3 and 28. Which methods a client renders is known where it is asked; here only what its dialect never had is left out.

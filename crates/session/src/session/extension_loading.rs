@@ -108,7 +108,7 @@ impl Session {
         match then {
             Then::Input(saying) => self.on_input(saying, answer.unwrap_or_default()).await,
             Then::Begin(turn) => self.begin_turn(turn, answer.unwrap_or_default()).await,
-            Then::Hooks(ticket, point) => self.on_hooks_done(ticket, point, answer).await,
+            Then::Hooks(ticket, point) => self.on_hooks_done(ticket, *point, answer).await,
             Then::Change(asker, change) => self.on_change(asker, change, answer.unwrap_or_default()).await,
             Then::Leave(asker, change) => self.carry_out(asker, change).await,
             Then::Move(asker, params) => self.on_move(asker, params, answer.unwrap_or_default()).await,

@@ -66,7 +66,7 @@ impl Session {
         let Some(event) = self.event_at(&point) else {
             return inputs.push_back(Input::HooksDone(ticket, HooksOutcome::Unchanged));
         };
-        self.ask_extensions(point.name(), &event, Then::Hooks(ticket, point));
+        self.ask_extensions(point.name(), &event, Then::Hooks(ticket, Box::new(point)));
     }
 
     /// Waits no longer for the hooks of a point.
@@ -174,6 +174,9 @@ impl Session {
                 if let Some(details) = &result.details {
                     put(&mut event, "details", details.clone());
                 }
+                if let Some(content) = &result.structured_content {
+                    put(&mut event, "structuredContent", content.clone());
+                }
                 (event, parent)
             }
         };
@@ -235,6 +238,11 @@ fn reviewed(mut result: ToolResult, mut is_error: bool, answer: Value) -> HooksO
     let mut patch = members(answer);
     if let Some(Value::Array(content)) = patch.remove("content") {
         result.content = content.into_iter().map(block).collect();
+        // It repeats the text that was replaced.
+        result.structured_content = None;
+    }
+    if let Some(content) = patch.remove("structuredContent") {
+        result.structured_content = Some(content).filter(|content| !content.is_null());
     }
     if let Some(details) = patch.remove("details") {
         result.details = Some(details).filter(|details| !details.is_null());

@@ -1,5 +1,6 @@
 //! Collects a command's output: counts all of it, keeps the end, logs the whole once it is long (pi-core.md 5.4).
 
+use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
 use super::log::Log;
@@ -154,6 +155,67 @@ impl Collector {
     }
 }
 
+/// The whole output, or its beginning and its end.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Whole {
+    /// The text. A notice stands where bytes were left out.
+    pub(crate) text: String,
+    /// True if bytes were left out.
+    pub(crate) truncated: bool,
+}
+
+impl Collector {
+    /// The whole output once it has ended, or `max` bytes of it: half from the beginning, half from the end. Without a
+    /// complete log, the end that is in memory.
+    pub(crate) async fn whole(&self, max: u64) -> Whole {
+        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let is_in_memory = !self.trimmed && self.totals.bytes <= max;
+        let path = self.log.as_ref().filter(|_| !is_in_memory);
+        if let Some(path) = path.map(|log| log.path().to_path_buf())
+            && let Ok(Ok((head, tail, size))) = tokio::task::spawn_blocking(move || ends(&path, max)).await
+            && size == self.totals.bytes
+        {
+            let omitted = size.saturating_sub(max);
+            let text = match omitted {
+                0 => lossy(&head),
+                _ => format!(
+                    "{}\n\n[... {omitted} bytes omitted ...]\n\n{}",
+                    lossy(whole_to(&head)),
+                    lossy(whole_from(&tail))
+                ),
+            };
+            let truncated = omitted > 0;
+            return Whole { text, truncated };
+        }
+        let kept = if self.trimmed {
+            whole_from(&self.tail)
+        } else {
+            &self.tail
+        };
+        Whole {
+            text: lossy(kept),
+            truncated: self.trimmed,
+        }
+    }
+}
+
+/// The first and last bytes of a file, `max` together, and its size.
+fn ends(path: &Path, max: u64) -> std::io::Result<(Vec<u8>, Vec<u8>, u64)> {
+    let mut file = std::fs::File::open(path)?;
+    let size = file.metadata()?.len();
+    let mut head = Vec::new();
+    if size <= max {
+        file.take(max).read_to_end(&mut head)?;
+        return Ok((head, Vec::new(), size));
+    }
+    let mut tail = Vec::new();
+    file.by_ref().take(max / 2).read_to_end(&mut head)?;
+    let rest = max - max / 2;
+    file.seek(std::io::SeekFrom::Start(size - rest))?;
+    file.take(rest).read_to_end(&mut tail)?;
+    Ok((head, tail, size))
+}
+
 /// Without the rest of a character whose beginning was cut off.
 fn whole_from(bytes: &[u8]) -> &[u8] {
     let skip = bytes
@@ -198,6 +260,20 @@ mod tests {
             (c.path(), std::fs::read_dir(dir.path()).unwrap().count()),
             (None, 0)
         );
+    }
+
+    #[tokio::test]
+    async fn whole_output_is_cut_in_the_middle() {
+        let text = "\u{e9}".repeat(100_000);
+        let (c, _dir) = collect(&[text.as_bytes()]).await;
+        let whole = c.whole(200_000).await;
+        assert_eq!((whole.text == text, whole.truncated), (true, false));
+        let whole = c.whole(101).await;
+        let half = "\u{e9}".repeat(25);
+        let expected = format!("{half}\n\n[... 199899 bytes omitted ...]\n\n{half}");
+        assert_eq!((whole.text, whole.truncated), (expected, true));
+        let (c, _dir) = collect(&[b"a\xff"]).await;
+        assert_eq!(c.whole(100).await.text, "a\u{fffd}");
     }
 
     #[tokio::test]

@@ -11,14 +11,21 @@ use super::Means;
 use super::drive::{Sink, Stop, drive, start};
 use super::output::Collector;
 use crate::args::Args;
-use crate::config::{Progress, ToolContext};
+use crate::config::{Progress, ToolContext, ToolOutcome};
 use crate::limits;
 use crate::text::truncate::Truncation;
 use process::Ended;
 use process::sandbox::{Guard, Outcome, Policy};
 
-/// Runs the tool. The error is the text the model sees.
-pub(crate) async fn run(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Result<ToolResult, String> {
+/// Runs the tool.
+pub(crate) async fn run(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> ToolOutcome {
+    run_command(args, ctx, means)
+        .await
+        .unwrap_or_else(ToolOutcome::error)
+}
+
+/// Runs the command. The error is the text the model sees when there was no command to end.
+async fn run_command(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Result<ToolOutcome, String> {
     let command = args.str("command");
     let asked = args.number("timeout").filter(|seconds| *seconds > 0.0);
     let seconds = asked.or(means.default_timeout.map(|default| default.as_secs_f64()));
@@ -30,6 +37,7 @@ pub(crate) async fn run(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Re
     ctx.progress.put(ToolResult {
         content: Vec::new(),
         details: None,
+        structured_content: None,
         terminate: None,
     });
     let mut spec = means
@@ -48,14 +56,35 @@ pub(crate) async fn run(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Re
     let Some((child, pipe)) = started else {
         return Err("Command aborted".to_owned());
     };
+    let began = Instant::now();
     let mut sink = Updates::new(&ctx.progress, Collector::new(means.tmp_dir));
     let stop = drive(child, pipe, limit, &ctx.cancel, &mut sink).await;
     let collector = sink.finish().await;
     let done = conclude(&collector, stop, seconds);
-    match confined {
+    let done = match confined {
         Some((guard, policy)) => with_hint(done, stop, guard, &policy),
         None => done,
+    };
+    let mut outcome = ToolOutcome::from(done);
+    if let Stop::Ended(Ended::Code(code)) = stop {
+        let seconds = (began.elapsed().as_secs_f64() * 10.0).round() / 10.0;
+        outcome.result.structured_content = Some(structured(&collector, code, seconds).await);
     }
+    Ok(outcome)
+}
+
+/// The result for programs: more of the output than the model sees, and the exit code as a number (pi-1.5-delta.md 7).
+async fn structured(collector: &Collector, code: i32, seconds: f64) -> Value {
+    let whole = collector.whole(limits::STRUCTURED_MAX).await;
+    let mut content = Map::new();
+    content.insert("output".to_owned(), whole.text.into());
+    content.insert("truncated".to_owned(), whole.truncated.into());
+    if let Some(path) = collector.path().filter(|_| whole.truncated) {
+        content.insert("full_output_path".to_owned(), path.into());
+    }
+    content.insert("exit_code".to_owned(), code.into());
+    content.insert("wall_time_seconds".to_owned(), seconds.into());
+    Value::Object(content)
 }
 
 /// Adds what the sandbox may have had to do with an outcome.
@@ -185,6 +214,7 @@ impl<'a> Updates<'a> {
         self.progress.put(ToolResult {
             content,
             details: Some(details),
+            structured_content: None,
             terminate: None,
         });
         self.sent = Some(Instant::now());

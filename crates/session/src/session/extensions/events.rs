@@ -68,7 +68,7 @@ impl Session {
         self.extensions.hooks.mute();
         self.sync_hooks();
         // A call that hooks should check does not run without them.
-        let is_skipped = |then: &Then| matches!(then, Then::Hooks(_, point) if !matches!(point, HookPoint::ToolCall { .. }));
+        let is_skipped = |then: &Then| matches!(then, Then::Hooks(_, point) if !matches!(**point, HookPoint::ToolCall { .. }));
         for then in self.extensions.questions.give_up(is_skipped) {
             if let Then::Hooks(ticket, _) = then {
                 self.drive(Input::HooksDone(ticket, HooksOutcome::Unchanged))

@@ -128,7 +128,7 @@ pub(super) enum Then {
     /// A run is to begin.
     Begin(Turn),
     /// The machine waits for the hooks of a point, under this ticket.
-    Hooks(u64, HookPoint),
+    Hooks(u64, Box<HookPoint>),
     /// Another session may be refused.
     Change(ChangeAsker, Change),
     /// The session was left.
@@ -141,7 +141,7 @@ impl Then {
     /// Does a run wait for the answer?
     fn belongs_to_run(&self) -> bool {
         // The machine withdraws the others itself when the run is aborted.
-        matches!(self, Self::Hooks(_, point) if !matches!(point, HookPoint::ToolCall { .. } | HookPoint::Compact { .. }))
+        matches!(self, Self::Hooks(_, point) if !matches!(**point, HookPoint::ToolCall { .. } | HookPoint::Compact { .. }))
     }
 }
 

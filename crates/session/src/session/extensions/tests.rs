@@ -76,7 +76,7 @@ async fn commands_wait_for_session_changes_only() {
 
 /// Hooks that the machine waits for.
 fn hooks(ticket: u64) -> Then {
-    Then::Hooks(ticket, HookPoint::Settle { aborted: false })
+    Then::Hooks(ticket, Box::new(HookPoint::Settle { aborted: false }))
 }
 
 #[tokio::test]

@@ -16,6 +16,9 @@ pub(crate) fn result(value: Value) -> Option<ToolResult> {
     Some(ToolResult {
         content: content.into_iter().map(block).collect(),
         details: map.remove("details").filter(|details| !details.is_null()),
+        structured_content: map
+            .remove("structuredContent")
+            .filter(|content| !content.is_null()),
         terminate: None,
     })
 }
