@@ -48,6 +48,9 @@ pub(super) fn typed(
             path: reader.text("shellPath"),
             command_prefix: reader.text("shellCommandPrefix"),
             timeout_ms: reader.count("bashTimeoutMs").filter(|ms| *ms > 0),
+            npm_command: reader
+                .texts("npmCommand")
+                .unwrap_or_else(|| vec!["npm".to_owned()]),
         },
         keep_keys_in_tool_env: reader.flag("keepKeysInToolEnv", false),
         images: images(reader),

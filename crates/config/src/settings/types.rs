@@ -180,7 +180,7 @@ pub struct ImageSettings {
     pub block_images: bool,
 }
 
-/// `shellPath`, `shellCommandPrefix` and `bashTimeoutMs`: how commands run.
+/// `shellPath`, `shellCommandPrefix`, `bashTimeoutMs` and `npmCommand`: how commands run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShellSettings {
     /// `shellPath`: the shell of the bash tool.
@@ -190,6 +190,8 @@ pub struct ShellSettings {
     /// `bashTimeoutMs`: milliseconds after which a command of the model is stopped that asks for no timeout itself; none is
     /// without end.
     pub timeout_ms: Option<u64>,
+    /// `npmCommand`: the package manager of `pinion install`, with its first arguments. Empty means npm.
+    pub npm_command: Vec<String>,
 }
 
 /// `localServers`: where models on the user's own machines are looked for.

@@ -38,18 +38,11 @@ impl Npm {
     /// Reads `npmCommand`.
     ///
     /// # Errors
-    /// If the setting names no program, or a program that is no known package manager.
+    /// If the setting names no known package manager.
     pub(super) fn of(settings: &Settings, allow_scripts: bool) -> anyhow::Result<Self> {
-        let command: Vec<String> = match settings.raw.get("npmCommand") {
-            None | Some(Value::Null) => vec!["npm".to_owned()],
-            Some(value) => serde_json::from_value(value.clone())
-                .ok()
-                .context("\"npmCommand\" in settings.json should be a list of texts")?,
-        };
-        let command = if command.is_empty() {
-            vec!["npm".to_owned()]
-        } else {
-            command
+        let command = match settings.shell.npm_command.as_slice() {
+            [] => vec!["npm".to_owned()],
+            words => words.to_vec(),
         };
         let kind = |word: &String| {
             let name = Path::new(word).file_name()?.to_str()?;
