@@ -1,7 +1,8 @@
 //! The state of the connection: which requests are open, which sessions there are, and what each line and event means.
 //! Nothing here waits; `server` moves lines, commands and events.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -14,12 +15,12 @@ use wire::reply::Disposition;
 use wire::ui::{UiMethod, UiRequest};
 use wire::{Event, Reply, Response, SessionCommand};
 
-use crate::limits::MAX_OPEN_REQUESTS;
+use crate::limits::{BATCH_BYTES, MAX_OPEN_REQUESTS};
 use crate::purpose::{After, Kind, Purpose, Read};
 use crate::rpc::{self, Failure, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, Message, not_found, session_id};
 
 use crate::state::{SessionState, Turn};
-use crate::{permission, prompt, sessions, updates, usage};
+use crate::{permission, prompt, sessions, tool_calls, updates, usage};
 
 /// Requests that need `initialize` first.
 const METHODS: [&str; 10] = [
@@ -57,14 +58,14 @@ pub(crate) struct Connection {
     /// Ids of sessions by their handles.
     pub(crate) names: HashMap<Arc<str>, String>,
     /// Commands without an answer, by number.
-    commands: HashMap<u64, Purpose>,
+    pub(crate) commands: HashMap<u64, Purpose>,
     /// Permission requests without an answer, by number.
     asked: HashMap<u64, Asked>,
     numbers: u64,
     /// Models that a session listed last. Sessions that open later begin with them.
     pub(crate) known_models: Vec<Model>,
     /// Messages to write.
-    pub(crate) out: Vec<Value>,
+    pub(crate) out: VecDeque<Value>,
 }
 
 impl Connection {
@@ -78,23 +79,26 @@ impl Connection {
             asked: HashMap::new(),
             numbers: 0,
             known_models: Vec::new(),
-            out: Vec::new(),
+            out: VecDeque::new(),
         }
     }
 
-    /// Appends everything that is to be written.
-    pub(crate) fn write(&mut self, batch: &mut Vec<u8>) {
-        for message in self.out.drain(..) {
+    /// Appends messages until the batch is full. Returns true if more remain: a long history takes several batches.
+    pub(crate) fn write(&mut self, batch: &mut Vec<u8>) -> bool {
+        while batch.len() < BATCH_BYTES
+            && let Some(message) = self.out.pop_front()
+        {
             batch.extend_from_slice(message.to_string().as_bytes());
             batch.push(b'\n');
         }
+        !self.out.is_empty()
     }
 
     /// Acts on a line. Returns the command that follows from it.
     pub(crate) fn message(&mut self, message: Message) -> Option<Command> {
         match message {
             Message::Invalid { id, failure } => {
-                self.out.push(rpc::response(&id, Err(failure)));
+                self.out.push_back(rpc::response(&id, Err(failure)));
                 None
             }
             Message::Answer { id, result } => {
@@ -106,7 +110,7 @@ impl Connection {
             Message::Request { id, method, params } => match self.request(&id, &method, &params) {
                 Ok(command) => command,
                 Err(failure) => {
-                    self.out.push(rpc::response(&id, Err(failure)));
+                    self.out.push_back(rpc::response(&id, Err(failure)));
                     None
                 }
             },
@@ -127,7 +131,7 @@ impl Connection {
         }
         if method == "initialize" {
             let result = self.initialize(params)?;
-            self.out.push(rpc::response(id, Ok(result)));
+            self.out.push_back(rpc::response(id, Ok(result)));
             return Ok(None);
         }
         if !METHODS.contains(&method) {
@@ -223,23 +227,39 @@ impl Connection {
     }
 
     /// Acts on the output of a session; `handle` is none for the first session and for the manager. Returns the command
-    /// that follows from it.
-    pub(crate) fn outgoing(&mut self, handle: Option<&Arc<str>>, item: &Outgoing) -> Option<Command> {
+    /// that follows from it. `old_text` is the text of the file that [`replaced_file`](Self::replaced_file) returned.
+    pub(crate) fn outgoing(
+        &mut self,
+        handle: Option<&Arc<str>>,
+        item: &Outgoing,
+        old_text: Option<&str>,
+    ) -> Option<Command> {
         match item {
             Outgoing::Response(_, response) => self.answered(response),
-            Outgoing::Event(event) => self.event(handle?, event),
+            Outgoing::Event(event) => self.event(handle, event, old_text),
             _ => None,
         }
     }
 
-    fn event(&mut self, handle: &Arc<str>, event: &Event) -> Option<Command> {
-        let Some(name) = self.names.get(handle) else {
-            // The client does not know the session yet.
+    /// Returns the file that the call of an event replaces as a whole. Its diff needs the text from before.
+    pub(crate) fn replaced_file(&self, handle: Option<&Arc<str>>, item: &Outgoing) -> Option<PathBuf> {
+        let Outgoing::Event(event) = item else {
+            return None;
+        };
+        let state = self.sessions.get(self.names.get(handle?)?)?;
+        tool_calls::replaced_file(event, &state.cwd)
+    }
+
+    fn event(&mut self, handle: Option<&Arc<str>>, event: &Event, old_text: Option<&str>) -> Option<Command> {
+        let name = handle.and_then(|handle| self.names.get(handle));
+        let (Some(handle), Some(name)) = (handle, name) else {
+            // The client does not know the session: the first one never, the others not yet.
             return cancel_dialog(handle, event);
         };
         let state = self.sessions.get_mut(name)?;
+        state.begin_call(event, old_text);
         if let Some(update) = updates::of_event(event, state) {
-            self.out.push(rpc::update(name, &update));
+            self.out.push_back(rpc::update(name, &update));
         }
         if let Some(ended) = state.note(event) {
             // The response follows the usage of the turn.
@@ -294,7 +314,7 @@ impl Connection {
             };
             self.asked.insert(self.numbers, asked);
             let request = rpc::request(self.numbers, "session/request_permission", &params);
-            self.out.push(request);
+            self.out.push_back(request);
             return None;
         }
         match dialog.method {
@@ -303,10 +323,10 @@ impl Connection {
                 let mut asked = self.asked.iter();
                 let (&number, _) = asked.find(|(_, asked)| Some(asked.dialog.as_str()) == ended)?;
                 self.asked.remove(&number);
-                self.out.push(rpc::cancel(number));
+                self.out.push_back(rpc::cancel(number));
                 None
             }
-            _ => cancelled(handle, dialog),
+            _ => cancelled(Some(handle), dialog),
         }
     }
 
@@ -325,7 +345,7 @@ impl Connection {
                     Ok(_) => Err(Failure::new(INTERNAL, "The sessions could not be listed")),
                     Err(error) => Err(Failure::new(INTERNAL, error.as_str())),
                 };
-                self.out.push(rpc::response(&request, result));
+                self.out.push_back(rpc::response(&request, result));
                 None
             }
             Purpose::Close(id, session) => {
@@ -338,7 +358,7 @@ impl Connection {
                     Ok(_) => Ok(json!({})),
                     Err(error) => Err(Failure::new(INTERNAL, error.as_str())),
                 };
-                self.out.push(rpc::response(&id, result));
+                self.out.push_back(rpc::response(&id, result));
                 None
             }
             Purpose::Usage(session, ended) => {
@@ -346,7 +366,7 @@ impl Connection {
                 self.out
                     .extend(update.map(|update| rpc::update(&session, &update)));
                 if let Some((request, outcome)) = ended {
-                    self.out.push(rpc::response(&request, outcome));
+                    self.out.push_back(rpc::response(&request, outcome));
                 }
                 None
             }
@@ -365,7 +385,7 @@ impl Connection {
     }
 
     pub(crate) fn fail(&mut self, id: &Value, failure: Failure) {
-        self.out.push(rpc::response(id, Err(failure)));
+        self.out.push_back(rpc::response(id, Err(failure)));
     }
 
     fn prompted(&mut self, session: &str, outcome: &Result<Reply, String>) {
@@ -382,7 +402,7 @@ impl Connection {
             if let Some(title) = title {
                 state.has_title = true;
                 let update = json!({"sessionUpdate": "session_info_update", "title": title});
-                self.out.push(rpc::update(session, &update));
+                self.out.push_back(rpc::update(session, &update));
             }
             return;
         }
@@ -393,7 +413,7 @@ impl Connection {
             Ok(_) => turn.end(false),
             Err(error) => (turn.request, Err(Failure::new(INTERNAL, error.as_str()))),
         };
-        self.out.push(rpc::response(&id, outcome));
+        self.out.push_back(rpc::response(&id, outcome));
     }
 
     /// A session has ended: its prompt never gets another answer, and nothing waits for its dialogs.
@@ -403,7 +423,7 @@ impl Connection {
         let state = name.and_then(|name| self.sessions.get_mut(name));
         if let Some(turn) = state.and_then(|state| state.turn.take()) {
             let failure = Failure::new(INTERNAL, "The session was closed");
-            self.out.push(rpc::response(&turn.request, Err(failure)));
+            self.out.push_back(rpc::response(&turn.request, Err(failure)));
         }
     }
 
@@ -447,7 +467,7 @@ impl Connection {
     }
 }
 
-fn cancel_dialog(handle: &Arc<str>, event: &Event) -> Option<Command> {
+fn cancel_dialog(handle: Option<&Arc<str>>, event: &Event) -> Option<Command> {
     match event {
         Event::ExtensionUiRequest { request, .. } => cancelled(handle, request),
         _ => None,
@@ -455,11 +475,14 @@ fn cancel_dialog(handle: &Arc<str>, event: &Event) -> Option<Command> {
 }
 
 /// Dialogs of extensions have no form in this protocol yet: they return their default at once.
-fn cancelled(handle: &Arc<str>, dialog: &UiRequest) -> Option<Command> {
+fn cancelled(handle: Option<&Arc<str>>, dialog: &UiRequest) -> Option<Command> {
     use UiMethod::{Confirm, Editor, Input, Select};
     if !matches!(dialog.method, Select | Confirm | Input | Editor) {
         return None;
     }
     let frame: Frame = permission::cancelled(&dialog.id)?;
-    Some((SessionRequest::Frame(frame), Some((**handle).into())))
+    Some((
+        SessionRequest::Frame(frame),
+        handle.map(|handle| (**handle).into()),
+    ))
 }

@@ -51,7 +51,7 @@ fn of_block(block: &AssistantBlock, cwd: &Path) -> Option<Value> {
         AssistantBlock::Thinking(thinking) => {
             Some(chunk("agent_thought_chunk", &content::text(&thinking.thinking)))
         }
-        AssistantBlock::ToolCall(call) => Some(updates::started(&call.id, &call.name, &call.arguments, cwd)),
+        AssistantBlock::ToolCall(call) => Some(updates::stored(&call.id, &call.name, &call.arguments, cwd)),
     }
 }
 

@@ -9,6 +9,7 @@ mod content;
 mod history;
 pub mod limits;
 mod mcp_servers;
+mod old_text;
 mod options;
 mod permission;
 mod prompt;

@@ -161,7 +161,7 @@ impl Connection {
             After::Opening(opening) => {
                 state.config.told = options.clone();
                 let result = opening.result(options, modes);
-                self.out.push(rpc::response(&opening.request, Ok(result)));
+                self.out.push_back(rpc::response(&opening.request, Ok(result)));
                 // Local servers may take a while to list their models, so the response does not wait for them.
                 self.read_config(Read::Models, session, After::Update).ok()
             }
@@ -170,15 +170,15 @@ impl Connection {
                 let mode = state.config.mode.as_str();
                 if option == MODE {
                     let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": mode});
-                    self.out.push(rpc::update(session, &update));
+                    self.out.push_back(rpc::update(session, &update));
                 }
                 let result = json!({"configOptions": options});
-                self.out.push(rpc::response(&request, Ok(result)));
+                self.out.push_back(rpc::response(&request, Ok(result)));
                 None
             }
             After::Mode(request) => {
                 self.tell_options(session);
-                self.out.push(rpc::response(&request, Ok(json!({}))));
+                self.out.push_back(rpc::response(&request, Ok(json!({}))));
                 None
             }
             After::Update => {
@@ -197,7 +197,7 @@ impl Connection {
         if options != state.config.told {
             state.config.told = options.clone();
             let update = json!({"sessionUpdate": "config_option_update", "configOptions": options});
-            self.out.push(rpc::update(session, &update));
+            self.out.push_back(rpc::update(session, &update));
         }
     }
 

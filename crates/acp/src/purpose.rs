@@ -54,6 +54,14 @@ impl Purpose {
             Self::Commands(_) | Self::Plan(_) | Self::Prompt(_) | Self::Other => None,
         }
     }
+
+    /// The request that opens a session with the command.
+    pub(crate) fn opening(&self) -> Option<&Opening> {
+        match self {
+            Self::Opening(_, opening) | Self::Config(_, _, After::Opening(opening)) => Some(opening),
+            _ => None,
+        }
+    }
 }
 
 /// Which request opens a session.
@@ -77,6 +85,8 @@ pub(crate) struct Opening {
     pub(crate) session: String,
     pub(crate) cwd: String,
     pub(crate) servers: McpServersParams,
+    /// The session was open before the request. It stays open if the request fails.
+    pub(crate) was_open: bool,
 }
 
 /// What the answer to a command is for.
@@ -110,6 +120,7 @@ impl Opening {
             session: session.to_owned(),
             cwd: cwd.to_owned(),
             servers,
+            was_open: false,
         })
     }
 }

@@ -12,6 +12,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::connection::{Command, Connection};
 use crate::limits::{COMMANDS, INPUT_LINES, MAX_LINE};
+use crate::old_text;
 use crate::rpc::{self, Message};
 
 /// Why a connection ended early.
@@ -62,12 +63,15 @@ pub async fn run(
             Wakeup::Line(None) => commands = None,
             Wakeup::Line(Some(message)) => pending.extend(connection.message(message)),
             Wakeup::Item(item) => {
-                let (command, flush) = take(&mut connection, item);
+                let (command, flush) = take(&mut connection, item).await;
                 pending.extend(command);
                 flushed = flush;
             }
         }
-        connection.write(&mut batch);
+        while connection.write(&mut batch) {
+            sink.write(batch).await?;
+            batch = sink.buffer().await?;
+        }
         sink.write(batch).await?;
         if let Some(waiting) = flushed {
             sink.flush().await?;
@@ -89,7 +93,7 @@ enum Wakeup {
 
 type Flush = tokio::sync::oneshot::Sender<()>;
 
-fn take(connection: &mut Connection, item: QueueItem) -> (Option<Command>, Option<Flush>) {
+async fn take(connection: &mut Connection, item: QueueItem) -> (Option<Command>, Option<Flush>) {
     match item {
         QueueItem::Joined(_) => (None, None),
         QueueItem::Left(handle) => {
@@ -97,7 +101,15 @@ fn take(connection: &mut Connection, item: QueueItem) -> (Option<Command>, Optio
             (None, None)
         }
         QueueItem::Item(_, Outgoing::Flush(waiting)) => (None, Some(waiting)),
-        QueueItem::Item(handle, item) => (connection.outgoing(handle.as_ref(), &item), None),
+        QueueItem::Item(handle, item) => {
+            let handle = handle.as_ref();
+            let old_text = match connection.replaced_file(handle, &item) {
+                Some(file) => old_text::read(file).await,
+                None => None,
+            };
+            let command = connection.outgoing(handle, &item, old_text.as_deref());
+            (command, None)
+        }
     }
 }
 

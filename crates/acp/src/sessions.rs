@@ -1,6 +1,7 @@
 //! Requests that open, list, close and delete sessions. Each takes several commands, one after the other: the answer to one
 //! leads to the next.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,10 +27,11 @@ impl Connection {
         kind: Kind,
         params: &Map<String, Value>,
     ) -> Result<Command, Failure> {
-        let opening = Opening::read(id, kind, params)?;
+        let mut opening = Opening::read(id, kind, params)?;
         if kind == Kind::New {
             return self.open_file(opening, None);
         }
+        refuse_while_opening(&self.commands, &opening.session)?;
         let Some(state) = self.sessions.get(&opening.session) else {
             let params = ListParams {
                 scope: ListScope::All,
@@ -44,6 +46,7 @@ impl Connection {
                 "A prompt is running in this session: cancel it first",
             ));
         }
+        opening.was_open = true;
         match kind {
             Kind::Load => self.read_history(opening),
             Kind::New | Kind::Resume => self.set_servers(opening),
@@ -74,6 +77,9 @@ impl Connection {
             }
             (Step::Servers, Err(error)) => {
                 self.fail(&request, Failure::new(INVALID_PARAMS, error.as_str()));
+                if opening.was_open {
+                    return None;
+                }
                 return self.discard(&opening.session);
             }
             (_, Err(error)) => Err(Failure::new(INTERNAL, error.as_str())),
@@ -98,10 +104,7 @@ impl Connection {
         opening.session.clone_from(&opened.session_id);
         self.names.insert(Arc::clone(&handle), opened.session_id.clone());
         let state = SessionState::new(handle, Path::new(&opened.cwd));
-        if let Some(earlier) = self.sessions.insert(opened.session_id.clone(), state) {
-            // Two requests opened the same session at once: events of the later one count.
-            self.names.remove(&earlier.handle);
-        }
+        self.sessions.insert(opened.session_id.clone(), state);
         match opening.kind {
             Kind::Load => self.read_history(opening),
             Kind::New | Kind::Resume => self.set_servers(opening),
@@ -122,7 +125,7 @@ impl Connection {
         state.has_title = !messages.messages.is_empty();
         for message in &messages.messages {
             for update in history::of_message(message, &state.cwd) {
-                self.out.push(rpc::update(&opening.session, &update));
+                self.out.push_back(rpc::update(&opening.session, &update));
             }
         }
         self.set_servers(opening)
@@ -187,10 +190,10 @@ impl Connection {
             self.names.remove(&state.handle);
             if let Some(turn) = state.turn {
                 let (request, outcome) = turn.end(true);
-                self.out.push(rpc::response(&request, outcome));
+                self.out.push_back(rpc::response(&request, outcome));
             }
         }
-        self.out.push(rpc::response(id, Ok(json!({}))));
+        self.out.push_back(rpc::response(id, Ok(json!({}))));
     }
 
     /// Begins `session/delete`.
@@ -200,6 +203,7 @@ impl Connection {
             let message = "The session is open: close it first";
             return Err(Failure::new(INVALID_REQUEST, message));
         }
+        refuse_while_opening(&self.commands, name)?;
         let purpose = Purpose::FindToDelete(id.clone(), name.to_owned());
         let params = ListParams {
             scope: ListScope::All,
@@ -224,7 +228,7 @@ impl Connection {
         };
         let Some(found) = found else {
             // A session without a file is deleted already.
-            self.out.push(rpc::response(&id, Ok(json!({}))));
+            self.out.push_back(rpc::response(&id, Ok(json!({}))));
             return None;
         };
         let session_path = found.path.clone();
@@ -232,6 +236,16 @@ impl Connection {
         let command = ManagerCommand::DeleteSession(DeleteSessionParams { session_path });
         Some((SessionRequest::Manager(origin, command), None))
     }
+}
+
+/// Two requests would open the file of one session twice, and each copy would lack the messages of the other.
+fn refuse_while_opening(commands: &HashMap<u64, Purpose>, session: &str) -> Result<(), Failure> {
+    let mut openings = commands.values().filter_map(Purpose::opening);
+    if openings.any(|opening| opening.session == session) {
+        let message = "Another request is opening this session: wait for its response";
+        return Err(Failure::new(INVALID_REQUEST, message));
+    }
+    Ok(())
 }
 
 /// The result of `session/list`: the sessions of a directory, or of all, from the one after `cursor` on.

@@ -67,18 +67,23 @@ impl SessionState {
         content.and_then(Value::as_array).cloned().unwrap_or_default()
     }
 
+    /// Keeps the call that an event begins. `old_text` is the text of the file that it replaces.
+    pub(crate) fn begin_call(&mut self, event: &Event, old_text: Option<&str>) {
+        if let Event::ToolExecutionStart {
+            tool_call_id,
+            tool_name,
+            args,
+            ..
+        } = event
+        {
+            let call = tool_calls::describe(tool_call_id, tool_name, args, &self.cwd, old_text);
+            self.calls.insert(tool_call_id.clone(), call);
+        }
+    }
+
     /// Follows an event. Returns the turn that it ends, and its outcome.
     pub(crate) fn note(&mut self, event: &Event) -> Option<(Value, Result<Value, Failure>)> {
         match event {
-            Event::ToolExecutionStart {
-                tool_call_id,
-                tool_name,
-                args,
-                ..
-            } => {
-                let call = tool_calls::describe(tool_call_id, tool_name, args, &self.cwd);
-                self.calls.insert(tool_call_id.clone(), call);
-            }
             Event::ToolExecutionEnd { tool_call_id, .. } => {
                 self.calls.remove(tool_call_id);
             }

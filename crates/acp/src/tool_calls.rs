@@ -1,14 +1,21 @@
 //! Tool calls as clients see them: kind, title, locations, diffs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use wire::ToolResult;
+use wire::{Event, ToolResult};
 
 use crate::content;
 
-/// A tool call without its status: the members that `tool_call` and a permission request share.
-pub(crate) fn describe(id: &str, tool: &str, args: &Map<String, Value>, cwd: &Path) -> Map<String, Value> {
+/// A tool call without its status: the members that `tool_call` and a permission request share. `old_text` is the text of
+/// the file that the call replaces.
+pub(crate) fn describe(
+    id: &str,
+    tool: &str,
+    args: &Map<String, Value>,
+    cwd: &Path,
+    old_text: Option<&str>,
+) -> Map<String, Value> {
     let path = args.get("path").and_then(Value::as_str);
     let subject = path.or_else(|| {
         ["command", "pattern", "url", "query"]
@@ -23,7 +30,7 @@ pub(crate) fn describe(id: &str, tool: &str, args: &Map<String, Value>, cwd: &Pa
     call.insert("kind".to_owned(), kind(tool).into());
     call.insert("locations".to_owned(), locations(args, cwd).into());
     call.insert("rawInput".to_owned(), args.clone().into());
-    let diffs = diffs(tool, args, cwd);
+    let diffs = diffs(tool, args, cwd, old_text);
     if !diffs.is_empty() {
         call.insert("content".to_owned(), diffs.into());
     }
@@ -58,8 +65,18 @@ fn locations(args: &Map<String, Value>, cwd: &Path) -> Vec<Value> {
     }
 }
 
+/// Returns the file that a call replaces as a whole.
+pub(crate) fn replaced_file(event: &Event, cwd: &Path) -> Option<PathBuf> {
+    match event {
+        Event::ToolExecutionStart { tool_name, args, .. } if tool_name == "write" => {
+            location(args, cwd).map(PathBuf::from)
+        }
+        _ => None,
+    }
+}
+
 /// The changes that a call of `edit` or `write` proposes.
-pub(crate) fn diffs(tool: &str, args: &Map<String, Value>, cwd: &Path) -> Vec<Value> {
+fn diffs(tool: &str, args: &Map<String, Value>, cwd: &Path, old_text: Option<&str>) -> Vec<Value> {
     let Some(path) = location(args, cwd) else {
         return Vec::new();
     };
@@ -67,7 +84,11 @@ pub(crate) fn diffs(tool: &str, args: &Map<String, Value>, cwd: &Path) -> Vec<Va
     let diff = |old: Option<String>, new: String| json!({"type": "diff", "path": path, "oldText": old, "newText": new});
     match tool {
         "write" => (args.get("content").and_then(Value::as_str).into_iter())
-            .map(|content| diff(None, content.to_owned()))
+            .map(|content| {
+                // Equal texts: the file may have been read after the change, so its old text is unknown.
+                let old = old_text.filter(|old| *old != content);
+                diff(old.map(str::to_owned), content.to_owned())
+            })
             .collect(),
         "edit" => {
             let edits = args.get("edits").and_then(Value::as_array);

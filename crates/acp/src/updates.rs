@@ -15,23 +15,16 @@ pub(crate) fn of_event(event: &Event, state: &SessionState) -> Option<Value> {
             assistant_message_event,
             ..
         } => chunk(assistant_message_event),
-        Event::ToolExecutionStart {
-            tool_call_id,
-            tool_name,
-            args,
-            ..
-        } => Some(started(tool_call_id, tool_name, args, &state.cwd)),
+        Event::ToolExecutionStart { tool_call_id, .. } => Some(pending(state.call(tool_call_id))),
         Event::ToolExecutionUpdate {
             tool_call_id,
-            tool_name,
-            args,
             partial_result,
             ..
         } => Some(json!({
             "sessionUpdate": "tool_call_update",
             "toolCallId": tool_call_id,
             "status": "in_progress",
-            "content": tool_calls::content(partial_result, tool_calls::diffs(tool_name, args, &state.cwd)),
+            "content": tool_calls::content(partial_result, state.diffs_of(tool_call_id)),
         })),
         Event::ToolExecutionEnd {
             tool_call_id,
@@ -69,9 +62,13 @@ fn chunk(event: &StreamEvent) -> Option<Value> {
     Some(json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}}))
 }
 
+/// A stored call. The text from before a `write` is not stored.
+pub(crate) fn stored(id: &str, tool: &str, args: &Map<String, Value>, cwd: &Path) -> Value {
+    pending(tool_calls::describe(id, tool, args, cwd, None))
+}
+
 /// A call that begins. Its status stays `pending` until it runs or the user is asked.
-pub(crate) fn started(id: &str, tool: &str, args: &Map<String, Value>, cwd: &Path) -> Value {
-    let mut update = tool_calls::describe(id, tool, args, cwd);
+fn pending(mut update: Map<String, Value>) -> Value {
     update.insert("sessionUpdate".to_owned(), "tool_call".into());
     update.insert("status".to_owned(), "pending".into());
     update.into()

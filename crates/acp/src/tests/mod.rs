@@ -1,7 +1,12 @@
 //! Lines, prompts and permission answers without a session.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use session::{Outgoing, SessionRequest};
+use wire::Event;
 use wire::hosted::Frame;
+use wire::ui::{UiMethod, UiRequest};
 
 use crate::connection::Connection;
 use crate::rpc::{self, Message};
@@ -41,7 +46,7 @@ fn replies(lines: &[Value]) -> Vec<Value> {
     let mut batch = Vec::new();
     for line in lines {
         let _command = connection.message(rpc::parse(line.to_string().as_bytes()));
-        connection.write(&mut batch);
+        assert!(!connection.write(&mut batch));
     }
     let text = String::from_utf8_lossy(&batch).into_owned();
     text.lines()
@@ -129,5 +134,38 @@ fn unusable_permission_answers_deny_the_call() {
         Some(json!([])),
     ] {
         assert_eq!(chosen(answer.clone()), None, "{answer:?}");
+    }
+}
+
+#[test]
+fn long_output_takes_several_batches() {
+    let mut connection = Connection::new("1.2.3");
+    let message = json!("x".repeat(100_000));
+    connection
+        .out
+        .extend([message.clone(), message.clone(), message.clone(), message]);
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    assert!(connection.write(&mut first));
+    assert!(!connection.write(&mut second));
+    assert_eq!((first.len(), second.len()), (300_009, 100_003));
+}
+
+#[test]
+fn dialogs_of_hidden_sessions_are_cancelled() {
+    let mut connection = Connection::new("1.2.3");
+    let request = UiRequest::new("d1".to_owned(), UiMethod::Confirm).into();
+    let event = Event::ExtensionUiRequest {
+        request,
+        permission_for: None,
+    };
+    let item = Outgoing::Event(event.into());
+    let unknown: Arc<str> = "s9".into();
+    for handle in [None, Some(&unknown)] {
+        let (request, target) = connection.outgoing(handle, &item, None).unwrap();
+        let SessionRequest::Frame(Frame::UiResponse(response)) = request else {
+            panic!("no response to the dialog");
+        };
+        assert_eq!((response.id.as_str(), &response.cancelled), ("d1", &json!(true)));
+        assert_eq!(target.as_deref(), handle.map(|handle| &**handle));
     }
 }

@@ -226,3 +226,42 @@ fn session_mode_is_the_permission_mode() {
     assert!(!world.dir.cwd().join("made.txt").exists());
     editor.finish();
 }
+
+#[test]
+fn second_load_at_once_is_refused() {
+    let world = World::new([Reply::text(["One"])]);
+    let editor = Editor::start(&world);
+    let session = editor.session("n", &world);
+    editor.prompt("p", &session, "Hi");
+    assert_eq!(stop_reason(&editor.response("p")), "end_turn");
+    editor.call("c", "session/close", json!({"sessionId": session}));
+    let load = |id: &str| {
+        let params = about(&session, &world);
+        json!({"jsonrpc": "2.0", "id": id, "method": "session/load", "params": params})
+    };
+    // One write: the second line arrives while the first request is open.
+    let lines = format!("{}\n{}\n", load("o1"), load("o2"));
+    editor.agent.send_raw(lines.as_bytes()).unwrap();
+    assert_eq!(editor.response("o2")["error"]["code"], -32600);
+    assert!(editor.response("o1")["result"].is_object());
+    assert_eq!(editor.updates("user_message_chunk").len(), 1);
+    let again = editor.call("o3", "session/load", about(&session, &world));
+    assert!(again["result"].is_object(), "{again}");
+    editor.finish();
+}
+
+#[test]
+fn refused_servers_leave_open_session_open() {
+    let world = World::new([Reply::text(["One"]), Reply::text(["Two"])]);
+    let editor = Editor::start(&world);
+    let session = editor.session("n", &world);
+    editor.prompt("p", &session, "Hi");
+    assert_eq!(stop_reason(&editor.response("p")), "end_turn");
+    let mut params = about(&session, &world);
+    params["mcpServers"] = json!([{"name": "kit", "command": "true", "args": [5], "env": []}]);
+    let refused = editor.call("o", "session/load", params);
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    editor.prompt("q", &session, "Again");
+    assert_eq!(stop_reason(&editor.response("q")), "end_turn");
+    editor.finish();
+}

@@ -113,3 +113,26 @@ fn todos_become_a_plan() {
     editor.response("p");
     editor.finish();
 }
+
+#[test]
+fn overwritten_file_shows_its_old_text() {
+    let write = |id: &str, path: &str| Reply::tool(id, "write", json!({"path": path, "content": "new\n"}));
+    let world = World::new([write("c1", "a.txt"), write("c2", "b.txt"), Reply::text(["done"])]);
+    fs::write(world.dir.cwd().join("a.txt"), "old\n").unwrap();
+    let editor = Editor::start(&world);
+    let session = editor.session("n", &world);
+    editor.prompt("p", &session, "Go");
+    assert_eq!(stop_reason(&editor.response("p")), "end_turn");
+    let calls = editor.updates("tool_call");
+    let ends = editor.updates("tool_call_update");
+    editor.finish();
+    for (id, old) in [("c1", json!("old\n")), ("c2", Value::Null)] {
+        let of_call = |update: &&Value| update["toolCallId"] == id;
+        let call = calls.iter().find(of_call).unwrap();
+        let end = ends.iter().rfind(of_call).unwrap();
+        for update in [call, end] {
+            assert_eq!(update["content"][0]["oldText"], old, "{update}");
+            assert_eq!(update["content"][0]["newText"], "new\n");
+        }
+    }
+}
