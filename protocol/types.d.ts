@@ -3023,8 +3023,8 @@ export interface Cost {
   /** Sum of the four, or what the provider billed. */
   total: number;
   /**
-   * True if the provider reported `total`, false if it was computed from the model's prices. Absent before
-   * the first token counts, and in files of older agents.
+   * True if the provider reported `total`. Absent if it was computed from the model's prices; pi from 1.5 on
+   * writes false then.
    */
   totalFromProvider?: boolean;
 }

@@ -212,7 +212,7 @@ impl Dialect {
     /// Row 36: returns true if a result of `bash` repeats its output as `structuredContent`, as in pi from 1.4 on.
     #[must_use]
     pub const fn has_structured_content(self) -> bool {
-        matches!(self, Self::Auto | Self::Pi | Self::PiDelta)
+        matches!(self, Self::PiDelta)
     }
 
     /// Row 18: returns true if updates contain only the new text.

@@ -28,8 +28,8 @@ pub struct Cost {
     /// Sum of the four, or what the provider billed.
     #[serde(serialize_with = "crate::number::serialize")]
     pub total: f64,
-    /// True if the provider reported `total`, false if it was computed from the model's prices. Absent before the first
-    /// token counts, and in files of older agents (pi-1.5-delta.md 3).
+    /// True if the provider reported `total`. Absent if it was computed from the model's prices; pi from 1.5 on writes false
+    /// then (pi-1.5-delta.md 3).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_from_provider: Option<bool>,
 }
@@ -124,7 +124,6 @@ impl Usage {
         cost.cache_read = part(rates.cache_read, self.cache_read);
         cost.cache_write = part(rates.cache_write, self.cache_write - long) + part(rates.input * 2.0, long);
         cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
-        cost.total_from_provider = Some(false);
     }
 }
 

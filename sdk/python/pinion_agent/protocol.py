@@ -1583,8 +1583,8 @@ class ContinuedSession(_ContinuedSession):
 
 class _Cost(TypedDict, total=False):
 
-    #: True if the provider reported `total`, false if it was computed from the model's prices. Absent before
-    #: the first token counts, and in files of older agents.
+    #: True if the provider reported `total`. Absent if it was computed from the model's prices; pi from 1.5
+    #: on writes false then.
     totalFromProvider: bool
 
 

@@ -270,6 +270,7 @@ impl Parser {
             reasoning: tokens
                 .output_tokens_details
                 .and_then(|details| details.thinking_tokens.0)
+                .filter(|count| *count > 0)
                 .or(old.reasoning),
             ..Usage::default()
         };

@@ -264,7 +264,7 @@ impl Parser {
             output: tokens.candidates_token_count.or_zero().saturating_add(thoughts),
             cache_read,
             total_tokens: tokens.total_token_count.or_zero(),
-            reasoning: Some(thoughts),
+            reasoning: Some(thoughts).filter(|count| *count > 0),
             ..Usage::default()
         };
         self.answer.set_usage(usage, out);

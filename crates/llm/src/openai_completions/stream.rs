@@ -320,13 +320,10 @@ impl Parser {
             output: tokens.completion_tokens.or_zero(),
             cache_read,
             cache_write,
-            reasoning: Some(
-                tokens
-                    .completion_tokens_details
-                    .unwrap_or_default()
-                    .reasoning_tokens
-                    .or_zero(),
-            ),
+            reasoning: tokens
+                .completion_tokens_details
+                .and_then(|details| details.reasoning_tokens.0)
+                .filter(|count| *count > 0),
             ..Usage::default()
         };
         let billed = self.is_openrouter.then(|| tokens.bill.total()).flatten();

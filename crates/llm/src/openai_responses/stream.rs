@@ -334,13 +334,10 @@ impl Parser {
             output: tokens.output_tokens.or_zero(),
             cache_read,
             total_tokens: tokens.total_tokens.or_zero(),
-            reasoning: Some(
-                tokens
-                    .output_tokens_details
-                    .unwrap_or_default()
-                    .reasoning_tokens
-                    .or_zero(),
-            ),
+            reasoning: tokens
+                .output_tokens_details
+                .and_then(|details| details.reasoning_tokens.0)
+                .filter(|count| *count > 0),
             ..Usage::default()
         };
         self.answer.set_usage(usage, out);

@@ -1,9 +1,8 @@
-//! The diff clients show of an edit (pi-core.md 5.5): numbered lines, four lines of context, no hunk heads; and the same
-//! changes as a unified patch, which `patch` and `git apply` take (pi-1.5-delta.md 7).
+//! The diff clients show of an edit (pi-core.md 5.5): numbered lines, four lines of context, no hunk heads.
 
 use std::fmt::Write as _;
 
-use imara_diff::{Algorithm, Diff as LineDiff, Hunk, InternedInput};
+use imara_diff::{Algorithm, Diff as LineDiff, InternedInput};
 
 const CONTEXT: usize = 4;
 
@@ -14,12 +13,10 @@ pub(crate) struct Diff {
     pub(crate) text: String,
     /// First line of the new text that differs, from 1.
     pub(crate) first_changed_line: Option<usize>,
-    /// The unified patch, with a final line feed. Empty file headers are never left out.
-    pub(crate) patch: String,
 }
 
-/// Compares two texts by lines. `path` is named in the headers of the patch, as it is.
-pub(crate) fn diff(path: &str, before: &str, after: &str) -> Diff {
+/// Compares two texts by lines.
+pub(crate) fn diff(before: &str, after: &str) -> Diff {
     let input = InternedInput::new(before, after);
     let hunks: Vec<_> = LineDiff::compute(Algorithm::Myers, &input).hunks().collect();
     let old: Vec<&str> = before.split_inclusive('\n').collect();
@@ -44,59 +41,6 @@ pub(crate) fn diff(path: &str, before: &str, after: &str) -> Diff {
     Diff {
         text: out.out,
         first_changed_line: hunks.first().map(|hunk| hunk.after.start as usize + 1),
-        patch: patch(path, &old, &new, &hunks),
-    }
-}
-
-/// Writes the changes in unified form. Hunks whose context would touch become one.
-fn patch(path: &str, old: &[&str], new: &[&str], hunks: &[Hunk]) -> String {
-    let mut out = format!("--- {path}\n+++ {path}\n");
-    let near = |a: &Hunk, b: &Hunk| b.before.start as usize - a.before.end as usize <= 2 * CONTEXT;
-    for group in hunks.chunk_by(near) {
-        let (Some(first), Some(last)) = (group.first(), group.last()) else {
-            continue;
-        };
-        let head = (first.before.start as usize).min(CONTEXT);
-        let tail = (old.len() - last.before.end as usize).min(CONTEXT);
-        let from = first.before.start as usize - head;
-        let to = last.before.end as usize + tail;
-        let old_count = to - from;
-        let new_from = first.after.start as usize - head;
-        let new_count = last.after.end as usize + tail - new_from;
-        // Without lines, the position is that of the line before.
-        let start = |from: usize, count: usize| from + usize::from(count > 0);
-        let _ = writeln!(
-            out,
-            "@@ -{},{old_count} +{},{new_count} @@",
-            start(from, old_count),
-            start(new_from, new_count)
-        );
-        let mut done = from;
-        for hunk in group {
-            let (begin, end) = (hunk.before.start as usize, hunk.before.end as usize);
-            unified(&mut out, ' ', old, done..begin);
-            unified(&mut out, '-', old, begin..end);
-            unified(
-                &mut out,
-                '+',
-                new,
-                hunk.after.start as usize..hunk.after.end as usize,
-            );
-            done = end;
-        }
-        unified(&mut out, ' ', old, done..to);
-    }
-    out
-}
-
-/// Writes lines behind a sign. The last line of a text may lack its line feed, which a patch has to say.
-fn unified(out: &mut String, sign: char, lines: &[&str], range: std::ops::Range<usize>) {
-    for line in lines.get(range).unwrap_or_default() {
-        out.push(sign);
-        out.push_str(line);
-        if !line.ends_with('\n') {
-            out.push_str("\n\\ No newline at end of file\n");
-        }
     }
 }
 

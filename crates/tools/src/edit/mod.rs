@@ -83,25 +83,21 @@ pub(crate) fn edit(path: &Path, shown: &str, edits: &[Edit], mode: FuzzyEdit) ->
         return Err("Edit tool input is invalid. edits must contain at least one replacement.".to_owned());
     }
     let (bom, done) = plan(path, shown, edits, mode, Purpose::Change)?;
-    let diff = diff::diff(shown, &done.before, &done.after);
+    let diff = diff::diff(&done.before, &done.after);
     let out = format!("{bom}{}", done.endings.join(&done.after));
     crate::write::put(path, out.as_bytes())?;
     let mut result = ToolResult::text(format!(
         "Successfully replaced {} block(s) in {shown}.",
         edits.len()
     ));
-    result.details = Some(json!({
-        "diff": diff.text,
-        "patch": diff.patch,
-        "firstChangedLine": diff.first_changed_line,
-    }));
+    result.details = Some(json!({ "diff": diff.text, "firstChangedLine": diff.first_changed_line }));
     Ok(result)
 }
 
 /// The diff that [`edit`] would report now. Changes nothing.
 pub(crate) fn preview(path: &Path, shown: &str, edits: &[Edit], mode: FuzzyEdit) -> Result<String, String> {
     let (_, done) = plan(path, shown, edits, mode, Purpose::Preview)?;
-    Ok(diff::diff(shown, &done.before, &done.after).text)
+    Ok(diff::diff(&done.before, &done.after).text)
 }
 
 /// Why a file is opened.
