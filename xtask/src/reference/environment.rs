@@ -247,11 +247,21 @@ const CHILDREN: &[Variable] = &[
     ),
 ];
 
-/// Literals in the sources that look like variables and are none, or are documented by another name.
-const OTHER: [&str; 8] = [
+/// Literals in the sources that look like variables and are none, are documented by another name, or are set for git alone.
+const OTHER: [&str; 18] = [
     "CARGO_MANIFEST_DIR",
     "CARGO_PKG_VERSION",
     "DBUS_SESSION_BUS_ADDRESS",
+    "GIT_ALLOW_PROTOCOL",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_TEMPLATE_DIR",
+    "GIT_TERMINAL_PROMPT",
+    "GIT_WORK_TREE",
     "MAX_TOKENS",
     "OUT_DIR",
     "PINION_BUILD_COMMIT",
