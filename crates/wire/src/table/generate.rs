@@ -168,10 +168,12 @@ macro_rules! direct_handler {
         /// ```
         /// use pinion_wire::command::{HelloParams, NoParams, ReplayParams};
         /// use pinion_wire::connection::{Protocol, Replayed, Welcome};
+        /// use pinion_wire::omp::{EventFilter, EventFilterParams};
         /// use pinion_wire::table::ConnectionHandler;
         ///
         /// struct Refusing;
         /// impl ConnectionHandler for Refusing {
+        ///     fn set_event_filter(&mut self, _: EventFilterParams) -> Result<EventFilter, String> { Err("no".into()) }
         ///     fn get_protocol(&mut self, _: NoParams) -> Result<Protocol, String> { Err("no".into()) }
         ///     fn hello(&mut self, _: Box<HelloParams>) -> Result<Welcome, String> { Err("no".into()) }
         ///     fn replay(&mut self, _: ReplayParams) -> Result<Replayed, String> { Err("no".into()) }
@@ -183,9 +185,11 @@ macro_rules! direct_handler {
         /// ```compile_fail,E0046
         /// # use pinion_wire::command::{HelloParams, NoParams, ReplayParams};
         /// # use pinion_wire::connection::{Protocol, Replayed, Welcome};
+        /// # use pinion_wire::omp::{EventFilter, EventFilterParams};
         /// # use pinion_wire::table::ConnectionHandler;
         /// # struct Refusing;
         /// impl ConnectionHandler for Refusing {
+        ///     fn set_event_filter(&mut self, _: EventFilterParams) -> Result<EventFilter, String> { Err("no".into()) }
         ///     fn get_protocol(&mut self, _: NoParams) -> Result<Protocol, String> { Err("no".into()) }
         ///     fn hello(&mut self, _: Box<HelloParams>) -> Result<Welcome, String> { Err("no".into()) }
         /// }
@@ -196,9 +200,11 @@ macro_rules! direct_handler {
         /// ```compile_fail,E0053
         /// # use pinion_wire::command::{HelloParams, NoParams, ReplayParams};
         /// # use pinion_wire::connection::{Protocol, Replayed, Welcome};
+        /// # use pinion_wire::omp::{EventFilter, EventFilterParams};
         /// # use pinion_wire::table::ConnectionHandler;
         /// # struct Refusing;
         /// impl ConnectionHandler for Refusing {
+        ///     fn set_event_filter(&mut self, _: EventFilterParams) -> Result<EventFilter, String> { Err("no".into()) }
         ///     fn get_protocol(&mut self, _: NoParams) -> Result<Protocol, String> { Err("no".into()) }
         ///     fn hello(&mut self, _: Box<HelloParams>) -> Result<Protocol, String> { Err("no".into()) }
         ///     fn replay(&mut self, _: ReplayParams) -> Result<Replayed, String> { Err("no".into()) }
