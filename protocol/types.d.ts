@@ -39,6 +39,8 @@ export type InboundLine =
   | BashCommand
   | AbortBashCommand
   | GetLastAssistantTextCommand
+  | SetLimitsCommand
+  | GetLimitsCommand
   | GetSessionStatsCommand
   | ExportHtmlCommand
   | SwitchSessionCommand
@@ -137,6 +139,8 @@ export type Response =
   | BashResponse
   | AbortBashResponse
   | GetLastAssistantTextResponse
+  | SetLimitsResponse
+  | GetLimitsResponse
   | GetSessionStatsResponse
   | ExportHtmlResponse
   | SwitchSessionResponse
@@ -253,6 +257,11 @@ export interface PromptCommand {
   attachments?: Attachment[];
   /** What to do if a run is active: `steer` or `followUp`. Without it, a prompt during a run fails. */
   streamingBehavior?: string | null;
+  /**
+   * Limits of the run that the prompt starts, in addition to those of the session. Fails if the message would
+   * be queued.
+   */
+  limits?: RunLimits | null;
 }
 
 /** Queue a steering message. The model receives it after the current turn. */
@@ -587,6 +596,27 @@ export interface GetLastAssistantTextCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_last_assistant_text";
+}
+
+/**
+ * Set the limits of the session: turns, tool calls, tokens, cost, seconds, repeated calls. A run that reaches
+ * one ends in order. Fails if a cost is limited and the price of the model is unknown.
+ */
+export interface SetLimitsCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "set_limits";
+  /** All limits of the session from now on. An empty object removes them. */
+  limits: RunLimits;
+  /** Whether counting begins again at 0. Default: false. */
+  reset?: boolean | null;
+}
+
+/** Return the limits of the session and how much it has used of them. */
+export interface GetLimitsCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "get_limits";
 }
 
 /**
@@ -1516,6 +1546,26 @@ export interface GetLastAssistantTextResponse {
   data: LastText;
 }
 
+/** `set_limits` succeeded. */
+export interface SetLimitsResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "set_limits";
+  success: true;
+  data: SessionLimits;
+}
+
+/** `get_limits` succeeded. */
+export interface GetLimitsResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "get_limits";
+  success: true;
+  data: SessionLimits;
+}
+
 /** `get_session_stats` succeeded. */
 export interface GetSessionStatsResponse {
   /** The command's `id`; absent when it had none. */
@@ -2060,6 +2110,8 @@ export interface AgentEndEvent {
   messages: Message[];
   /** Whether another run follows automatically (retry, recovery from an overflow). */
   willRetry: boolean;
+  /** The limit that ended the run. A higher limit and `continue` resume it. */
+  limit?: ReachedLimit;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
@@ -3029,6 +3081,24 @@ export interface Cost {
   totalFromProvider?: boolean;
 }
 
+/** The limits of a session. */
+export interface CurrentLimits {
+  /** Requests to a model. Retries and the summaries of compactions count. */
+  maxTurns?: number;
+  /** Tool calls that may start, calls made by tools included. */
+  maxToolCalls?: number;
+  /** Tokens of all requests: input, output, cache reads and cache writes. */
+  maxTokens?: number;
+  /** US dollars. Needs a model whose price is known. */
+  maxCost?: number;
+  /** Seconds during which a run is active. */
+  maxSeconds?: number;
+  /** Times that the model may make the same tool calls in a row with the same results. */
+  maxRepeats?: number;
+  /** Whether the model gets a message once when 80 % of a limit is used. Default: false. */
+  warn?: boolean;
+}
+
 /** Body of a `custom` entry. */
 export interface CustomEntry {
   type: "custom";
@@ -3335,6 +3405,37 @@ export interface Label {
 export interface LastText {
   /** Text of the last answer, trimmed; null if there is none. */
   text: string | null;
+}
+
+/**
+ * The kind of a limit.
+ * - `"turns"`: Requests to a model.
+ * - `"toolCalls"`: Tool calls.
+ * - `"tokens"`: Tokens.
+ * - `"cost"`: US dollars.
+ * - `"seconds"`: Seconds of active runs.
+ * - `"repeats"`: The same tool calls with the same results.
+ */
+export type LimitKind =
+  | "turns"
+  | "toolCalls"
+  | "tokens"
+  | "cost"
+  | "seconds"
+  | "repeats";
+
+/** Requests, calls, tokens, cost and time of a session since it was opened, or since a prompt. */
+export interface LimitUse {
+  /** Requests to a model. */
+  turns: number;
+  /** Tool calls that were started. */
+  toolCalls: number;
+  /** Tokens of all requests. */
+  tokens: number;
+  /** US dollars. */
+  cost: number;
+  /** Seconds during which a run was active. */
+  seconds: number;
 }
 
 /**
@@ -3784,6 +3885,14 @@ export interface Queues {
   followUp: string[];
 }
 
+/** The limit that ended a run. */
+export interface ReachedLimit {
+  /** The kind of the limit. */
+  kind: LimitKind;
+  /** The limit. */
+  value: number;
+}
+
 /** An option of `hello` that was refused. */
 export interface Refused {
   /** The parameter. */
@@ -3852,6 +3961,24 @@ export interface RuleSource {
   path: string;
   /** `user` or `project`. */
   level: string;
+}
+
+/** What a prompt or a session may use. An absent member is no limit. */
+export interface RunLimits {
+  /** Requests to a model. Retries and the summaries of compactions count. */
+  maxTurns?: number | null;
+  /** Tool calls that may start, calls made by tools included. */
+  maxToolCalls?: number | null;
+  /** Tokens of all requests: input, output, cache reads and cache writes. */
+  maxTokens?: number | null;
+  /** US dollars. Needs a model whose price is known. */
+  maxCost?: number | null;
+  /** Seconds during which a run is active. */
+  maxSeconds?: number | null;
+  /** Times that the model may make the same tool calls in a row with the same results. */
+  maxRepeats?: number | null;
+  /** Whether the model gets a message once when 80 % of a limit is used. Default: false. */
+  warn?: boolean | null;
 }
 
 /** A running `bash` command. */
@@ -3925,6 +4052,16 @@ export interface SessionInfo {
   timestamp: string;
   /** The session's name; empty removes it. */
   name: string;
+}
+
+/** Response to `get_limits` and `set_limits`. */
+export interface SessionLimits {
+  /** The limits of the session. */
+  limits: CurrentLimits;
+  /** How much the session has used since it was opened in this process, or since `reset`. */
+  used: LimitUse;
+  /** The limit that prevents the next request, if one does. */
+  reached?: ReachedLimit;
 }
 
 /** Response to `get_session_tree`. */
@@ -4538,6 +4675,8 @@ export interface ResponseOf {
   bash: BashResponse | ErrorResponse;
   abort_bash: AbortBashResponse | ErrorResponse;
   get_last_assistant_text: GetLastAssistantTextResponse | ErrorResponse;
+  set_limits: SetLimitsResponse | ErrorResponse;
+  get_limits: GetLimitsResponse | ErrorResponse;
   get_session_stats: GetSessionStatsResponse | ErrorResponse;
   export_html: ExportHtmlResponse | ErrorResponse;
   switch_session: SwitchSessionResponse | ErrorResponse;

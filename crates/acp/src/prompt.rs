@@ -40,6 +40,7 @@ pub(crate) fn read(params: &Map<String, Value>) -> Result<PromptParams, Failure>
         images,
         attachments: Vec::new(),
         streaming_behavior: None,
+        limits: None,
     })
 }
 

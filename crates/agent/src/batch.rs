@@ -18,6 +18,9 @@ pub(crate) const ABORTED: &str = "Operation aborted";
 const CUT_OFF: &str =
     "The answer was cut off by the output limit before this tool call was complete; it was not executed";
 
+/// What a call gives when the limit of tool calls was reached before it.
+const LIMIT: &str = "The limit of tool calls is reached; this call was not executed";
+
 #[derive(Debug, Clone)]
 enum Progress {
     Waiting,
@@ -62,6 +65,8 @@ pub(crate) struct Batch {
     started: usize,
     running: usize,
     interrupted: bool,
+    /// Calls that may start, if their number is limited.
+    allowed: Option<usize>,
     /// Calls that tools of the batch make.
     pub(crate) nested: Nested,
 }
@@ -80,8 +85,29 @@ impl Batch {
             started: 0,
             running: 0,
             interrupted: false,
+            allowed: None,
             nested: Nested::default(),
         }
+    }
+
+    /// Only so many calls may start, if a number is given. Returns how many there will be.
+    pub(crate) fn limit(&mut self, left: Option<u64>) -> u64 {
+        let calls = self.calls.len();
+        let allowed = left.map_or(calls, |left| usize::try_from(left).unwrap_or(calls).min(calls));
+        self.allowed = Some(allowed);
+        allowed as u64
+    }
+
+    /// Returns true if no further call may start and some are left.
+    pub(crate) fn is_at_limit(&self) -> bool {
+        self.is_over_limit()
+            && self.allowed.is_some_and(|allowed| self.prepared >= allowed)
+            && !self.all_prepared()
+    }
+
+    /// Returns true if the answer wants more calls than may start.
+    pub(crate) fn is_over_limit(&self) -> bool {
+        self.allowed.is_some_and(|allowed| allowed < self.calls.len())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -473,6 +499,8 @@ pub(crate) enum Refusal {
     Aborted,
     /// The answer hit the output limit.
     CutOff,
+    /// No more calls are allowed.
+    Limit,
 }
 
 impl Refusal {
@@ -481,6 +509,7 @@ impl Refusal {
             Self::Steered => SKIPPED,
             Self::Aborted => ABORTED,
             Self::CutOff => CUT_OFF,
+            Self::Limit => LIMIT,
         }
     }
 }

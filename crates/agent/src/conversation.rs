@@ -28,7 +28,16 @@ impl TurnLoop {
                 // Which rules the model knows depends on the branch, too: the caller gives them again.
                 self.ttsr = None;
             }
-            Change::Settings(settings) => self.settings = settings,
+            Change::Settings(settings) => {
+                if settings.limits != self.settings.limits {
+                    self.budget.set(settings.limits, false);
+                }
+                self.settings = settings;
+            }
+            Change::Limits { limits, reset } => {
+                self.settings.limits = limits;
+                self.budget.set(limits, reset);
+            }
             Change::Add(message) => self.add(message),
             Change::Conversation(messages) => self.set_messages(messages),
             Change::Todos(phases) => self.todos.replace(phases, now),

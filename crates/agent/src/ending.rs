@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use wire::event::CompactionReason;
+use wire::run_limits::ReachedLimit;
 use wire::{AssistantMessage, Event, Message, StopReason};
 
 use crate::batch::Refusal;
@@ -17,11 +18,17 @@ impl TurnLoop {
     /// in pi the queues are not touched (pi-core.md 1.8).
     pub(crate) fn end_aborted(&mut self, run: Run, now: i64, out: &mut Vec<Effect>) {
         out.push(Effect::Emit(Event::TurnStart));
-        self.end_aborted_turn(run, now, out);
+        self.end_unanswered_turn(run, None, now, out);
     }
 
-    /// The same for a turn that has begun.
-    pub(crate) fn end_aborted_turn(&mut self, mut run: Run, now: i64, out: &mut Vec<Effect>) {
+    /// The same for a turn that has begun; with a limit, since that allows no request.
+    pub(crate) fn end_unanswered_turn(
+        &mut self,
+        mut run: Run,
+        limit: Option<ReachedLimit>,
+        now: i64,
+        out: &mut Vec<Effect>,
+    ) {
         let last = self
             .messages
             .iter()
@@ -33,7 +40,10 @@ impl TurnLoop {
             None => AssistantMessage::begin("", "", "", now),
         };
         answer.stop_reason = StopReason::Aborted;
-        answer.error_message = Some("Request was aborted.".to_owned());
+        answer.error_message = Some(match limit {
+            Some(limit) => format!("Limit reached: {limit}"),
+            None => "Request was aborted.".to_owned(),
+        });
         let message: Arc<Message> = answer.into();
         self.say(&mut run, Arc::clone(&message), out);
         self.turns += 1;
@@ -41,7 +51,7 @@ impl TurnLoop {
             message,
             tool_results: Vec::new(),
         }));
-        self.finish_run(run, true, out);
+        self.finish_run(run, limit.is_none(), limit, out);
     }
 
     /// A run ended with an answer that failed.
@@ -55,13 +65,16 @@ impl TurnLoop {
         let aborted = self.aborted || answer.stop_reason == StopReason::Aborted;
         let retry = self.settings.retry;
         let error = answer.error_message.clone().unwrap_or_default();
+        let limit = self.budget.reached();
+        let may_ask = !aborted && limit.is_none();
         match verdict {
-            Verdict::Retry(asked) if !aborted && retry.enabled && self.attempt < retry.max_retries => {
+            Verdict::Retry(asked) if may_ask && retry.enabled && self.attempt < retry.max_retries => {
                 self.attempt += 1;
                 let delay_ms = retry.delay_ms(self.attempt, asked);
                 out.push(Effect::Emit(Event::AgentEnd {
                     messages: run.added,
                     will_retry: true,
+                    limit: None,
                 }));
                 out.push(Effect::Emit(Event::AutoRetryStart {
                     attempt: self.attempt,
@@ -74,20 +87,27 @@ impl TurnLoop {
                 self.phase = Phase::Waiting;
                 out.push(Effect::StartRetryTimer(delay_ms));
             }
-            Verdict::Overflow if !aborted && !self.overflowed => {
+            Verdict::Overflow if may_ask && !self.overflowed => {
                 self.overflowed = true;
                 out.push(Effect::Emit(Event::AgentEnd {
                     messages: run.added,
                     will_retry: true,
+                    limit: None,
                 }));
                 // As with a retry: the failed answer stays in the file but leaves the conversation.
                 self.messages.pop();
                 self.compact(CompactionReason::Overflow, Next::Again, out);
             }
             _ => {
+                let limit = if aborted {
+                    self.budget.timed_out()
+                } else {
+                    limit.filter(|_| verdict != Verdict::Final)
+                };
                 out.push(Effect::Emit(Event::AgentEnd {
                     messages: run.added,
                     will_retry: false,
+                    limit,
                 }));
                 if verdict == Verdict::Overflow && !aborted {
                     out.push(Effect::Emit(overflowed_twice()));
@@ -98,10 +118,18 @@ impl TurnLoop {
         }
     }
 
-    pub(crate) fn finish_run(&mut self, run: Run, aborted: bool, out: &mut Vec<Effect>) {
+    pub(crate) fn finish_run(
+        &mut self,
+        run: Run,
+        aborted: bool,
+        limit: Option<ReachedLimit>,
+        out: &mut Vec<Effect>,
+    ) {
+        let limit = if aborted { self.budget.timed_out() } else { limit };
         out.push(Effect::Emit(Event::AgentEnd {
             messages: run.added,
             will_retry: false,
+            limit,
         }));
         self.settle(aborted, out);
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wire::event::CompactionResult;
-use wire::{AssistantMessage, Message, StreamEvent, TodoPhase, ToolResult, Usage};
+use wire::{AssistantMessage, Message, RunLimits, StreamEvent, TodoPhase, ToolResult, Usage};
 
+use crate::budget::Spent;
 use crate::hooks::{HooksOutcome, Subscriptions};
 use crate::queue::{QueueKind, Queued};
 use crate::settings::LoopSettings;
@@ -23,6 +24,9 @@ pub enum Input {
         messages: Vec<Arc<Message>>,
         /// Is the context too full to send it as it is?
         full: bool,
+        /// Limits of its run alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<RunLimits>,
     },
     /// A client wants the conversation compacted while the session is idle.
     Compact,
@@ -41,6 +45,8 @@ pub enum Input {
     Context(bool),
     /// A message for a queue, at any time.
     Enqueue(QueueKind, Queued),
+    /// Requests to a model were made outside of the turn loop.
+    Spent(Spent),
     /// Both queues are to be emptied.
     ClearQueue,
     /// A queued message, by its number, is to be another one. Ignored when it does not wait any more.
@@ -93,6 +99,13 @@ pub enum Change {
     },
     /// Settings of the loop. A run that is under way keeps its interrupt mode.
     Settings(LoopSettings),
+    /// Limits of the session.
+    Limits {
+        /// All of them.
+        limits: RunLimits,
+        /// Whether counting begins again at 0.
+        reset: bool,
+    },
     /// A message that no run produced (a user's shell command, an extension's note) joins the conversation: at once, or
     /// after the results of the tools that run. The caller writes it to the session file.
     Add(Arc<Message>),

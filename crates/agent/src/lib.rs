@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod batch;
+mod budget;
 pub mod compaction;
 mod conversation;
 pub mod convert;
@@ -34,6 +35,7 @@ pub mod todo;
 pub mod ttsr;
 mod turn_loop;
 
+pub use budget::{RunBudget, Spent};
 pub use deferred::{Condition, Deferred, Order, Readiness};
 pub use effect::Effect;
 pub use hooks::{HookPoint, HooksOutcome, Subscriptions};

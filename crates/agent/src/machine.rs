@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use wire::{AssistantMessage, Event, Message};
 
+use crate::budget::RunBudget;
 use crate::effect::Effect;
 use crate::hooks::{BEFORE_SETTLE, HookPoint, Hooks, HooksOutcome, MESSAGE_END, Subscriptions};
 use crate::input::{Change, Input, ModelInput, Verdict};
@@ -151,7 +152,7 @@ impl Machine {
     pub fn step(&mut self, input: Input, now: i64, out: &mut Vec<Effect>) {
         if self.turn_loop.hooks.are_unused() && !self.gate.is_holding() && self.gate.answer.is_none() {
             let is_change = matches!(input, Input::Change(_));
-            self.turn_loop.step(input, now, out);
+            self.advance(input, now, out);
             if is_change {
                 // Subscribers may have come in the middle of a run.
                 self.gate.turn = self.turn_loop.turns;
@@ -192,10 +193,30 @@ impl Machine {
         self.turn_loop.hooks.subscribed()
     }
 
+    /// Carries out an input, and counts the time of active runs.
+    fn advance(&mut self, input: Input, now: i64, out: &mut Vec<Effect>) {
+        self.turn_loop.budget.tick(now);
+        self.turn_loop.step(input, now, out);
+        let is_active = !self.turn_loop.is_idle();
+        self.turn_loop.budget.set_active(is_active, now);
+    }
+
+    /// Limits, and how much is used of them.
+    #[must_use]
+    pub fn budget(&self) -> &RunBudget {
+        &self.turn_loop.budget
+    }
+
+    /// When the active run reaches its limit of time, in Unix milliseconds: the caller aborts it then.
+    #[must_use]
+    pub fn deadline(&self) -> Option<i64> {
+        self.budget().deadline().filter(|_| !self.turn_loop.aborted)
+    }
+
     /// Carries out an input; its effects follow the effects that wait.
     fn hold(&mut self, input: Input, now: i64) {
         let mut effects = Vec::new();
-        self.turn_loop.step(input, now, &mut effects);
+        self.advance(input, now, &mut effects);
         self.gate.held.extend(effects);
     }
 
@@ -291,7 +312,7 @@ impl Machine {
         let goes_on = std::mem::take(&mut self.gate.goes_on);
         // Something else may have begun meanwhile.
         if goes_on && !aborted && self.turn_loop.is_idle() {
-            if self.turn_loop.can_ask() {
+            if self.turn_loop.can_ask() && self.turn_loop.budget.reached().is_none() {
                 self.turn_loop.overflowed = false;
                 self.turn_loop.phase = Phase::Checking(Next::Run(Vec::new()));
                 return self.gate.held.push_back(Effect::CheckContext);

@@ -21,7 +21,7 @@ impl TurnLoop {
         };
         self.add_hidden(hidden(REMINDER_MESSAGE, reminder.text, now), out);
         out.push(Effect::Emit(reminder.event));
-        self.start_run(Vec::new(), out);
+        self.start_run(Vec::new(), now, out);
     }
 
     /// Rules that match what arrived now and want the answer stopped.
@@ -44,9 +44,13 @@ impl TurnLoop {
 
     /// The answer that rules stopped has ended: tells the model the rules and begins another run.
     pub(crate) fn tell_rules(&mut self, run: Run, rules: &[Arc<Rule>], now: i64, out: &mut Vec<Effect>) {
+        if let Some(limit) = self.budget.reached() {
+            return self.finish_run(run, false, Some(limit), out);
+        }
         out.push(Effect::Emit(Event::AgentEnd {
             messages: run.added,
             will_retry: true,
+            limit: None,
         }));
         if let Some(watch) = &mut self.ttsr {
             if !watch.keeps_partial() {
@@ -57,7 +61,7 @@ impl TurnLoop {
             self.add_hidden(message, out);
             out.push(Effect::Record(injection_entry(rules)));
         }
-        self.start_run(Vec::new(), out);
+        self.start_run(Vec::new(), now, out);
     }
 
     /// Do rules wait to be told when the run would end?

@@ -36,7 +36,7 @@ impl TurnLoop {
 
     pub(crate) fn on_context(&mut self, full: bool, now: i64, out: &mut Vec<Effect>) {
         match std::mem::replace(&mut self.phase, Phase::Idle) {
-            Phase::Checking(next) if full && !self.aborted => {
+            Phase::Checking(next) if full && !self.aborted && self.budget.reached().is_none() => {
                 self.compact(CompactionReason::Threshold, next, out)
             }
             Phase::Checking(next) => self.go_on(next, false, now, out),
@@ -74,12 +74,16 @@ impl TurnLoop {
         };
         let succeeded = result.is_some();
         let again = matches!(next, Next::Again);
-        let will_retry = succeeded && again && !self.aborted;
+        let limit = self.budget.reached();
+        let will_retry = succeeded && again && !self.aborted && limit.is_none();
         let why = error.clone();
         out.push(Effect::Emit(end(reason, result, aborted, will_retry, error)));
         if again && !will_retry {
             // Without room the same request would overflow again.
-            let why = why.unwrap_or_else(|| RETRY_CANCELLED.to_owned());
+            let why = why.unwrap_or_else(|| match limit {
+                Some(limit) => format!("Limit reached: {limit}"),
+                None => RETRY_CANCELLED.to_owned(),
+            });
             self.give_up_retrying(why, out);
             self.settle(aborted || self.aborted, out);
         } else {
@@ -117,19 +121,19 @@ impl TurnLoop {
                 for message in prompts {
                     self.say(&mut run, message, out);
                 }
-                self.end_aborted_turn(run, now, out);
+                self.end_unanswered_turn(run, None, now, out);
             }
-            Next::Run(prompts) => self.start_run(prompts, out),
-            Next::Again => self.start_run(Vec::new(), out),
-            Next::Rest(newest) if !aborted && self.queues.has_newer(newest) => self.start_queued(out),
-            Next::Remind if !aborted && self.queues.len() > 0 => self.start_queued(out),
+            Next::Run(prompts) => self.start_run(prompts, now, out),
+            Next::Again => self.start_run(Vec::new(), now, out),
+            Next::Rest(newest) if !aborted && self.queues.has_newer(newest) => self.start_queued(now, out),
+            Next::Remind if !aborted && self.queues.len() > 0 => self.start_queued(now, out),
             Next::Remind if !aborted => self.remind(now, out),
             Next::Rest(_) | Next::Remind => self.settle(aborted, out),
         }
     }
 
     /// A run for the messages queued while no run could take them.
-    fn start_queued(&mut self, out: &mut Vec<Effect>) {
+    fn start_queued(&mut self, now: i64, out: &mut Vec<Effect>) {
         let mut run = Run::new(self.settings.interrupt_mode);
         self.tell_start(out);
         out.push(Effect::Emit(Event::TurnStart));
@@ -140,7 +144,7 @@ impl TurnLoop {
             count = self.queues.due(kind, self.settings.follow_up_mode);
         }
         self.deliver(&mut run, kind, count, out);
-        self.ask(run, out);
+        self.ask(run, now, out);
     }
 }
 

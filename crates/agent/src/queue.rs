@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use wire::state::QueueMode;
 use wire::{Event, Message};
 
+use crate::input::Input;
+
 /// Which queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -46,6 +48,25 @@ pub(crate) struct Queues {
 }
 
 impl Queues {
+    /// Carries out an input about a queue. Returns the event that tells of it, if something changed.
+    pub(crate) fn take(&mut self, input: Input) -> Option<Event> {
+        let is_changed = match input {
+            Input::Enqueue(kind, item) => {
+                self.push(kind, item);
+                true
+            }
+            Input::ClearQueue => {
+                let is_full = self.len() > 0;
+                self.clear();
+                is_full
+            }
+            Input::EditQueued(number, item) => self.edit(number, item),
+            Input::RemoveQueued(number) => self.remove(number),
+            _ => false,
+        };
+        is_changed.then(|| self.event())
+    }
+
     pub(crate) fn push(&mut self, kind: QueueKind, item: Queued) {
         self.newest += 1;
         let number = self.newest;

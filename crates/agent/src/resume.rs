@@ -21,7 +21,7 @@ impl TurnLoop {
     }
 
     /// Asks once more. As with a retry, failed answers at the end stay in the file but leave the conversation.
-    pub(crate) fn resume(&mut self, full: bool, out: &mut Vec<Effect>) {
+    pub(crate) fn resume(&mut self, full: bool, now: i64, out: &mut Vec<Effect>) {
         if !self.can_continue() {
             return;
         }
@@ -33,6 +33,7 @@ impl TurnLoop {
         {
             self.messages.pop();
         }
-        self.begin(Vec::new(), full, out);
+        self.budget.user_spoke();
+        self.begin(Vec::new(), full, now, out);
     }
 }

@@ -1,12 +1,13 @@
 //! Settings of the turn loop.
 
 use serde::{Deserialize, Serialize};
+use wire::RunLimits;
 use wire::state::{InterruptMode, QueueMode};
 
 use crate::retry::RetrySettings;
 
 /// Settings of the loop. [`Change::Settings`](crate::Change::Settings) changes them at any time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct LoopSettings {
     /// How steering messages are taken.
     pub steering_mode: QueueMode,
@@ -16,4 +17,7 @@ pub struct LoopSettings {
     pub interrupt_mode: InterruptMode,
     /// Retries.
     pub retry: RetrySettings,
+    /// Limits of the session.
+    #[serde(default)]
+    pub limits: RunLimits,
 }

@@ -7,6 +7,7 @@ use wire::state::InterruptMode;
 use wire::{AssistantMessage, Event, Message, Rule, StopReason};
 
 use crate::batch::{Batch, Refusal};
+use crate::budget::RunBudget;
 use crate::effect::Effect;
 use crate::hooks::{Hooks, HooksOutcome};
 use crate::input::{Input, ModelInput, ToolInput, Verdict};
@@ -14,8 +15,10 @@ use crate::nested::{self, is_nested};
 use crate::queue::{QueueKind, Queued, Queues};
 use crate::settings::LoopSettings;
 use crate::todo::Todos;
-use crate::ttsr::Watch;
+use crate::ttsr::{Watch, hidden};
 
+/// The type of the message that tells the model that most of a limit is used.
+const LIMIT_MESSAGE: &str = "limit-warning";
 /// Why there is no retry after an abort in the wait before it.
 pub(crate) const RETRY_CANCELLED: &str = "Retry cancelled";
 
@@ -96,6 +99,8 @@ pub struct TurnLoop {
     pub(crate) hooks: Hooks,
     /// Turns of the run that have ended.
     pub(crate) turns: u64,
+    /// Limits, and how much is used of them.
+    pub(crate) budget: RunBudget,
     /// Was the current work aborted? Nothing may begin before the machine is idle again.
     pub(crate) aborted: bool,
 }
@@ -106,6 +111,7 @@ impl TurnLoop {
         Self {
             settings,
             messages,
+            budget: RunBudget::new(settings.limits),
             ..Self::default()
         }
     }
@@ -190,11 +196,17 @@ impl TurnLoop {
     /// Takes an input at a time (Unix milliseconds) and appends what follows.
     pub(crate) fn step(&mut self, input: Input, now: i64, out: &mut Vec<Effect>) {
         match input {
-            Input::Prompt { messages, full } => {
+            Input::Prompt {
+                messages,
+                full,
+                limits,
+            } => {
                 if self.is_idle() {
-                    self.begin(messages, full, out);
+                    self.budget.begin_prompt(limits);
+                    self.begin(messages, full, now, out);
                 }
             }
+            Input::Spent(spent) => self.budget.spend(spent),
             Input::Compact => {
                 if self.is_idle() {
                     let newest = self.queues.newest();
@@ -209,32 +221,16 @@ impl TurnLoop {
             Input::Moved { messages, aborted } => self.on_moved(messages, aborted, now, out),
             Input::Compacted(outcome) => self.on_compacted(outcome, now, out),
             Input::Context(full) => self.on_context(full, now, out),
-            Input::Enqueue(kind, item) => {
-                self.queues.push(kind, item);
-                out.push(Effect::Emit(self.queues.event()));
-            }
-            Input::ClearQueue => {
-                if self.queues.len() > 0 {
-                    self.queues.clear();
-                    out.push(Effect::Emit(self.queues.event()));
-                }
-            }
-            Input::EditQueued(number, item) => {
-                if self.queues.edit(number, item) {
-                    out.push(Effect::Emit(self.queues.event()));
-                }
-            }
-            Input::RemoveQueued(number) => {
-                if self.queues.remove(number) {
-                    out.push(Effect::Emit(self.queues.event()));
-                }
-            }
-            Input::Continue { full } => self.resume(full, out),
+            input @ (Input::Enqueue(..)
+            | Input::ClearQueue
+            | Input::EditQueued(..)
+            | Input::RemoveQueued(_)) => out.extend(self.queues.take(input).map(Effect::Emit)),
+            Input::Continue { full } => self.resume(full, now, out),
             Input::Abort => self.abort(now, out),
             Input::AbortRetry => self.abort_retry(out),
             Input::RetryDue => {
                 if matches!(self.phase, Phase::Waiting) {
-                    self.start_run(Vec::new(), out);
+                    self.start_run(Vec::new(), now, out);
                 }
             }
             Input::Change(change) => self.change(change, now, out),
@@ -242,7 +238,10 @@ impl TurnLoop {
             Input::Tool(slot, input) => self.on_tool(slot, input, now, out),
             Input::HooksDone(ticket, outcome) => self.on_hooks_done(ticket, outcome, now, out),
             Input::Nest(call) => match &mut self.phase {
-                Phase::Tools(_, batch) if !self.aborted => batch.nest(call, out),
+                Phase::Tools(_, batch) if !self.aborted && self.budget.calls_left() != Some(0) => {
+                    self.budget.called(1);
+                    batch.nest(call, out);
+                }
                 _ => nested::refuse(call.request, out),
             },
             Input::WithdrawNested(request) => {
@@ -263,12 +262,12 @@ impl TurnLoop {
     }
 
     /// Begins a run with these messages; a context that is full is compacted first.
-    pub(crate) fn begin(&mut self, prompts: Vec<Arc<Message>>, full: bool, out: &mut Vec<Effect>) {
+    pub(crate) fn begin(&mut self, prompts: Vec<Arc<Message>>, full: bool, now: i64, out: &mut Vec<Effect>) {
         self.overflowed = false;
         if full {
             self.compact(CompactionReason::Threshold, Next::Run(prompts), out);
         } else {
-            self.start_run(prompts, out);
+            self.start_run(prompts, now, out);
         }
     }
 
@@ -278,7 +277,7 @@ impl TurnLoop {
         out.push(Effect::Emit(Event::AgentStart));
     }
 
-    pub(crate) fn start_run(&mut self, prompts: Vec<Arc<Message>>, out: &mut Vec<Effect>) {
+    pub(crate) fn start_run(&mut self, prompts: Vec<Arc<Message>>, now: i64, out: &mut Vec<Effect>) {
         let mut run = Run::new(self.settings.interrupt_mode);
         self.tell_start(out);
         out.push(Effect::Emit(Event::TurnStart));
@@ -287,7 +286,7 @@ impl TurnLoop {
         }
         let steering = self.queues.due(QueueKind::Steering, self.settings.steering_mode);
         self.deliver(&mut run, QueueKind::Steering, steering, out);
-        self.ask(run, out);
+        self.ask(run, now, out);
     }
 
     /// A message that is complete as soon as it begins.
@@ -303,6 +302,7 @@ impl TurnLoop {
         if matches!(*message, Message::User(_)) {
             self.overflowed = false;
             self.todos.user_spoke();
+            self.budget.user_spoke();
         }
         out.push(Effect::Persist(Arc::clone(&message)));
         out.push(Effect::Emit(Event::MessageEnd {
@@ -322,7 +322,15 @@ impl TurnLoop {
         }
     }
 
-    pub(crate) fn ask(&mut self, run: Run, out: &mut Vec<Effect>) {
+    /// Asks the model, unless a limit is reached.
+    pub(crate) fn ask(&mut self, mut run: Run, now: i64, out: &mut Vec<Effect>) {
+        if let Some(limit) = self.budget.reached() {
+            return self.end_unanswered_turn(run, Some(limit), now, out);
+        }
+        if let Some(warning) = self.budget.take_warning() {
+            self.say(&mut run, Arc::new(hidden(LIMIT_MESSAGE, warning, now)), out);
+        }
+        self.budget.asked();
         self.phase = Phase::Asking(run, false);
         self.stopped_by.clear();
         if let Some(watch) = &mut self.ttsr {
@@ -364,6 +372,7 @@ impl TurnLoop {
         now: i64,
         out: &mut Vec<Effect>,
     ) {
+        self.budget.answered(&answer.usage);
         let rules = std::mem::take(&mut self.stopped_by);
         if (self.aborted || !rules.is_empty()) && !answer.failed() {
             // The answer won the race against the abort; nothing may follow from it all the same.
@@ -406,6 +415,8 @@ impl TurnLoop {
         let mut batch = Batch::new(message, &answer);
         if answer.stop_reason == StopReason::Length {
             batch.refuse_rest(Refusal::CutOff, out);
+        } else {
+            self.budget.called(batch.limit(self.budget.calls_left()));
         }
         self.advance(run, batch, false, now, out);
     }
@@ -477,6 +488,9 @@ impl TurnLoop {
             batch.refuse_ready(Refusal::Aborted, out);
             batch.refuse_rest(Refusal::Aborted, out);
         }
+        if batch.is_at_limit() {
+            batch.refuse_rest(Refusal::Limit, out);
+        }
         if batch.is_done() {
             self.end_turn(run, batch, now, out);
             return;
@@ -493,6 +507,7 @@ impl TurnLoop {
         let message = Arc::clone(&batch.message);
         let answered = batch.is_empty();
         run.goes_on = !answered && !batch.terminates();
+        let is_over = batch.is_over_limit();
         let mut nested = std::mem::take(&mut batch.nested);
         let tool_results = batch.results(now);
         for result in &tool_results {
@@ -505,22 +520,31 @@ impl TurnLoop {
             out.push(Effect::ForgetTools);
         }
         self.turns += 1;
+        if !answered {
+            self.budget.turn_ended(&message, &tool_results);
+        }
         out.push(Effect::Emit(Event::TurnEnd {
-            message: Arc::clone(&message),
+            message,
             tool_results,
         }));
         if self.aborted {
             self.end_aborted(run, now, out);
             return;
         }
+        let beyond = is_over.then(|| self.budget.call_limit()).flatten();
+        let limit = beyond.or_else(|| self.budget.reached());
         if run.goes_on || self.queues.len() > 0 || self.has_notes() {
+            if limit.is_some() {
+                return self.finish_run(run, false, limit, out);
+            }
             self.phase = Phase::Checking(Next::Turn(run));
         } else {
             // A tool that ends the run knows why.
-            let will_retry = answered && self.todos.wants_reminder();
+            let will_retry = answered && limit.is_none() && self.todos.wants_reminder();
             out.push(Effect::Emit(Event::AgentEnd {
                 messages: run.added,
                 will_retry,
+                limit: None,
             }));
             let next = if will_retry { Next::Remind } else { Next::Rest(0) };
             self.phase = Phase::Checking(next);
@@ -532,8 +556,12 @@ impl TurnLoop {
     pub(crate) fn next_turn(&mut self, mut run: Run, now: i64, out: &mut Vec<Effect>) {
         if !run.goes_on && self.queues.len() == 0 && !self.has_notes() {
             // The queues were emptied meanwhile: there is nothing left to ask.
-            self.finish_run(run, false, out);
+            self.finish_run(run, false, None, out);
             return;
+        }
+        if let Some(limit) = self.budget.reached() {
+            // The summary of a compaction used the rest.
+            return self.finish_run(run, false, Some(limit), out);
         }
         let mut kind = QueueKind::Steering;
         let mut count = self.queues.due(kind, self.settings.steering_mode);
@@ -546,6 +574,6 @@ impl TurnLoop {
         if count == 0 && !run.goes_on {
             self.say_notes(&mut run, now, out);
         }
-        self.ask(run, out);
+        self.ask(run, now, out);
     }
 }

@@ -30,6 +30,7 @@ fn prompt(text: &str) -> Input {
     Input::Prompt {
         messages: vec![Arc::new(Message::user(text, 0))],
         full: false,
+        limits: None,
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn of(
     #[cfg(target_os = "linux")]
     process::sandbox::clear_placeholders(&env.cwd);
     let said = &settings.sandbox;
-    let mode = said.mode(args.sandbox);
+    let mode = said.mode(args.sandbox.mode);
     if mode.is_off() {
         return None;
     }
@@ -41,7 +41,7 @@ pub(crate) fn of(
     }
     let decisions = trust.file().all().unwrap_or_default().into_iter();
     Some(Sandbox {
-        network: (said.network || args.sandbox_network) && !said.project_has_no_network,
+        network: (said.network || args.sandbox.network) && !said.project_has_no_network,
         unix_sockets: said.unix_sockets,
         git_writable: said.git_writable,
         writable,

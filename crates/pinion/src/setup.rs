@@ -254,6 +254,7 @@ fn options(args: &Args, env: &Environment, settings: &Settings) -> Options {
             .filter(|mode| settings.faults.is_empty() || *mode == PermissionMode::ReadOnly),
         sandbox: None,
         durability: args.durability,
+        limits: args.limits,
         only_tools: match &args.tools {
             Some(list) => Some(list.clone()),
             None => args.no_tools.then(Vec::new),

@@ -95,5 +95,6 @@ fn prompt(params: MessageParams, behavior: &str) -> SessionCommand {
         images: params.images,
         attachments: Vec::new(),
         streaming_behavior: Some(behavior.to_owned()),
+        limits: None,
     })
 }

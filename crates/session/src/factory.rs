@@ -53,6 +53,8 @@ pub struct Options {
     pub only_tools: Option<Vec<String>>,
     /// Which extensions are loaded.
     pub extensions: Choice,
+    /// Limits that the command line names.
+    pub limits: wire::RunLimits,
 }
 
 impl Options {
@@ -305,15 +307,16 @@ impl Agent {
     pub fn loop_settings(&self) -> LoopSettings {
         let settings = &self.settings;
         LoopSettings {
-            steering_mode: settings.steering_mode,
-            follow_up_mode: settings.follow_up_mode,
-            interrupt_mode: settings.interrupt_mode,
+            steering_mode: settings.queues.steering_mode,
+            follow_up_mode: settings.queues.follow_up_mode,
+            interrupt_mode: settings.queues.interrupt_mode,
             retry: RetrySettings {
                 enabled: settings.retry.enabled,
                 max_retries: settings.retry.max_retries,
                 base_delay_ms: settings.retry.base_delay_ms,
                 max_delay_ms: settings.retry.max_agent_delay_ms.unwrap_or(MAX_RETRY_DELAY_MS),
             },
+            limits: self.options.limits.or(settings.limits),
         }
     }
 

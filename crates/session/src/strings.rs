@@ -8,6 +8,22 @@ use wire::hosted::UriOperation;
 /// A prompt came during a run without saying what to do with it. Told in the client's words (dialects.md 5, row 12).
 pub(crate) const BUSY: &str = wire::dialect::BUSY;
 
+/// Limits came with a message that waits in a queue.
+pub(crate) const LIMITS_OF_QUEUED: &str =
+    "Limits belong to a prompt that starts a run; a run is active. Use set_limits";
+
+/// A limit prevents every further request.
+pub(crate) fn limit_reached(limit: wire::run_limits::ReachedLimit) -> String {
+    format!("Limit reached: {limit}. Set a higher limit with set_limits")
+}
+
+/// A cost cannot be limited.
+pub(crate) fn unknown_price(provider: &str, id: &str) -> String {
+    format!(
+        "The price of {provider}/{id} is unknown, so its cost cannot be limited. Name the price in models.json (cost), or limit tokens"
+    )
+}
+
 /// A session name was empty.
 pub(crate) const EMPTY_NAME: &str = "Session name cannot be empty";
 

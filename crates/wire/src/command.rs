@@ -62,6 +62,9 @@ pub struct PromptParams {
         skip_serializing_if = "Option::is_none"
     )]
     pub streaming_behavior: Option<String>,
+    /// Limits of the run that the prompt starts, in addition to those of the session. Fails if the message would be queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<crate::RunLimits>,
 }
 
 /// Parameters of `edit_queued`.

@@ -13,6 +13,7 @@ use crate::mcp::McpServer;
 use crate::message::Message;
 use crate::model::ThinkingLevel;
 use crate::rule::Rule;
+use crate::run_limits::ReachedLimit;
 use crate::state::BashResult;
 use crate::todo::OpenTodo;
 use crate::tool::ToolResult;
@@ -193,6 +194,9 @@ pub enum Event {
         messages: Vec<Arc<Message>>,
         /// Whether another run follows automatically (retry, recovery from an overflow).
         will_retry: bool,
+        /// The limit that ended the run. A higher limit and `continue` resume it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        limit: Option<ReachedLimit>,
     },
     /// The session is idle: nothing happens until the next command.
     AgentSettled {

@@ -31,6 +31,7 @@ pub mod protocol;
 pub mod reply;
 mod response;
 pub mod rule;
+pub mod run_limits;
 pub mod said;
 #[cfg(feature = "schema")]
 pub mod schema;
@@ -55,6 +56,7 @@ pub use message::{
 pub use model::{Model, ThinkingLevel};
 pub use response::{Reply, Response};
 pub use rule::Rule;
+pub use run_limits::RunLimits;
 pub use table::{CommandSpec, ConnectionCommand, Lane, ManagerCommand, SessionCommand};
 pub use todo::{TodoItem, TodoPhase, TodoStatus};
 pub use tool::{ToolResult, ToolSpec};

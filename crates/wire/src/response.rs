@@ -21,6 +21,7 @@ use crate::reply::{
     Negotiated, OpenSessions, OpenedSession, PermissionModeReply, ProjectTrust, QueueItems, Queues,
     SessionOutline, SessionTree, Sessions, Shortcuts, ThinkingLevels, Todos,
 };
+use crate::run_limits::SessionLimits;
 use crate::state::{BashResult, SessionState, SessionStats};
 use crate::tool::{ActiveTools, Tools};
 
@@ -88,6 +89,7 @@ pub enum Reply {
     Subagents(Subagents),
     Handoff(Handoff),
     ContinuedSession(ContinuedSession),
+    Limits(Box<SessionLimits>),
 }
 
 /// Lets a handler return the type that its row of the command table names.
@@ -163,6 +165,7 @@ reply_from! {
     Replayed(Replayed),
     OpenedSession(OpenedSession),
     Compacted(CompactionResult),
+    Limits(SessionLimits),
     ]
 }
 

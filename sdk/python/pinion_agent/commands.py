@@ -58,6 +58,8 @@ from .protocol import (
     QueueMode,
     Queues,
     Replayed,
+    RunLimits,
+    SessionLimits,
     SessionOutline,
     Sessions,
     SessionState,
@@ -89,6 +91,7 @@ class AsyncCommands:
         images: Optional[list[ImageContent]] = None,
         attachments: Optional[list[Attachment]] = None,
         streaming_behavior: Optional[Union[str, None]] = None,
+        limits: Optional[Union[RunLimits, None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
@@ -96,7 +99,7 @@ class AsyncCommands:
         any network request. While a run is active, `streamingBehavior` says whether the message is
         queued; without it the command fails.
         """
-        return await self.call("prompt", {"message": message, "images": images, "attachments": attachments, "streamingBehavior": streaming_behavior}, timeout)
+        return await self.call("prompt", {"message": message, "images": images, "attachments": attachments, "streamingBehavior": streaming_behavior, "limits": limits}, timeout)
 
     async def steer(
         self,
@@ -422,6 +425,27 @@ class AsyncCommands:
     ) -> LastText:
         """Return the text of the last answer."""
         return await self.call("get_last_assistant_text", {}, timeout)
+
+    async def set_limits(
+        self,
+        limits: RunLimits,
+        reset: Optional[Union[bool, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> SessionLimits:
+        """Set the limits of the session: turns, tool calls, tokens, cost, seconds, repeated calls. A run
+        that reaches one ends in order. Fails if a cost is limited and the price of the model is
+        unknown.
+        """
+        return await self.call("set_limits", {"limits": limits, "reset": reset}, timeout)
+
+    async def get_limits(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> SessionLimits:
+        """Return the limits of the session and how much it has used of them."""
+        return await self.call("get_limits", {}, timeout)
 
     async def get_session_stats(
         self,
@@ -935,6 +959,7 @@ class BlockingCommands:
         images: Optional[list[ImageContent]] = None,
         attachments: Optional[list[Attachment]] = None,
         streaming_behavior: Optional[Union[str, None]] = None,
+        limits: Optional[Union[RunLimits, None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
@@ -942,7 +967,7 @@ class BlockingCommands:
         any network request. While a run is active, `streamingBehavior` says whether the message is
         queued; without it the command fails.
         """
-        return self.call("prompt", {"message": message, "images": images, "attachments": attachments, "streamingBehavior": streaming_behavior}, timeout)
+        return self.call("prompt", {"message": message, "images": images, "attachments": attachments, "streamingBehavior": streaming_behavior, "limits": limits}, timeout)
 
     def steer(
         self,
@@ -1268,6 +1293,27 @@ class BlockingCommands:
     ) -> LastText:
         """Return the text of the last answer."""
         return self.call("get_last_assistant_text", {}, timeout)
+
+    def set_limits(
+        self,
+        limits: RunLimits,
+        reset: Optional[Union[bool, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> SessionLimits:
+        """Set the limits of the session: turns, tool calls, tokens, cost, seconds, repeated calls. A run
+        that reaches one ends in order. Fails if a cost is limited and the price of the model is
+        unknown.
+        """
+        return self.call("set_limits", {"limits": limits, "reset": reset}, timeout)
+
+    def get_limits(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> SessionLimits:
+        """Return the limits of the session and how much it has used of them."""
+        return self.call("get_limits", {}, timeout)
 
     def get_session_stats(
         self,

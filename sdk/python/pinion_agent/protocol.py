@@ -156,6 +156,9 @@ class AgentStartEvent(_AgentStartEvent):
 
 class _AgentEndEvent(TypedDict, total=False):
 
+    #: The limit that ended the run. A higher limit and `continue` resume it.
+    limit: "ReachedLimit"
+
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
 
@@ -1607,6 +1610,31 @@ class Cost(_Cost):
     total: float
 
 
+class CurrentLimits(TypedDict, total=False):
+    """The limits of a session."""
+
+    #: Requests to a model. Retries and the summaries of compactions count.
+    maxTurns: int
+
+    #: Tool calls that may start, calls made by tools included.
+    maxToolCalls: int
+
+    #: Tokens of all requests: input, output, cache reads and cache writes.
+    maxTokens: int
+
+    #: US dollars. Needs a model whose price is known.
+    maxCost: float
+
+    #: Seconds during which a run is active.
+    maxSeconds: int
+
+    #: Times that the model may make the same tool calls in a row with the same results.
+    maxRepeats: int
+
+    #: Whether the model gets a message once when 80 % of a limit is used. Default: false.
+    warn: bool
+
+
 class _CustomEntry(TypedDict, total=False):
 
     #: The data.
@@ -2002,6 +2030,35 @@ class LastText(TypedDict):
 
     #: Text of the last answer, trimmed; null if there is none.
     text: Union[str, None]
+
+
+# The kind of a limit.
+#   "turns": Requests to a model.
+#   "toolCalls": Tool calls.
+#   "tokens": Tokens.
+#   "cost": US dollars.
+#   "seconds": Seconds of active runs.
+#   "repeats": The same tool calls with the same results.
+LimitKind = Literal["turns", "toolCalls", "tokens", "cost", "seconds", "repeats"]
+
+
+class LimitUse(TypedDict):
+    """Requests, calls, tokens, cost and time of a session since it was opened, or since a prompt."""
+
+    #: Requests to a model.
+    turns: int
+
+    #: Tool calls that were started.
+    toolCalls: int
+
+    #: Tokens of all requests.
+    tokens: int
+
+    #: US dollars.
+    cost: float
+
+    #: Seconds during which a run was active.
+    seconds: float
 
 
 # Which sessions `list_sessions` returns.
@@ -2590,6 +2647,16 @@ class Queues(TypedDict):
     followUp: list[str]
 
 
+class ReachedLimit(TypedDict):
+    """The limit that ended a run."""
+
+    #: The kind of the limit.
+    kind: "LimitKind"
+
+    #: The limit.
+    value: float
+
+
 class Refused(TypedDict):
     """An option of `hello` that was refused."""
 
@@ -2683,6 +2750,31 @@ class RuleSource(TypedDict):
 
     #: `user` or `project`.
     level: str
+
+
+class RunLimits(TypedDict, total=False):
+    """What a prompt or a session may use. An absent member is no limit."""
+
+    #: Requests to a model. Retries and the summaries of compactions count.
+    maxTurns: Union[int, None]
+
+    #: Tool calls that may start, calls made by tools included.
+    maxToolCalls: Union[int, None]
+
+    #: Tokens of all requests: input, output, cache reads and cache writes.
+    maxTokens: Union[int, None]
+
+    #: US dollars. Needs a model whose price is known.
+    maxCost: Union[float, None]
+
+    #: Seconds during which a run is active.
+    maxSeconds: Union[int, None]
+
+    #: Times that the model may make the same tool calls in a row with the same results.
+    maxRepeats: Union[int, None]
+
+    #: Whether the model gets a message once when 80 % of a limit is used. Default: false.
+    warn: Union[bool, None]
 
 
 class _RunningBash(TypedDict, total=False):
@@ -2787,6 +2879,22 @@ class SessionInfo(TypedDict):
 
     #: The session's name; empty removes it.
     name: str
+
+
+class _SessionLimits(TypedDict, total=False):
+
+    #: The limit that prevents the next request, if one does.
+    reached: "ReachedLimit"
+
+
+class SessionLimits(_SessionLimits):
+    """Response to `get_limits` and `set_limits`."""
+
+    #: The limits of the session.
+    limits: "CurrentLimits"
+
+    #: How much the session has used since it was opened in this process, or since `reset`.
+    used: "LimitUse"
 
 
 class SessionOutline(TypedDict):

@@ -16,6 +16,8 @@ pub enum Refusal {
     Failed(String),
     /// The request for a summary was aborted.
     Aborted,
+    /// A limit of the host allows no further request; the limit.
+    Limit(String),
     /// The summary hit its output limit; half a summary is worse than none (pi-core.md, appendix A, 12).
     CutOff,
     /// The model answered without text.
@@ -37,6 +39,7 @@ impl fmt::Display for Refusal {
             Self::NothingToSummarise => f.write_str("No content to summarize"),
             Self::Failed(message) => write!(f, "Summarization failed: {message}"),
             Self::Aborted => f.write_str("Compaction cancelled"),
+            Self::Limit(limit) => write!(f, "Limit reached: {limit}"),
             Self::CutOff => f.write_str("Summarization failed: the summary reached its output limit"),
             Self::Empty => f.write_str("Summarization failed: the summary is empty"),
             Self::Answers { wanted, got } => {

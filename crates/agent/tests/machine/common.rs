@@ -61,6 +61,7 @@ impl World {
         self.step(Input::Prompt {
             messages: vec![Arc::new(Message::user(text, 0))],
             full: false,
+            limits: None,
         });
     }
 
@@ -180,7 +181,9 @@ fn short(effect: &Effect) -> Option<String> {
         Effect::Idle => "IDLE".to_owned(),
         Effect::Emit(event) => match event {
             Event::AgentStart => "agent_start".to_owned(),
-            Event::AgentEnd { messages, will_retry } => {
+            Event::AgentEnd {
+                messages, will_retry, ..
+            } => {
                 format!(
                     "agent_end {}{}",
                     messages.len(),

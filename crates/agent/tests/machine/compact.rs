@@ -83,6 +83,7 @@ fn compaction_before_prompt_precedes_run() {
     world.step(Input::Prompt {
         messages: vec![Arc::new(Message::user("hi", 0))],
         full: true,
+        limits: None,
     });
     assert_eq!(world.take(), ["compaction_start Threshold", "COMPACT Threshold"]);
     world.step(Input::Compacted(CompactOutcome::Failed("no".to_owned())));

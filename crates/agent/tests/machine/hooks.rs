@@ -136,6 +136,7 @@ fn every_message_is_shown_to_hooks_once() {
     world.step(Input::Prompt {
         messages: vec![user("one"), user("two")],
         full: false,
+        limits: None,
     });
     done(&mut world, HooksOutcome::Unchanged);
     done(&mut world, HooksOutcome::Unchanged);

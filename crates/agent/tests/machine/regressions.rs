@@ -80,7 +80,11 @@ fn abort_during_compaction_before_prompt_ends_run() {
     for outcome in [compacted(), failed()] {
         let mut world = world();
         let messages = vec![Arc::new(Message::user("hi", 0))];
-        world.step(Input::Prompt { messages, full: true });
+        world.step(Input::Prompt {
+            messages,
+            full: true,
+            limits: None,
+        });
         world.step(Input::Abort);
         world.step(Input::Abort);
         assert_eq!(world.take()[2..], ["CANCEL COMPACTION"], "cancelled once");

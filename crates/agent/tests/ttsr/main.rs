@@ -86,6 +86,7 @@ impl World {
         self.step(Input::Prompt {
             messages: vec![Arc::new(Message::user("Go", 0))],
             full: false,
+            limits: None,
         });
         self.begin();
     }

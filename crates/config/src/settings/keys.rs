@@ -19,13 +19,14 @@ enum Members {
 }
 
 /// The keys whose values are objects.
-const OBJECTS: [(&str, Members); 14] = [
+const OBJECTS: [(&str, Members); 15] = [
     ("mcpServers", Members::Names),
     ("thinkingBudgets", Members::Keys),
     ("compaction", Members::Keys),
     ("branchSummary", Members::Keys),
     ("retry", Members::Keys),
     ("retry.provider", Members::Keys),
+    ("limits", Members::Keys),
     ("images", Members::Keys),
     ("todo", Members::Keys),
     ("todo.reminders", Members::OwnKeys),

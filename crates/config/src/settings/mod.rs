@@ -14,6 +14,7 @@ pub mod limits;
 mod nudges;
 mod permissions;
 mod reader;
+mod run_limits;
 mod sandbox;
 pub mod table;
 #[cfg(test)]
@@ -29,7 +30,7 @@ use ::permissions::PermissionSettings;
 use files::{Boundaries, Root};
 use serde_json::{Map, Value};
 use wire::ThinkingLevel;
-use wire::state::{Durability, InterruptMode, PermissionMode, QueueMode, SandboxMode};
+use wire::state::{Durability, PermissionMode, SandboxMode};
 
 use crate::diagnostic::Diagnostic;
 use crate::resources::{Changes, PackageSpec};
@@ -42,6 +43,7 @@ pub use nudges::{TodoOptions, TtsrOptions};
 use reader::Reader;
 pub use sandbox::SandboxSettings;
 pub use trust::TRUSTED_ONLY;
+pub use types::QueueSettings;
 pub use types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, FileState, FoundKey, ImageSettings,
     KeyUse, LocalServerSettings, ProviderRetrySettings, RetrySettings, SettingsFile, SettingsSource,
@@ -61,18 +63,16 @@ pub struct Settings {
     pub model_thinking_levels: BTreeMap<String, ThinkingLevel>,
     /// `thinkingBudgets`: tokens by level, where they differ from the provider's defaults.
     pub thinking_budgets: BTreeMap<ThinkingLevel, u64>,
-    /// `steeringMode`.
-    pub steering_mode: QueueMode,
-    /// `followUpMode`.
-    pub follow_up_mode: QueueMode,
-    /// `interruptMode`.
-    pub interrupt_mode: InterruptMode,
+    /// How queued messages are delivered.
+    pub queues: QueueSettings,
     /// `compaction`.
     pub compaction: CompactionSettings,
     /// `branchSummary`.
     pub branch_summary: BranchSummarySettings,
     /// `retry`.
     pub retry: RetrySettings,
+    /// `limits`.
+    pub limits: wire::RunLimits,
     /// How commands run.
     pub shell: ShellSettings,
     /// `keepKeysInToolEnv`: tools see the variables that hold providers' keys.

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::diagnostic::Diagnostic;
 use crate::settings::layers::Layer;
 
-/// Keys that protect the user, in addition to `permissions`, `sandbox` and `hooks`. A value of the wrong type is a fault.
+/// Keys that protect the user, in addition to `permissions`, `sandbox`, `hooks` and `limits`. A value of the wrong type is a fault.
 const PROTECTIVE: [&str; 5] = [
     "defaultProjectTrust",
     "defaultTools",
@@ -34,11 +34,12 @@ impl Reader<'_> {
                 return Some(converted);
             }
             let message = format!("\"{path}\" should be {wanted}; ignored");
-            self.notes.push(if PROTECTIVE.contains(&path) {
-                Diagnostic::fault(&layer.path, path, message)
-            } else {
-                Diagnostic::new(&layer.path, message)
-            });
+            self.notes
+                .push(if PROTECTIVE.contains(&path) || path.starts_with("limits") {
+                    Diagnostic::fault(&layer.path, path, message)
+                } else {
+                    Diagnostic::new(&layer.path, message)
+                });
         }
         None
     }

@@ -45,6 +45,7 @@ const LEVEL: &str = "`off`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`
 const OBJECT: &str = "object";
 const FLAG: &str = "boolean";
 const COUNT: &str = "integer";
+const NUMBER: &str = "number";
 const TEXT: &str = "string";
 const TEXTS: &str = "array of strings";
 const QUEUE: &str = "`all` or `one-at-a-time`";
@@ -215,6 +216,49 @@ const RUNS: &[Key] = &[
         COUNT,
         "16384",
         "Tokens of the context window that stay free for the summary.",
+    ),
+    key(
+        "limits",
+        OBJECT,
+        "{}",
+        "What each session may use in this process. A run that reaches a limit ends in order.",
+    ),
+    key(
+        "limits.maxTurns",
+        COUNT,
+        "",
+        "Requests to a model, retries and summaries included.",
+    ),
+    key("limits.maxToolCalls", COUNT, "", "Tool calls."),
+    key(
+        "limits.maxTokens",
+        COUNT,
+        "",
+        "Tokens of all requests: input, output, cache reads and cache writes.",
+    ),
+    key(
+        "limits.maxCost",
+        NUMBER,
+        "",
+        "US dollars. The price of the model must be known.",
+    ),
+    key(
+        "limits.maxSeconds",
+        COUNT,
+        "",
+        "Seconds during which a run is active.",
+    ),
+    key(
+        "limits.maxRepeats",
+        COUNT,
+        "",
+        "Times that the model may make the same tool calls in a row with the same results.",
+    ),
+    key(
+        "limits.warn",
+        FLAG,
+        "",
+        "Whether the model gets a message once when 80 % of a limit is used.",
     ),
     key("retry", OBJECT, "{}", "Retries of failed runs and requests."),
     key(

@@ -9,13 +9,16 @@ use wire::state::{Durability, InterruptMode, QueueMode};
 use crate::diagnostic::Diagnostic;
 use crate::resources::Kind;
 use crate::resources::{Changes, PackageSpec, is_change};
+use crate::settings::QueueSettings;
 use crate::settings::layers::Layer;
 use crate::settings::reader::{self, Reader};
 use crate::settings::types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, LocalServerSettings,
     ProviderRetrySettings, RetrySettings, ShellSettings,
 };
-use crate::settings::{Settings, SettingsSource, hooks, keys, layers, limits, nudges, permissions, sandbox};
+use crate::settings::{
+    Settings, SettingsSource, hooks, keys, layers, limits, nudges, permissions, run_limits, sandbox,
+};
 use crate::source::{ExtraPath, resolve_path};
 use crate::trust::{DecidedBy, ProjectAccess};
 
@@ -38,12 +41,15 @@ pub(super) fn typed(
         default_thinking_level: reader.word("defaultThinkingLevel", "a thinking level", ThinkingLevel::parse),
         model_thinking_levels: model_levels(reader),
         thinking_budgets: budgets(reader),
-        steering_mode: queue_mode(reader, "steeringMode"),
-        follow_up_mode: queue_mode(reader, "followUpMode"),
-        interrupt_mode: interrupt_mode(reader),
+        queues: QueueSettings {
+            steering_mode: queue_mode(reader, "steeringMode"),
+            follow_up_mode: queue_mode(reader, "followUpMode"),
+            interrupt_mode: interrupt_mode(reader),
+        },
         compaction: compaction(reader),
         branch_summary: branch_summary(reader),
         retry: retry(reader),
+        limits: run_limits::run_limits(reader),
         shell: ShellSettings {
             path: reader.text("shellPath"),
             command_prefix: reader.text("shellCommandPrefix"),

@@ -3,9 +3,22 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use wire::state::{InterruptMode, QueueMode};
+
 use crate::settings::limits;
 use crate::source::Scope;
 use crate::trust::Trust;
+
+/// How queued messages are delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueSettings {
+    /// `steeringMode`.
+    pub steering_mode: QueueMode,
+    /// `followUpMode`.
+    pub follow_up_mode: QueueMode,
+    /// `interruptMode`.
+    pub interrupt_mode: InterruptMode,
+}
 
 /// Where settings come from.
 #[derive(Debug, Clone, Copy)]

@@ -226,6 +226,42 @@ const SESSION: &[Flag] = &[
         set::set_durability,
         "What stored entries survive: process (kill -9, default) or disk (power failure)",
     ),
+    value(
+        &["--max-turns"],
+        "N",
+        set::set_max_turns,
+        "End the session's work after N requests to the model",
+    ),
+    value(
+        &["--max-tool-calls"],
+        "N",
+        set::set_max_tool_calls,
+        "End it after N tool calls",
+    ),
+    value(
+        &["--max-tokens"],
+        "N",
+        set::set_max_tokens,
+        "End it after N tokens, input and output",
+    ),
+    value(
+        &["--max-cost"],
+        "USD",
+        set::set_max_cost,
+        "End it after this cost in US dollars",
+    ),
+    value(
+        &["--max-time"],
+        "SECONDS",
+        set::set_max_time,
+        "End it after so many seconds of work",
+    ),
+    value(
+        &["--max-repeats"],
+        "N",
+        set::set_max_repeats,
+        "End it when the model makes the same calls N times in a row with the same results",
+    ),
     switch(
         &["--no-session"],
         |a| a.no_session = true,
@@ -276,7 +312,7 @@ const TOOLS: &[Flag] = &[
     ),
     switch(
         &["--sandbox-network"],
-        |a| a.sandbox_network = true,
+        |a| a.sandbox.network = true,
         "Allow network access inside the sandbox",
     ),
     switch(&["--no-mcp"], |a| a.no_mcp = true, "Do not start MCP servers"),

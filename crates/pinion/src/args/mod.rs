@@ -186,6 +186,15 @@ pub(crate) struct McpArgs {
     pub(crate) local: bool,
 }
 
+/// `--sandbox` and `--sandbox-network`.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct SandboxArgs {
+    /// Which sandbox tools run in.
+    pub(crate) mode: Option<wire::state::SandboxMode>,
+    /// Whether tools may use the network in it.
+    pub(crate) network: bool,
+}
+
 /// The parsed command line. Options that were not given are `None`, empty or false.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Args {
@@ -237,10 +246,10 @@ pub(crate) struct Args {
     pub(crate) permission_mode: Option<wire::state::PermissionMode>,
     /// `--durability`.
     pub(crate) durability: Option<wire::state::Durability>,
-    /// `--sandbox`.
-    pub(crate) sandbox: Option<wire::state::SandboxMode>,
-    /// `--sandbox-network`.
-    pub(crate) sandbox_network: bool,
+    /// `--max-turns`, `--max-tool-calls`, `--max-tokens`, `--max-cost`, `--max-time`, `--max-repeats`.
+    pub(crate) limits: wire::RunLimits,
+    /// `--sandbox` and `--sandbox-network`.
+    pub(crate) sandbox: SandboxArgs,
     /// `--models`, cut at commas.
     pub(crate) models: Vec<String>,
     /// `--api-key`.

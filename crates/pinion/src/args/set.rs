@@ -80,6 +80,53 @@ pub(super) fn set_durability(args: &mut Args, value: String) -> Result<(), Usage
     Ok(())
 }
 
+pub(super) fn set_max_turns(args: &mut Args, value: String) -> Result<(), UsageError> {
+    args.limits.max_turns = Some(at_least("--max-turns", value, 1)?);
+    Ok(())
+}
+
+pub(super) fn set_max_tool_calls(args: &mut Args, value: String) -> Result<(), UsageError> {
+    args.limits.max_tool_calls = Some(at_least("--max-tool-calls", value, 0)?);
+    Ok(())
+}
+
+pub(super) fn set_max_tokens(args: &mut Args, value: String) -> Result<(), UsageError> {
+    args.limits.max_tokens = Some(at_least("--max-tokens", value, 1)?);
+    Ok(())
+}
+
+pub(super) fn set_max_time(args: &mut Args, value: String) -> Result<(), UsageError> {
+    args.limits.max_seconds = Some(at_least("--max-time", value, 1)?);
+    Ok(())
+}
+
+pub(super) fn set_max_repeats(args: &mut Args, value: String) -> Result<(), UsageError> {
+    args.limits.max_repeats = Some(at_least("--max-repeats", value, 2)?);
+    Ok(())
+}
+
+pub(super) fn set_max_cost(args: &mut Args, value: String) -> Result<(), UsageError> {
+    let cost = value.parse::<f64>().ok();
+    let Some(cost) = cost.filter(|cost| cost.is_finite() && *cost > 0.0) else {
+        return Err(UsageError::InvalidValue {
+            flag: "--max-cost",
+            value,
+            wanted: "use a number of US dollars above 0".into(),
+        });
+    };
+    args.limits.max_cost = Some(cost);
+    Ok(())
+}
+
+fn at_least(flag: &'static str, value: String, least: u64) -> Result<u64, UsageError> {
+    let count = value.parse::<u64>().ok().filter(|count| *count >= least);
+    count.ok_or_else(|| UsageError::InvalidValue {
+        flag,
+        value,
+        wanted: format!("use a whole number of at least {least}").into(),
+    })
+}
+
 pub(super) fn set_sandbox(args: &mut Args, value: String) -> Result<(), UsageError> {
     let Some(mode) = SandboxMode::parse(&value) else {
         return Err(UsageError::InvalidValue {
@@ -88,7 +135,7 @@ pub(super) fn set_sandbox(args: &mut Args, value: String) -> Result<(), UsageErr
             wanted: "use off, workspace-write or read-only".into(),
         });
     };
-    args.sandbox = Some(mode);
+    args.sandbox.mode = Some(mode);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use session::{ClientId, Origin, Outgoing, RequestReceiver, RequestSender, Sessio
 use tokio::sync::mpsc::Receiver;
 use tokio::task::LocalSet;
 use wire::command::PromptParams;
+use wire::run_limits::ReachedLimit;
 use wire::{Event, SessionCommand, StopReason};
 
 use crate::args::{Args, Mode};
@@ -122,6 +123,7 @@ async fn talk(
         images: prompt.images,
         attachments: Vec::new(),
         streaming_behavior: None,
+        limits: None,
     };
     slot.send(SessionRequest::Command(
         Origin {
@@ -132,9 +134,7 @@ async fn talk(
         SessionCommand::Prompt(params),
     ))
     .await;
-    let mut last = StopReason::Stop;
-    let mut error = None;
-    let mut advice = None;
+    let mut ending = Ending::default();
     while let Some(item) = outgoing.recv().await {
         let event = match item {
             Outgoing::Event(event) => event,
@@ -151,33 +151,63 @@ async fn talk(
             }
             _ => continue,
         };
-        if let Event::MessageEnd { message } = event.as_ref()
-            && let Some(answer) = message.as_assistant()
-        {
-            last = answer.stop_reason;
-            error.clone_from(&answer.error_message);
-            advice = error.as_deref().and_then(|error| advise(&answer.provider, error));
-        }
+        ending.note(&event, advise);
         let settled = matches!(event.as_ref(), Event::AgentSettled { .. });
         screen.show(event).await?;
         if settled {
             break;
         }
     }
-    Ok(match last {
-        StopReason::Error | StopReason::Aborted => {
-            complain(error.as_deref().unwrap_or("The model failed"));
-            if let Some(advice) = advice {
-                complain(&advice);
+    Ok(ending.exit_code())
+}
+
+/// How the work for a prompt ended.
+#[derive(Default)]
+struct Ending {
+    last: Option<StopReason>,
+    error: Option<String>,
+    advice: Option<String>,
+    limit: Option<ReachedLimit>,
+}
+
+impl Ending {
+    fn note(&mut self, event: &Event, advise: &Advise<'_>) {
+        match event {
+            Event::MessageEnd { message } => {
+                let Some(answer) = message.as_assistant() else {
+                    return;
+                };
+                self.last = Some(answer.stop_reason);
+                self.error.clone_from(&answer.error_message);
+                let error = self.error.as_deref();
+                self.advice = error.and_then(|error| advise(&answer.provider, error));
             }
-            exit::FAILURE
+            Event::AgentEnd { limit, .. } => self.limit = *limit,
+            _ => {}
         }
-        StopReason::Length => {
-            complain("Warning: the answer was cut off by the model's output limit");
-            exit::FAILURE
+    }
+
+    /// The exit code. Says on stderr what went wrong.
+    fn exit_code(self) -> u8 {
+        if let Some(limit) = self.limit {
+            complain(&format!("Limit reached: {limit}"));
+            return exit::LIMIT;
         }
-        StopReason::Stop | StopReason::ToolUse | StopReason::Deferred => exit::SUCCESS,
-    })
+        match self.last {
+            Some(StopReason::Error | StopReason::Aborted) => {
+                complain(self.error.as_deref().unwrap_or("The model failed"));
+                if let Some(advice) = self.advice {
+                    complain(&advice);
+                }
+                exit::FAILURE
+            }
+            Some(StopReason::Length) => {
+                complain("Warning: the answer was cut off by the model's output limit");
+                exit::FAILURE
+            }
+            _ => exit::SUCCESS,
+        }
+    }
 }
 
 /// Where events go.

@@ -69,6 +69,7 @@ mod recordings;
 mod replay;
 mod retry;
 mod retry_events;
+mod run_limits;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sandbox;
 mod seeds;

@@ -54,6 +54,7 @@ fn end(stop_reason: StopReason, error: Option<&str>) -> Event {
     Event::AgentEnd {
         messages: vec![Arc::new(Message::Assistant(answer))],
         will_retry: false,
+        limit: None,
     }
 }
 

@@ -28,6 +28,7 @@ use wire::reply::{
     Negotiated, PermissionModeReply, ProjectTrust, QueueItems, Queues, SessionOutline, SessionTree, Sessions,
     Shortcuts, ThinkingLevels, Todos,
 };
+use wire::run_limits::{SessionLimits, SetLimitsParams};
 use wire::state::{BashResult, SessionState, SessionStats};
 use wire::table::{Responding, SessionHandler};
 use wire::tool::{ActiveTools, ActiveToolsParams, Tools};
@@ -40,6 +41,7 @@ use super::Session;
 use super::asker::Asker;
 use super::client_tools::Activation;
 use super::export::Export;
+use super::run_limits::{check_new, limits_reply};
 use super::session_list::SessionList;
 use super::{file_search, message_pages, outline, todos, trust};
 
@@ -259,6 +261,21 @@ impl SessionHandler for Session {
     async fn set_auto_compaction(&mut self, params: EnabledParams) -> Result<(), String> {
         self.conversation.auto_compaction = params.enabled;
         Ok(())
+    }
+
+    async fn set_limits(&mut self, params: SetLimitsParams) -> Result<SessionLimits, String> {
+        let SetLimitsParams { limits, reset } = params;
+        check_new(limits, &self.conversation.choice.model)?;
+        let reset = reset.unwrap_or(false);
+        self.apply(Change::Limits { limits, reset });
+        self.get_limits(NoParams {}).await
+    }
+
+    async fn get_limits(&mut self, _: NoParams) -> Result<SessionLimits, String> {
+        if let Some(spent) = self.extensions.tasks.spending.take() {
+            self.drive(Input::Spent(spent)).await;
+        }
+        Ok(limits_reply(self.machine.budget()))
     }
 
     async fn set_auto_retry(&mut self, params: EnabledParams) -> Result<(), String> {

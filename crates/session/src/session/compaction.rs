@@ -31,10 +31,10 @@ impl Session {
     pub(super) fn begin_compaction(&mut self, reason: CompactionReason) {
         let (plan, instructions) = self.compaction_plan(reason);
         let cancel = CancellationToken::new();
-        let summariser = self.summariser(Some(reason), cancel.clone());
+        let mut summariser = self.summariser(Some(reason), cancel.clone());
         self.summarising = Some(Summarising::new(cancel, async move {
             Summarised::Compaction(match plan {
-                Ok(plan) => summarise(&summariser, &plan, instructions.as_deref()).await,
+                Ok(plan) => summarise(&mut summariser, &plan, instructions.as_deref()).await,
                 Err(refusal) => Err(refusal),
             })
         }));
@@ -125,7 +125,7 @@ impl Session {
 
 /// Asks for each summary, one after the other, and joins them.
 async fn summarise(
-    summariser: &Summariser,
+    summariser: &mut Summariser,
     plan: &Plan,
     instructions: Option<&str>,
 ) -> Result<Box<Finished>, Refusal> {

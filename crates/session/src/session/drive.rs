@@ -17,7 +17,8 @@ impl Session {
         if matches!(input, Input::Abort) {
             self.extensions.abort_run(self.machine.is_idle());
         }
-        let mut inputs = VecDeque::from([input]);
+        let spent = self.extensions.tasks.spending.take().map(Input::Spent);
+        let mut inputs: VecDeque<Input> = spent.into_iter().chain([input]).collect();
         while let Some(input) = inputs.pop_front() {
             let mut effects = Vec::new();
             self.machine.step(input, &mut effects);

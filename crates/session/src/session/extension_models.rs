@@ -14,6 +14,7 @@ use crate::outbox::Responder;
 
 use super::Session;
 use super::extensions::{Answered, ProviderQuestion, changed_models, failure, login_providers};
+use super::run_limits::check_limits;
 
 impl Session {
     /// Takes the providers that extensions register now. Returns false if they are as before.
@@ -172,7 +173,8 @@ impl Session {
         match self.extensions.providers.unresolved() {
             Some(error) if self.conversation.choice.chosen.0.is_none() => Err(error.to_owned()),
             _ => self.agent.check_credentials(&self.conversation.choice.model),
-        }
+        }?;
+        check_limits(self.machine.budget(), &self.conversation.choice.model)
     }
 
     /// The providers that a person can log in to.

@@ -20,6 +20,7 @@ use super::extensions::{
     BuiltInCall, CustomMessage, Delivery, ExtensionPrompt, ExtensionRequest, Saying, SessionChange,
     SubsessionOptions, Who, Workplace, answer_key, dialog_answer, failure, run_built_in, stream_model,
 };
+use super::run_limits::check_limits;
 use super::session_change::{Change, ChangeAsker};
 use super::{Opening, Session};
 
@@ -95,6 +96,7 @@ impl Session {
                 let (Some(id), Some(pool)) = (id, self.extensions.links.pool().cloned()) else {
                     return Err("llm.stream needs somebody who takes the answer".to_owned());
                 };
+                check_limits(self.machine.budget(), &self.conversation.choice.model)?;
                 let span = self.outbox.trace().current();
                 let tasks = &mut self.extensions.tasks;
                 stream_model(tasks, &self.agent, &pool, id, &params, span)?;
@@ -189,6 +191,7 @@ impl Session {
             expand: prompt.expand,
             behavior: prompt.behavior,
             queue: None,
+            limits: None,
         });
         if self.machine.is_idle() {
             room_for(self.deferred.len())?;

@@ -37,6 +37,7 @@ mod prompts;
 mod queries;
 mod queue;
 mod router;
+mod run_limits;
 mod session_change;
 mod session_list;
 mod storage;
@@ -194,6 +195,7 @@ impl Session {
             Wakeup::Summarised(summarised) => self.on_summarised(summarised).await,
             Wakeup::TodoDue => self.drive(agent::Change::TodosDue.into()).await,
             Wakeup::StorageDue => drop(self.conversation.log.flush(&self.outbox).await),
+            Wakeup::TimeLimit => self.drive(agent::Input::Abort).await,
             Wakeup::RetryDue => self.drive(agent::Input::RetryDue).await,
             Wakeup::Dialog(event) => self.dialogs.deal_with(event, &self.outbox).await,
             Wakeup::Permission(answer) => self.on_permission(answer).await,

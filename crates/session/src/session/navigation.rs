@@ -157,7 +157,7 @@ impl Session {
         );
         let from = self.conversation.log.leaf_id().unwrap_or("root").to_owned();
         let cancel = CancellationToken::new();
-        let summariser = self.summariser(None, cancel.clone());
+        let mut summariser = self.summariser(None, cancel.clone());
         Some(Summarising::new(cancel, async move {
             let asked = summariser.ask(&request).await;
             Summarised::Branch(asked.and_then(|(text, usage)| {

@@ -117,6 +117,7 @@ impl Session {
                 images,
                 attachments: Vec::new(),
                 streaming_behavior: None,
+                limits: None,
             },
         ));
     }
@@ -143,7 +144,12 @@ impl Session {
         self.extensions.forget_prompt();
         self.hear();
         let full = self.context_is_full();
-        self.drive(Input::Prompt { messages, full }).await;
+        self.drive(Input::Prompt {
+            messages,
+            full,
+            limits: None,
+        })
+        .await;
     }
 
     /// `continue`: one more request after a run that died. Whether one did is decided in `agent`.

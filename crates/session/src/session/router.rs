@@ -457,6 +457,10 @@ impl Session {
             &self.conversation.choice,
             self.machine.settings().retry,
             (reason, cancel),
+            (
+                self.machine.budget().clone(),
+                self.extensions.tasks.spending.clone(),
+            ),
         )
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::compaction::{self, Finished, Refusal, SummaryRequest};
+use agent::{RunBudget, Spent};
 use llm::{CacheRetention, ModelEvent};
 use tokio_util::sync::CancellationToken;
 use wire::entry::BranchSummary;
@@ -19,6 +20,7 @@ use super::access::open;
 use super::clock::now_ms;
 use super::model_choice::ModelChoice;
 use super::model_request::request_for;
+use super::run_limits::SharedSpending;
 
 /// The outcome of the requests.
 pub(super) enum Summarised {
@@ -66,6 +68,9 @@ pub(super) struct Summariser {
     source: SummarySource,
     reason: Option<CompactionReason>,
     cancel: CancellationToken,
+    budget: RunBudget,
+    /// What the requests used.
+    spending: SharedSpending,
 }
 
 impl Summariser {
@@ -76,6 +81,7 @@ impl Summariser {
         choice: &ModelChoice,
         retry: agent::RetrySettings,
         (reason, cancel): (Option<CompactionReason>, CancellationToken),
+        (budget, spending): (RunBudget, SharedSpending),
     ) -> Self {
         let (source, thinking) = match reason {
             Some(_) => (SummarySource::Compaction, choice.thinking),
@@ -91,15 +97,23 @@ impl Summariser {
             source,
             reason,
             cancel,
+            budget,
+            spending,
         }
     }
 
     /// One summary and what it took. A failure that may pass is tried again like that of a run, and told
     /// (pi-1.5-delta.md 4, 5).
-    pub(super) async fn ask(&self, request: &SummaryRequest) -> Result<(String, Usage), Refusal> {
+    pub(super) async fn ask(&mut self, request: &SummaryRequest) -> Result<(String, Usage), Refusal> {
         let mut attempt = 0;
         let answer = loop {
+            if let Some(limit) = self.budget.reached() {
+                return Err(Refusal::Limit(limit.to_string()));
+            }
             let (answer, wait) = self.answer(request).await;
+            let spent = Spent::of(&answer.usage);
+            self.budget.spend(spent);
+            self.spending.add(spent);
             let error = answer.error_message.as_deref().unwrap_or("");
             let again = answer.failed()
                 && llm::is_retryable(error)

@@ -34,6 +34,8 @@ pub(super) enum Wakeup {
     /// A read-only command was answered.
     Queried,
     RetryDue,
+    /// The active run has reached its limit of time.
+    TimeLimit,
     /// Entries that wait may be written again.
     StorageDue,
     TodoDue,
@@ -48,6 +50,7 @@ impl Session {
         let summarising = &mut self.summarising;
         let asking = &mut self.permitting.asking;
         let todo = self.machine.todos().next_due();
+        let deadline = self.machine.deadline();
         let storage = self.conversation.log.retry_due();
         // In turns (not biased), so that neither a flood of commands nor one of deltas keeps the others waiting.
         tokio::select! {
@@ -63,6 +66,7 @@ impl Session {
             Some(probed) = self.probes.next() => Wakeup::Probed(Box::new(probed)),
             answer = permission(asking) => Wakeup::Permission(answer),
             () = due(timer) => Wakeup::RetryDue,
+            () = at(deadline) => Wakeup::TimeLimit,
             () = storage => Wakeup::StorageDue,
             () = at(todo) => Wakeup::TodoDue,
         }

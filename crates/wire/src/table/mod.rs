@@ -25,6 +25,7 @@ use crate::omp::{
     SubagentSubscriptionParams,
 };
 use crate::response::Reply;
+use crate::run_limits::SetLimitsParams;
 use crate::tool::ActiveToolsParams;
 
 /// How a command is scheduled.
@@ -211,6 +212,7 @@ use crate::reply::{
     Negotiated, OpenSessions, OpenedSession, PermissionModeReply, ProjectTrust, QueueItems, Queues,
     SessionOutline, SessionTree, Sessions, Shortcuts, ThinkingLevels, Todos,
 };
+use crate::run_limits::SessionLimits;
 use crate::state::{BashResult, SessionState, SessionStats};
 use crate::tool::{ActiveTools, Tools};
 
@@ -292,6 +294,11 @@ commands! {
     AbortBash(NoParams) = "abort_bash", Runs, ALL, Control, Session::abort_bash -> ();
     /// Return the text of the last answer.
     GetLastAssistantText(NoParams) = "get_last_assistant_text", State, ALL, Ordered, Session::get_last_assistant_text -> LastText;
+    /// Set the limits of the session: turns, tool calls, tokens, cost, seconds, repeated calls. A run that reaches one ends in order.
+    /// Fails if a cost is limited and the price of the model is unknown.
+    SetLimits(SetLimitsParams) = "set_limits", Runs, OWN, Control, Session::set_limits -> SessionLimits;
+    /// Return the limits of the session and how much it has used of them.
+    GetLimits(NoParams) = "get_limits", Runs, OWN, Ordered, Session::get_limits -> SessionLimits;
     /// Return message counts, tokens and cost of the conversation; with `byModel` also the cost of each model in the whole
     /// session.
     GetSessionStats(StatsParams) = "get_session_stats", State, ALL, Ordered, Session::get_session_stats -> SessionStats;

@@ -307,7 +307,11 @@ impl World {
         let messages = (0..count).map(|_| Arc::new(Message::user(self.text("prompt "), self.now)));
         let messages = messages.collect();
         let full = self.rng.once_in(self.full);
-        self.step(Input::Prompt { messages, full })
+        self.step(Input::Prompt {
+            messages,
+            full,
+            limits: None,
+        })
     }
 
     fn queue(&mut self, kind: QueueKind) -> Checked {

@@ -66,8 +66,8 @@ fn global(value: &Value) -> (Settings, Vec<String>) {
 fn empty_settings_give_defaults() {
     let (settings, notes) = load("", "", None);
     assert!(notes.is_empty());
-    assert_eq!(settings.steering_mode, QueueMode::OneAtATime);
-    assert_eq!(settings.interrupt_mode, InterruptMode::Wait);
+    assert_eq!(settings.queues.steering_mode, QueueMode::OneAtATime);
+    assert_eq!(settings.queues.interrupt_mode, InterruptMode::Wait);
     let compaction = &settings.compaction;
     assert!(compaction.enabled);
     assert_eq!(
@@ -115,10 +115,10 @@ fn every_settings_key_takes_effect() {
     let budgets: Vec<_> = settings.thinking_budgets.into_iter().collect();
     assert_eq!(budgets, [(ThinkingLevel::Low, 1), (ThinkingLevel::High, 2)]);
     assert_eq!(
-        (settings.steering_mode, settings.follow_up_mode),
+        (settings.queues.steering_mode, settings.queues.follow_up_mode),
         (QueueMode::All, QueueMode::All)
     );
-    assert_eq!(settings.interrupt_mode, InterruptMode::Immediate);
+    assert_eq!(settings.queues.interrupt_mode, InterruptMode::Immediate);
     assert_eq!(
         (
             settings.compaction.enabled,
@@ -245,7 +245,7 @@ fn old_settings_names_still_work() {
         "skills": {"enableSkillCommands": true, "customDirectories": ["s"]}, "websockets": true,
     }));
     assert_eq!(notes, Vec::<String>::new());
-    assert_eq!(settings.steering_mode, QueueMode::All);
+    assert_eq!(settings.queues.steering_mode, QueueMode::All);
     assert_eq!(settings.retry.provider.max_retry_delay_ms, 7);
     assert_eq!(settings.skills[0].path.display().to_string(), "agent/s");
     assert_eq!(settings.raw["transport"], "websocket");
@@ -255,7 +255,7 @@ fn old_settings_names_still_work() {
     assert_eq!(settings.raw["retry"], json!({"provider": {"maxRetryDelayMs": 7}}));
     // Today's name wins over yesterday's.
     let (settings, _) = global(&json!({"queueMode": "all", "steeringMode": "one-at-a-time"}));
-    assert_eq!(settings.steering_mode, QueueMode::OneAtATime);
+    assert_eq!(settings.queues.steering_mode, QueueMode::OneAtATime);
     let (settings, _) = global(&json!({"websockets": true, "transport": "auto"}));
     assert_eq!(settings.raw["transport"], "auto");
 }

@@ -89,7 +89,7 @@ fn servers(patient: &Patient<'_>, section: &mut Section) -> Vec<String> {
 /// What this system offers for a sandbox, and which one is wanted.
 #[cfg(target_os = "linux")]
 fn sandbox(patient: &Patient<'_>, section: &mut Section) -> serde_json::Value {
-    let mode = patient.settings.sandbox.mode(patient.args.sandbox);
+    let mode = patient.settings.sandbox.mode(patient.args.sandbox.mode);
     let offered = process::sandbox::launcher::probe(Path::new("/proc/self/exe"));
     let there = match (offered.landlock, offered.namespaces) {
         (0, _) => "not available: this kernel has no Landlock".to_owned(),
@@ -110,7 +110,7 @@ fn sandbox(patient: &Patient<'_>, section: &mut Section) -> serde_json::Value {
 /// As above, where there is none.
 #[cfg(not(target_os = "linux"))]
 fn sandbox(patient: &Patient<'_>, section: &mut Section) -> serde_json::Value {
-    let mode = patient.settings.sandbox.mode(patient.args.sandbox);
+    let mode = patient.settings.sandbox.mode(patient.args.sandbox.mode);
     if mode.is_off() {
         section.row("sandbox", "off (not available on this system)");
     } else {

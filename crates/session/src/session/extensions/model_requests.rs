@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent::Spent;
 use auth::Secret;
 use extensions::ExtensionPool;
 use llm::{Budgets, CacheRetention, ModelEvent, ModelRequest, ModelStream, ToolChoice};
@@ -35,11 +36,13 @@ pub(crate) fn stream_model(
     let (request, given) = request(agent, params)?;
     let cancel = CancellationToken::new();
     let (agent, pool, token) = (Arc::clone(agent), pool.clone(), cancel.clone());
+    let spending = tasks.spending.clone();
     let task = tokio::spawn(async move {
         let message = match open_with(agent, request, given, token, span).await {
             Ok(stream) => pass_on(stream, &pool, id).await,
             Err(message) => *message,
         };
+        spending.add(Spent::of(&message.usage));
         let _sent = pool.answer(id, &message);
     });
     tasks.keep_model(id, task.abort_handle(), cancel.drop_guard());

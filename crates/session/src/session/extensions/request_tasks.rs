@@ -8,10 +8,14 @@ use tokio_util::sync::DropGuard;
 
 use crate::limits;
 
+use super::super::run_limits::SharedSpending;
+
 /// The tasks of a session's extensions, by the id of the request.
 #[derive(Debug, Default)]
 pub(crate) struct RequestTasks {
     running: HashMap<u64, RequestTask>,
+    /// What requests outside of runs used: those of extensions, and summaries.
+    pub(crate) spending: SharedSpending,
 }
 
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use wire::command::PromptParams;
 use wire::reply::{Accepted, Disposition};
 use wire::table::Respond;
-use wire::{Message, UserBlock};
+use wire::{Message, RunLimits, UserBlock};
 
 use crate::outbox::Responder;
 use crate::strings;
@@ -16,6 +16,7 @@ use crate::strings;
 use super::super::Session;
 use super::super::asker::Asker;
 use super::super::attachments::Attachments;
+use super::super::run_limits::check_new;
 use super::super::session_change::ChangeAsker;
 use super::custom_message::custom;
 use super::{Then, failure, put};
@@ -39,6 +40,8 @@ pub(in crate::session) struct Saying {
     pub(in crate::session) behavior: Option<String>,
     /// It is queued in any case.
     pub(in crate::session) queue: Option<QueueKind>,
+    /// Limits of the run that it starts.
+    pub(in crate::session) limits: Option<RunLimits>,
 }
 
 impl Saying {
@@ -60,6 +63,7 @@ impl Saying {
             expand: true,
             behavior: Some(behavior.to_owned()),
             queue: Some(kind),
+            limits: None,
         }
     }
 
@@ -76,6 +80,7 @@ impl Saying {
             expand: true,
             behavior: params.streaming_behavior,
             queue: None,
+            limits: params.limits,
         }
     }
 
@@ -92,6 +97,7 @@ pub(in crate::session) struct Turn {
     who: Who,
     text: String,
     message: Arc<Message>,
+    limits: Option<RunLimits>,
 }
 
 impl Session {
@@ -172,6 +178,7 @@ impl Session {
         }
         if !self.machine.is_idle() {
             let outcome = match saying.behavior.as_deref() {
+                _ if saying.limits.is_some() => Err(strings::LIMITS_OF_QUEUED.to_owned()),
                 None => Err(strings::BUSY.to_owned()),
                 Some("followUp" | "follow_up") => {
                     self.push(QueueKind::FollowUp, text, saying.enclosed, false).await
@@ -180,7 +187,11 @@ impl Session {
             };
             return self.answer(saying.who, outcome).await;
         }
-        if let Err(error) = self.check_model() {
+        let checked = self.check_model().and_then(|()| match saying.limits {
+            Some(limits) => check_new(limits, &self.conversation.choice.model),
+            None => Ok(()),
+        });
+        if let Err(error) = checked {
             return self.answer(saying.who, Err(error)).await;
         }
         let images = saying.enclosed.images();
@@ -188,6 +199,7 @@ impl Session {
             who: saying.who,
             message: Arc::new(saying.enclosed.message(text.clone())),
             text,
+            limits: saying.limits,
         };
         self.extensions.run.prompt = None;
         if !self.extensions.hear("before_agent_start") {
@@ -205,6 +217,10 @@ impl Session {
 
     /// Begins a run, with what extensions add to it.
     pub(in crate::session) async fn begin_turn(&mut self, turn: Turn, answer: Value) {
+        if !self.machine.is_idle() && turn.limits.is_some() {
+            let refusal = Err(strings::LIMITS_OF_QUEUED.to_owned());
+            return self.answer(turn.who, refusal).await;
+        }
         if !self.machine.is_idle() {
             // An extension began one meanwhile.
             let queued = self
@@ -237,7 +253,13 @@ impl Session {
         let prompt = answer.get("systemPrompt").and_then(Value::as_str);
         self.extensions.run.prompt = prompt.map(str::to_owned);
         let full = self.context_is_full();
-        self.drive(Input::Prompt { messages, full }).await;
+        let limits = turn.limits;
+        self.drive(Input::Prompt {
+            messages,
+            full,
+            limits,
+        })
+        .await;
     }
 
     /// Messages that have not begun do not begin any more.

@@ -63,6 +63,7 @@ fn typed(params: PromptParams, result: ToolResult) -> Result<(PromptParams, Atta
         images: Vec::new(),
         attachments: Vec::new(),
         streaming_behavior: params.streaming_behavior,
+        limits: params.limits,
     };
     Ok((typed, attachments))
 }

@@ -29,7 +29,9 @@ impl Checker {
                 self.has_run = true;
                 self.on_agent_start()
             }
-            Event::AgentEnd { messages, will_retry } => self.on_agent_end(messages, *will_retry),
+            Event::AgentEnd {
+                messages, will_retry, ..
+            } => self.on_agent_end(messages, *will_retry),
             Event::AgentSettled { aborted } => self.on_settled(*aborted),
             Event::TurnStart => self.on_turn_start(),
             Event::TurnEnd {

@@ -1,0 +1,46 @@
+//! `limits`: what each session of a process may use (docs/guides/limits.md). A value of the wrong type is a fault, as with other
+//! keys that protect the user, and counts as 0: no request is made until it is corrected or a client sets limits.
+
+use serde_json::Value;
+use wire::RunLimits;
+
+use crate::settings::reader::{Reader, whole};
+
+pub(super) fn run_limits(reader: &mut Reader<'_>) -> RunLimits {
+    RunLimits {
+        max_turns: at_least(reader, "limits.maxTurns", 1),
+        max_tool_calls: at_least(reader, "limits.maxToolCalls", 0),
+        max_tokens: at_least(reader, "limits.maxTokens", 1),
+        max_cost: limit(
+            reader,
+            "limits.maxCost",
+            "a number of US dollars above 0",
+            0.0,
+            |value| Value::as_f64(value).filter(|cost| cost.is_finite() && *cost > 0.0),
+        ),
+        max_seconds: at_least(reader, "limits.maxSeconds", 1),
+        max_repeats: at_least(reader, "limits.maxRepeats", 2),
+        warn: reader.get("limits.warn", "true or false", Value::as_bool),
+    }
+}
+
+fn at_least(reader: &mut Reader<'_>, path: &str, least: u64) -> Option<u64> {
+    let wanted = format!("a whole number of at least {least}");
+    limit(reader, path, &wanted, 0, |value| {
+        whole(value).filter(|count| *count >= least)
+    })
+}
+
+/// The limit, or `nothing` if the strongest layer's value is none.
+fn limit<T>(
+    reader: &mut Reader<'_>,
+    path: &str,
+    wanted: &str,
+    nothing: T,
+    convert: impl Fn(&Value) -> Option<T>,
+) -> Option<T> {
+    let raw = reader.layers.iter().find_map(|layer| layer.get(path));
+    let is_wrong = raw.is_some_and(|value| convert(value).is_none());
+    let limit = reader.get(path, wanted, convert);
+    if is_wrong { Some(nothing) } else { limit }
+}

@@ -1,0 +1,67 @@
+//! Limits of runs, as far as a session has to do with them: checks before a run, replies. What counts is in `agent::RunBudget`.
+
+use agent::{RunBudget, Spent};
+use wire::run_limits::{CurrentLimits, SessionLimits};
+use wire::{Model, RunLimits};
+
+use crate::strings;
+
+/// Checks that a model may be asked.
+///
+/// # Errors
+/// A sentence for the client: a limit is reached, or a cost is limited and the price of the model is unknown.
+pub(super) fn check_limits(budget: &RunBudget, model: &Model) -> Result<(), String> {
+    if let Some(limit) = budget.reached() {
+        return Err(strings::limit_reached(limit));
+    }
+    check_price(budget.limits(), model)
+}
+
+/// Checks limits that a client sets.
+///
+/// # Errors
+/// A sentence for the client: a limit cannot be meant, or the price of the model is unknown.
+pub(super) fn check_new(limits: RunLimits, model: &Model) -> Result<(), String> {
+    limits.check()?;
+    check_price(limits, model)
+}
+
+fn check_price(limits: RunLimits, model: &Model) -> Result<(), String> {
+    let price = &model.cost;
+    let is_known = price.input > 0.0 || price.output > 0.0;
+    if limits.max_cost.is_some() && !is_known {
+        return Err(strings::unknown_price(&model.provider, &model.id));
+    }
+    Ok(())
+}
+
+/// The reply to `get_limits`.
+pub(super) fn limits_reply(budget: &RunBudget) -> SessionLimits {
+    SessionLimits {
+        limits: CurrentLimits {
+            limits: budget.limits(),
+        },
+        used: budget.used(),
+        reached: budget.reached(),
+    }
+}
+
+/// The use of requests outside of runs, which are tasks of their own, until the session takes it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SharedSpending(std::sync::Arc<std::sync::Mutex<Spent>>);
+
+impl SharedSpending {
+    /// Counts a request.
+    pub(super) fn add(&self, spent: Spent) {
+        if let Ok(mut sum) = self.0.lock() {
+            sum.add(spent);
+        }
+    }
+
+    /// The sum since the last time, if there is one.
+    pub(super) fn take(&self) -> Option<Spent> {
+        let mut sum = self.0.lock().ok()?;
+        let spent = std::mem::take(&mut *sum);
+        (spent != Spent::default()).then_some(spent)
+    }
+}
