@@ -179,7 +179,9 @@ fn as_nobody() -> Option<(tempfile::TempDir, Command)> {
     let home = tempfile::tempdir().unwrap();
     // The build directory need not be open to others.
     let program = home.path().join("pinion");
-    fs::copy(PROGRAM, &program).unwrap();
+    // By a process of its own: a child that another test forks while this process writes the copy would keep it from being executed.
+    let copied = Command::new("cp").arg(PROGRAM).arg(&program).status().unwrap();
+    assert!(copied.success());
     std::os::unix::fs::chown(home.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     let mut command = Command::new("bash");
     command
