@@ -26,6 +26,8 @@ export type InboundLine =
   | SetThinkingLevelCommand
   | CycleThinkingLevelCommand
   | SetFastModeCommand
+  | SetFallbackModelsCommand
+  | GetFallbackModelsCommand
   | GetAvailableThinkingLevelsCommand
   | SetSteeringModeCommand
   | SetFollowUpModeCommand
@@ -126,6 +128,8 @@ export type Response =
   | SetThinkingLevelResponse
   | CycleThinkingLevelResponse
   | SetFastModeResponse
+  | SetFallbackModelsResponse
+  | GetFallbackModelsResponse
   | GetAvailableThinkingLevelsResponse
   | SetSteeringModeResponse
   | SetFollowUpModeResponse
@@ -199,6 +203,7 @@ export type Event =
   | ConnectedEvent
   | AgentStartEvent
   | AgentEndEvent
+  | ModelFallbackEvent
   | AgentSettledEvent
   | TurnStartEvent
   | TurnEndEvent
@@ -257,6 +262,11 @@ export interface PromptCommand {
   attachments?: Attachment[];
   /** What to do if a run is active: `steer` or `followUp`. Without it, a prompt during a run fails. */
   streamingBehavior?: string | null;
+  /**
+   * Models that the run that the prompt starts falls back to, in this order, as `provider/id`; instead of
+   * those of the session. Fails if the message would be queued.
+   */
+  fallbackModels?: string[] | null;
   /**
    * Limits of the run that the prompt starts, in addition to those of the session. Fails if the message would
    * be queued.
@@ -482,6 +492,25 @@ export interface SetFastModeCommand {
   type: "set_fast_mode";
   /** Whether it is enabled. Default: true. */
   enabled?: boolean;
+}
+
+/**
+ * Set the models that a run falls back to when its model is overloaded after all retries, out of quota, or
+ * rejects the key.
+ */
+export interface SetFallbackModelsCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "set_fallback_models";
+  /** The models in the order in which they are tried, as `provider/id`. An empty list: none. */
+  models: string[];
+}
+
+/** Return the fallback models of the session. */
+export interface GetFallbackModelsCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "get_fallback_models";
 }
 
 /** List the thinking levels of the current model. */
@@ -1424,6 +1453,26 @@ export interface SetFastModeResponse {
   data: FastMode;
 }
 
+/** `set_fallback_models` succeeded. */
+export interface SetFallbackModelsResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "set_fallback_models";
+  success: true;
+  data: FallbackModels;
+}
+
+/** `get_fallback_models` succeeded. */
+export interface GetFallbackModelsResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "get_fallback_models";
+  success: true;
+  data: FallbackModels;
+}
+
 /** `get_available_thinking_levels` succeeded. */
 export interface GetAvailableThinkingLevelsResponse {
   /** The command's `id`; absent when it had none. */
@@ -2112,6 +2161,22 @@ export interface AgentEndEvent {
   willRetry: boolean;
   /** The limit that ended the run. A higher limit and `continue` resume it. */
   limit?: ReachedLimit;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/**
+ * The model of a run failed for good, and the run goes on with the next fallback model until the session has
+ * settled.
+ */
+export interface ModelFallbackEvent {
+  type: "model_fallback";
+  /** The model that failed, as `provider/id`. */
+  from: string;
+  /** The model of the following requests, as `provider/id`. */
+  to: string;
+  /** The error of the model that failed. */
+  reason: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
@@ -3234,6 +3299,12 @@ export interface EventFilter {
 export interface Exported {
   /** Path of the file. */
   path: string;
+}
+
+/** Response to `set_fallback_models` and `get_fallback_models`. */
+export interface FallbackModels {
+  /** The models in the order in which they are tried, as `provider/id`. */
+  models: string[];
 }
 
 /** Response to `set_fast_mode`. */
@@ -4662,6 +4733,8 @@ export interface ResponseOf {
   set_thinking_level: SetThinkingLevelResponse | ErrorResponse;
   cycle_thinking_level: CycleThinkingLevelResponse | ErrorResponse;
   set_fast_mode: SetFastModeResponse | ErrorResponse;
+  set_fallback_models: SetFallbackModelsResponse | ErrorResponse;
+  get_fallback_models: GetFallbackModelsResponse | ErrorResponse;
   get_available_thinking_levels: GetAvailableThinkingLevelsResponse | ErrorResponse;
   set_steering_mode: SetSteeringModeResponse | ErrorResponse;
   set_follow_up_mode: SetFollowUpModeResponse | ErrorResponse;

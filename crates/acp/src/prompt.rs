@@ -41,6 +41,7 @@ pub(crate) fn read(params: &Map<String, Value>) -> Result<PromptParams, Failure>
         attachments: Vec::new(),
         streaming_behavior: None,
         limits: None,
+        fallback_models: None,
     })
 }
 

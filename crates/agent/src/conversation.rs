@@ -83,6 +83,7 @@ impl TurnLoop {
         put(&mut self.messages);
         match &mut self.phase {
             Phase::Asking(run, _)
+            | Phase::ChoosingModel(run, _)
             | Phase::Checking(Next::Turn(run))
             | Phase::Compacting(_, Next::Turn(run)) => {
                 put(&mut run.added);

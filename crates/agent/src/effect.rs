@@ -23,6 +23,8 @@ pub enum Effect {
     CallModel,
     /// Stop the request; its `Finished` input must still come.
     CancelModel,
+    /// The model failed for good: choose the next fallback model. `Fallback` must come.
+    ChooseModel,
     /// Look up a tool and check the arguments of call number `0`.
     PrepareTool(usize, ToolCall),
     /// Ask permissions about call number `0`; `Decided` must come, unless `CancelTools` or `CancelTool` withdraws the question.

@@ -9,19 +9,13 @@ use wire::{AssistantMessage, Event, Message, StopReason};
 
 use crate::batch::Refusal;
 use crate::effect::Effect;
-use crate::input::Verdict;
+use crate::input::{Fallback, Verdict};
 use crate::pressure::overflowed_twice;
 use crate::turn_loop::{Next, Phase, RETRY_CANCELLED, Run, TurnLoop};
 
 impl TurnLoop {
-    /// An abort between turns leaves its mark as an empty answer with stop reason `aborted`, as pi's clients know it; unlike
-    /// in pi the queues are not touched (pi-core.md 1.8).
-    pub(crate) fn end_aborted(&mut self, run: Run, now: i64, out: &mut Vec<Effect>) {
-        out.push(Effect::Emit(Event::TurnStart));
-        self.end_unanswered_turn(run, None, now, out);
-    }
-
-    /// The same for a turn that has begun; with a limit, since that allows no request.
+    /// Ends a turn that has begun and cannot be answered: the run was aborted, or a limit allows no request. An empty answer with stop
+    /// reason `aborted` marks it, as pi's clients know it; unlike in pi the queues are not touched (pi-core.md 1.8).
     pub(crate) fn end_unanswered_turn(
         &mut self,
         mut run: Run,
@@ -98,11 +92,15 @@ impl TurnLoop {
                 self.messages.pop();
                 self.compact(CompactionReason::Overflow, Next::Again, out);
             }
+            Verdict::Retry(_) | Verdict::Unavailable if may_ask && self.settings.has_fallback => {
+                self.phase = Phase::ChoosingModel(run, error);
+                out.push(Effect::ChooseModel);
+            }
             _ => {
                 let limit = if aborted {
                     self.budget.timed_out()
                 } else {
-                    limit.filter(|_| verdict != Verdict::Final)
+                    limit.filter(|_| matches!(verdict, Verdict::Retry(_) | Verdict::Overflow))
                 };
                 out.push(Effect::Emit(Event::AgentEnd {
                     messages: run.added,
@@ -116,6 +114,35 @@ impl TurnLoop {
                 self.settle(aborted, out);
             }
         }
+    }
+
+    /// The run goes on with another model: as with a retry, the failed answer stays in the file but leaves the conversation. Without
+    /// one it has failed.
+    pub(crate) fn on_fallback(&mut self, fallback: Option<Fallback>, now: i64, out: &mut Vec<Effect>) {
+        let (run, error) = match std::mem::take(&mut self.phase) {
+            Phase::ChoosingModel(run, error) => (run, error),
+            phase => {
+                self.phase = phase;
+                return;
+            }
+        };
+        let fallback = fallback.filter(|_| !self.aborted);
+        out.push(Effect::Emit(Event::AgentEnd {
+            messages: run.added,
+            will_retry: fallback.is_some(),
+            limit: None,
+        }));
+        self.give_up_retrying(error.clone(), out);
+        let Some(Fallback { from, to }) = fallback else {
+            return self.settle(self.aborted, out);
+        };
+        self.messages.pop();
+        out.push(Effect::Emit(Event::ModelFallback {
+            from,
+            to,
+            reason: error,
+        }));
+        self.start_run(Vec::new(), now, out);
     }
 
     pub(crate) fn finish_run(
@@ -176,7 +203,7 @@ impl TurnLoop {
                 None => out.push(Effect::CancelCompaction),
             },
             // The answer to the question comes in the same breath.
-            Phase::Idle | Phase::Checking(_) => {}
+            Phase::Idle | Phase::Checking(_) | Phase::ChoosingModel(..) => {}
         }
     }
 

@@ -45,6 +45,8 @@ pub enum Input {
     Context(bool),
     /// A message for a queue, at any time.
     Enqueue(QueueKind, Queued),
+    /// Answer to `ChooseModel`: the run goes on with another model, or ends.
+    Fallback(Option<Fallback>),
     /// Requests to a model were made outside of the turn loop.
     Spent(Spent),
     /// Both queues are to be emptied.
@@ -155,8 +157,20 @@ pub enum Verdict {
     Final,
     /// It may work in a moment; the provider may have said when (milliseconds).
     Retry(Option<u64>),
+    /// The model cannot be used now: its key is rejected, its quota is exhausted, the provider does not know it. Another model
+    /// may work.
+    Unavailable,
     /// The conversation is too long for the model, or leaves no room for an answer; compacting it may help.
     Overflow,
+}
+
+/// The change to a fallback model. Names are `provider/id`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fallback {
+    /// The model that failed.
+    pub from: String,
+    /// The model of the following requests.
+    pub to: String,
 }
 
 /// How a compaction ended.

@@ -39,7 +39,9 @@ pub use budget::{RunBudget, Spent};
 pub use deferred::{Condition, Deferred, Order, Readiness};
 pub use effect::Effect;
 pub use hooks::{HookPoint, HooksOutcome, Subscriptions};
-pub use input::{Change, CompactOutcome, Input, ModelInput, NestedCall, Prepared, ToolInput, Verdict};
+pub use input::{
+    Change, CompactOutcome, Fallback, Input, ModelInput, NestedCall, Prepared, ToolInput, Verdict,
+};
 pub use machine::Machine;
 pub use nested::is_nested;
 pub use queue::{QueueKind, Queued};

@@ -111,7 +111,10 @@ impl TurnLoop {
     fn go_on(&mut self, next: Next, aborted: bool, now: i64, out: &mut Vec<Effect>) {
         let aborted = aborted || self.aborted;
         match next {
-            Next::Turn(run) if aborted => self.end_aborted(run, now, out),
+            Next::Turn(run) if aborted => {
+                out.push(Effect::Emit(Event::TurnStart));
+                self.end_unanswered_turn(run, None, now, out);
+            }
             Next::Turn(run) => self.next_turn(run, now, out),
             Next::Run(prompts) if aborted => {
                 // The prompt was accepted, so its run must be seen to end.

@@ -17,6 +17,9 @@ pub struct LoopSettings {
     pub interrupt_mode: InterruptMode,
     /// Retries.
     pub retry: RetrySettings,
+    /// Whether there are fallback models.
+    #[serde(default)]
+    pub has_fallback: bool,
     /// Limits of the session.
     #[serde(default)]
     pub limits: RunLimits,

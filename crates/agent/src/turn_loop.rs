@@ -50,6 +50,8 @@ pub(crate) enum Phase {
     Tools(Run, Batch),
     /// A failed run waits to be tried again.
     Waiting,
+    /// A run failed for good, with this error; the caller chooses another model.
+    ChoosingModel(Run, String),
     /// The size of the context is checked.
     Checking(Next),
     /// The conversation is being compacted.
@@ -206,6 +208,7 @@ impl TurnLoop {
                     self.begin(messages, full, now, out);
                 }
             }
+            Input::Fallback(fallback) => self.on_fallback(fallback, now, out),
             Input::Spent(spent) => self.budget.spend(spent),
             Input::Compact => {
                 if self.is_idle() {
@@ -528,8 +531,8 @@ impl TurnLoop {
             tool_results,
         }));
         if self.aborted {
-            self.end_aborted(run, now, out);
-            return;
+            out.push(Effect::Emit(Event::TurnStart));
+            return self.end_unanswered_turn(run, None, now, out);
         }
         let beyond = is_over.then(|| self.budget.call_limit()).flatten();
         let limit = beyond.or_else(|| self.budget.reached());

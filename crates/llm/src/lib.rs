@@ -61,5 +61,5 @@ pub use offline::check_script;
 pub use overflow::is_context_overflow;
 pub use prompt_history::{PromptHistory, PromptState};
 pub use request::{Budgets, CacheRetention, ModelRequest, Rewrite, Rewritten, ToolChoice};
-pub use retry::is_retryable;
+pub use retry::{is_retryable, is_unavailable};
 pub use stream::ModelStream;

@@ -78,6 +78,31 @@ const PASSING: [&str; 50] = [
     "subscription_sharing*unavailable",
 ];
 
+/// HTTP statuses of a rejected key, a missing payment, a model that the key may not use or the provider does not know.
+const REFUSALS: [&str; 4] = ["401", "402", "403", "404"];
+
+/// Texts of the same.
+const REFUSED: [&str; 8] = [
+    "api?key",
+    "unauthorized",
+    "authentication",
+    "permission?denied",
+    "access denied",
+    "credential",
+    "model_not_found",
+    "not_found_error",
+];
+
+/// Returns true if another model may answer where this one cannot: its quota is exhausted, its key is rejected or missing, or its
+/// provider does not know it. Retryable errors and overflows must be checked first.
+#[must_use]
+pub fn is_unavailable(text: &str) -> bool {
+    let text = text.to_lowercase();
+    is_final(&text)
+        || REFUSALS.iter().any(|status| has_number(&text, status))
+        || REFUSED.iter().any(|pattern| matches(&text, pattern))
+}
+
 /// Returns true if a retry cannot help, after any delay.
 pub(crate) fn is_final(text: &str) -> bool {
     let text = text.to_lowercase();

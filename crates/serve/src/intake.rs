@@ -96,5 +96,6 @@ fn prompt(params: MessageParams, behavior: &str) -> SessionCommand {
         attachments: Vec::new(),
         streaming_behavior: Some(behavior.to_owned()),
         limits: None,
+        fallback_models: None,
     })
 }

@@ -316,6 +316,7 @@ impl Agent {
                 base_delay_ms: settings.retry.base_delay_ms,
                 max_delay_ms: settings.retry.max_agent_delay_ms.unwrap_or(MAX_RETRY_DELAY_MS),
             },
+            has_fallback: !settings.fallback_models.is_empty(),
             limits: self.options.limits.or(settings.limits),
         }
     }

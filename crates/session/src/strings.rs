@@ -8,9 +8,8 @@ use wire::hosted::UriOperation;
 /// A prompt came during a run without saying what to do with it. Told in the client's words (dialects.md 5, row 12).
 pub(crate) const BUSY: &str = wire::dialect::BUSY;
 
-/// Limits came with a message that waits in a queue.
-pub(crate) const LIMITS_OF_QUEUED: &str =
-    "Limits belong to a prompt that starts a run; a run is active. Use set_limits";
+/// Limits or fallback models came with a message that waits in a queue.
+pub(crate) const LIMITS_OF_QUEUED: &str = "Limits and fallback models belong to a prompt that starts a run; a run is active. Use set_limits or set_fallback_models";
 
 /// A limit prevents every further request.
 pub(crate) fn limit_reached(limit: wire::run_limits::ReachedLimit) -> String {

@@ -62,9 +62,21 @@ pub struct PromptParams {
         skip_serializing_if = "Option::is_none"
     )]
     pub streaming_behavior: Option<String>,
+    /// Models that the run that the prompt starts falls back to, in this order, as `provider/id`; instead of those of the session. Fails
+    /// if the message would be queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_models: Option<Vec<String>>,
     /// Limits of the run that the prompt starts, in addition to those of the session. Fails if the message would be queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<crate::RunLimits>,
+}
+
+/// Parameters of `set_fallback_models`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FallbackModelsParams {
+    /// The models in the order in which they are tried, as `provider/id`. An empty list: none.
+    pub models: Vec<String>,
 }
 
 /// Parameters of `edit_queued`.

@@ -198,6 +198,15 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         limit: Option<ReachedLimit>,
     },
+    /// The model of a run failed for good, and the run goes on with the next fallback model until the session has settled.
+    ModelFallback {
+        /// The model that failed, as `provider/id`.
+        from: String,
+        /// The model of the following requests, as `provider/id`.
+        to: String,
+        /// The error of the model that failed.
+        reason: String,
+    },
     /// The session is idle: nothing happens until the next command.
     AgentSettled {
         /// Whether the last run was aborted.

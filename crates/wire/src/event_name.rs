@@ -39,6 +39,7 @@ events! {
     Connected = "connected", OWN;
     AgentStart = "agent_start", EVERY;
     AgentEnd = "agent_end", EVERY;
+    ModelFallback = "model_fallback", OWN;
     AgentSettled = "agent_settled", PI;
     TurnStart = "turn_start", EVERY;
     TurnEnd = "turn_end", EVERY;

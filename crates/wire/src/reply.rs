@@ -460,3 +460,11 @@ pub struct ProjectTrust {
     /// Trust state of the loaded session.
     pub project_trust: TrustState,
 }
+
+/// Response to `set_fallback_models` and `get_fallback_models`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FallbackModels {
+    /// The models in the order in which they are tried, as `provider/id`.
+    pub models: Vec<String>,
+}

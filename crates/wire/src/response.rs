@@ -17,9 +17,9 @@ use crate::omp::{
 };
 use crate::reply::{
     Accepted, Cancelled, Commands, Completions, ContextUsageReply, CycledModel, CycledThinking, Entries,
-    Exported, ForkMessages, Forked, LastText, LoggedIn, LoginProviders, Messages, Models, Navigated,
-    Negotiated, OpenSessions, OpenedSession, PermissionModeReply, ProjectTrust, QueueItems, Queues,
-    SessionOutline, SessionTree, Sessions, Shortcuts, ThinkingLevels, Todos,
+    Exported, FallbackModels, ForkMessages, Forked, LastText, LoggedIn, LoginProviders, Messages, Models,
+    Navigated, Negotiated, OpenSessions, OpenedSession, PermissionModeReply, ProjectTrust, QueueItems,
+    Queues, SessionOutline, SessionTree, Sessions, Shortcuts, ThinkingLevels, Todos,
 };
 use crate::run_limits::SessionLimits;
 use crate::state::{BashResult, SessionState, SessionStats};
@@ -90,6 +90,7 @@ pub enum Reply {
     Handoff(Handoff),
     ContinuedSession(ContinuedSession),
     Limits(Box<SessionLimits>),
+    FallbackModels(FallbackModels),
 }
 
 /// Lets a handler return the type that its row of the command table names.
@@ -155,6 +156,7 @@ reply_from! {
     Subagents(Subagents),
     Handoff(Handoff),
     ContinuedSession(ContinuedSession),
+    FallbackModels(FallbackModels),
     ] in boxes [
     State(SessionState),
     Stats(SessionStats),

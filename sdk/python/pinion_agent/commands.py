@@ -25,6 +25,7 @@ from .protocol import (
     Entries,
     EventFilter,
     Exported,
+    FallbackModels,
     FastMode,
     Forked,
     ForkMessages,
@@ -91,6 +92,7 @@ class AsyncCommands:
         images: Optional[list[ImageContent]] = None,
         attachments: Optional[list[Attachment]] = None,
         streaming_behavior: Optional[Union[str, None]] = None,
+        fallback_models: Optional[Union[list[str], None]] = None,
         limits: Optional[Union[RunLimits, None]] = None,
         *,
         timeout: Optional[float] = None,
@@ -99,7 +101,7 @@ class AsyncCommands:
         any network request. While a run is active, `streamingBehavior` says whether the message is
         queued; without it the command fails.
         """
-        return await self.call("prompt", {"message": message, "images": images, "attachments": attachments, "streamingBehavior": streaming_behavior, "limits": limits}, timeout)
+        return await self.call("prompt", {"message": message, "images": images, "attachments": attachments, "streamingBehavior": streaming_behavior, "fallbackModels": fallback_models, "limits": limits}, timeout)
 
     async def steer(
         self,
@@ -309,6 +311,25 @@ class AsyncCommands:
         can only be off.
         """
         return await self.call("set_fast_mode", {"enabled": enabled}, timeout)
+
+    async def set_fallback_models(
+        self,
+        models: list[str],
+        *,
+        timeout: Optional[float] = None,
+    ) -> FallbackModels:
+        """Set the models that a run falls back to when its model is overloaded after all retries, out of
+        quota, or rejects the key.
+        """
+        return await self.call("set_fallback_models", {"models": models}, timeout)
+
+    async def get_fallback_models(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> FallbackModels:
+        """Return the fallback models of the session."""
+        return await self.call("get_fallback_models", {}, timeout)
 
     async def get_available_thinking_levels(
         self,
@@ -959,6 +980,7 @@ class BlockingCommands:
         images: Optional[list[ImageContent]] = None,
         attachments: Optional[list[Attachment]] = None,
         streaming_behavior: Optional[Union[str, None]] = None,
+        fallback_models: Optional[Union[list[str], None]] = None,
         limits: Optional[Union[RunLimits, None]] = None,
         *,
         timeout: Optional[float] = None,
@@ -967,7 +989,7 @@ class BlockingCommands:
         any network request. While a run is active, `streamingBehavior` says whether the message is
         queued; without it the command fails.
         """
-        return self.call("prompt", {"message": message, "images": images, "attachments": attachments, "streamingBehavior": streaming_behavior, "limits": limits}, timeout)
+        return self.call("prompt", {"message": message, "images": images, "attachments": attachments, "streamingBehavior": streaming_behavior, "fallbackModels": fallback_models, "limits": limits}, timeout)
 
     def steer(
         self,
@@ -1177,6 +1199,25 @@ class BlockingCommands:
         can only be off.
         """
         return self.call("set_fast_mode", {"enabled": enabled}, timeout)
+
+    def set_fallback_models(
+        self,
+        models: list[str],
+        *,
+        timeout: Optional[float] = None,
+    ) -> FallbackModels:
+        """Set the models that a run falls back to when its model is overloaded after all retries, out of
+        quota, or rejects the key.
+        """
+        return self.call("set_fallback_models", {"models": models}, timeout)
+
+    def get_fallback_models(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> FallbackModels:
+        """Return the fallback models of the session."""
+        return self.call("get_fallback_models", {}, timeout)
 
     def get_available_thinking_levels(
         self,

@@ -11,7 +11,7 @@ SessionLine = Union["SessionHeader", "Entry"]
 
 
 # What the agent tells on its own account.
-Event = Union["ReadyEvent", "ConnectedEvent", "AgentStartEvent", "AgentEndEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SessionClosedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "ExtensionErrorEvent", "EntryAppendedEvent", "BashExecutionStartEvent", "BashExecutionUpdateEvent", "BashExecutionEndEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "StorageStatusEvent", "McpServersChangeEvent", "HeartbeatEvent"]
+Event = Union["ReadyEvent", "ConnectedEvent", "AgentStartEvent", "AgentEndEvent", "ModelFallbackEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SessionClosedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "ExtensionErrorEvent", "EntryAppendedEvent", "BashExecutionStartEvent", "BashExecutionUpdateEvent", "BashExecutionEndEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "StorageStatusEvent", "McpServersChangeEvent", "HeartbeatEvent"]
 
 
 class HostToolUpdateFrame(TypedDict):
@@ -173,6 +173,11 @@ class AgentEndEvent(_AgentEndEvent):
 
     #: Whether another run follows automatically (retry, recovery from an overflow).
     willRetry: bool
+
+
+# The model of a run failed for good, and the run goes on with the next fallback model until the session has
+# settled.
+ModelFallbackEvent = TypedDict("ModelFallbackEvent", {"type": Literal["model_fallback"], "from": str, "to": str, "reason": str, "seq": int}, total=False)
 
 
 class _AgentSettledEvent(TypedDict, total=False):
@@ -1802,6 +1807,13 @@ class Exported(TypedDict):
 
     #: Path of the file.
     path: str
+
+
+class FallbackModels(TypedDict):
+    """Response to `set_fallback_models` and `get_fallback_models`."""
+
+    #: The models in the order in which they are tried, as `provider/id`.
+    models: list[str]
 
 
 class FastMode(TypedDict):

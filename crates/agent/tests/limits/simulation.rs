@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use pinion_agent::{
-    CompactOutcome, Effect, Input, LoopSettings, Machine, ModelInput, NestedCall, Prepared, RetrySettings,
-    RunBudget, Spent, ToolInput, Verdict,
+    CompactOutcome, Effect, Fallback, Input, LoopSettings, Machine, ModelInput, NestedCall, Prepared,
+    RetrySettings, RunBudget, Spent, ToolInput, Verdict,
 };
 use serde_json::Map;
 use wire::content::AssistantBlock;
@@ -68,8 +68,9 @@ impl World {
         let limits = some_limits(&mut chance);
         let settings = LoopSettings {
             limits,
+            has_fallback: chance.once_in(2),
             retry: RetrySettings {
-                max_retries: 5,
+                max_retries: 2,
                 ..RetrySettings::default()
             },
             ..LoopSettings::default()
@@ -217,7 +218,11 @@ impl World {
                 answer.stop_reason = StopReason::Error;
                 verdict = Verdict::Overflow;
             }
-            3 => answer.stop_reason = StopReason::Stop,
+            3 => {
+                answer.stop_reason = StopReason::Error;
+                verdict = Verdict::Unavailable;
+            }
+            4 => answer.stop_reason = StopReason::Stop,
             _ => {
                 answer.stop_reason = StopReason::ToolUse;
                 for call in 0..=self.chance.below(3) {
@@ -283,6 +288,10 @@ impl World {
                     self.is_asked = true;
                     None
                 }
+                Effect::ChooseModel => Some(Input::Fallback(self.chance.once_in(2).then(|| Fallback {
+                    from: "first/model".to_owned(),
+                    to: "second/model".to_owned(),
+                }))),
                 Effect::CancelModel | Effect::CancelTools => None,
                 Effect::CheckContext => Some(Input::Context(self.chance.once_in(8))),
                 Effect::Compact(_) => {

@@ -159,6 +159,7 @@ fn short(effect: &Effect) -> Option<String> {
     Some(match effect {
         Effect::Persist(_) | Effect::Record(_) => return None,
         Effect::CallModel => "CALL".to_owned(),
+        Effect::ChooseModel => "CHOOSE".to_owned(),
         Effect::CancelModel => "CANCEL MODEL".to_owned(),
         Effect::PrepareTool(slot, _) => format!("PREPARE {slot}"),
         Effect::Decide(_)

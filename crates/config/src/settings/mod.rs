@@ -81,6 +81,8 @@ pub struct Settings {
     pub images: ImageSettings,
     /// `enabledModels`: like `--models`.
     pub enabled_models: Option<Vec<String>>,
+    /// `fallbackModels`: models that a run falls back to, as `provider/id`.
+    pub fallback_models: Vec<String>,
     /// `defaultTools`: names, `+name`, `-name`.
     pub default_tools: Option<Vec<String>>,
     /// `sessionDir` as written; `~` and relative paths are the caller's.

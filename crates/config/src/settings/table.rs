@@ -108,6 +108,13 @@ const MODELS: &[Key] = &[
         "",
         "Models that `cycle_model` cycles through: names and patterns, as for `--models`.",
     ),
+    key(
+        "fallbackModels",
+        TEXTS,
+        "[]",
+        "Models that a run continues with, in this order, when its model is overloaded after all retries, out of quota, or rejects the key. Each is \
+         `provider/id`; models without credentials are skipped.",
+    ),
     key("images", OBJECT, "{}", "Images in requests to a model."),
     key(
         "images.autoResize",
@@ -221,33 +228,13 @@ const RUNS: &[Key] = &[
         "limits",
         OBJECT,
         "{}",
-        "What each session may use in this process. A run that reaches a limit ends in order.",
+        "What each session may use in this process. A run that reaches a limit ends in order. See the guide on limits of runs.",
     ),
-    key(
-        "limits.maxTurns",
-        COUNT,
-        "",
-        "Requests to a model, retries and summaries included.",
-    ),
+    key("limits.maxTurns", COUNT, "", "Requests to a model."),
     key("limits.maxToolCalls", COUNT, "", "Tool calls."),
-    key(
-        "limits.maxTokens",
-        COUNT,
-        "",
-        "Tokens of all requests: input, output, cache reads and cache writes.",
-    ),
-    key(
-        "limits.maxCost",
-        NUMBER,
-        "",
-        "US dollars. The price of the model must be known.",
-    ),
-    key(
-        "limits.maxSeconds",
-        COUNT,
-        "",
-        "Seconds during which a run is active.",
-    ),
+    key("limits.maxTokens", COUNT, "", "Tokens of all kinds."),
+    key("limits.maxCost", NUMBER, "", "US dollars."),
+    key("limits.maxSeconds", COUNT, "", "Seconds of active runs."),
     key(
         "limits.maxRepeats",
         COUNT,

@@ -61,6 +61,7 @@ pub(super) fn typed(
         keep_keys_in_tool_env: reader.flag("keepKeysInToolEnv", false),
         images: images(reader),
         enabled_models: reader.texts("enabledModels"),
+        fallback_models: reader.texts("fallbackModels").unwrap_or_default(),
         default_tools: reader.texts("defaultTools"),
         session_dir: reader.text("sessionDir"),
         http_proxy: reader.text("httpProxy"),

@@ -124,6 +124,7 @@ async fn talk(
         attachments: Vec::new(),
         streaming_behavior: None,
         limits: None,
+        fallback_models: None,
     };
     slot.send(SessionRequest::Command(
         Origin {

@@ -30,6 +30,7 @@ mod extension_faults;
 mod extension_models;
 mod extension_processes;
 mod extensions;
+mod fallback_models;
 mod families;
 mod faults;
 mod first_contact;

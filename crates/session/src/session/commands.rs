@@ -8,10 +8,11 @@ use agent::{Change, Input, QueueKind};
 use config::resources::CommandInfo;
 use wire::command::{
     BashParams, BranchParams, CompactParams, CompleteParams, EditQueuedParams, EnabledParams, EntriesParams,
-    ExportParams, ForkParams, InterruptModeParams, LabelParams, ListParams, LoginParams, MessageParams,
-    NavigateParams, NegotiateParams, NewSessionParams, NoParams, PermissionModeParams, ProjectTrustParams,
-    PromptParams, QueueModeParams, RemoveQueuedParams, SessionNameParams, SetModelParams, ShortcutParams,
-    StatsParams, SwitchParams, ThinkingParams, TodosParams,
+    ExportParams, FallbackModelsParams, ForkParams, InterruptModeParams, LabelParams, ListParams,
+    LoginParams, MessageParams, NavigateParams, NegotiateParams, NewSessionParams, NoParams,
+    PermissionModeParams, ProjectTrustParams, PromptParams, QueueModeParams, RemoveQueuedParams,
+    SessionNameParams, SetModelParams, ShortcutParams, StatsParams, SwitchParams, ThinkingParams,
+    TodosParams,
 };
 use wire::event::CompactionResult;
 use wire::hosted::{HostToolNames, HostToolsParams, HostUriSchemes, HostUriSchemesParams};
@@ -24,9 +25,9 @@ use wire::omp::{
 };
 use wire::reply::{
     Accepted, Cancelled, Commands, Completions, ContextUsageReply, CycledModel, CycledThinking, Entries,
-    Exported, ForkMessages, Forked, LastText, LoggedIn, LoginProviders, Messages, Models, Navigated,
-    Negotiated, PermissionModeReply, ProjectTrust, QueueItems, Queues, SessionOutline, SessionTree, Sessions,
-    Shortcuts, ThinkingLevels, Todos,
+    Exported, FallbackModels, ForkMessages, Forked, LastText, LoggedIn, LoginProviders, Messages, Models,
+    Navigated, Negotiated, PermissionModeReply, ProjectTrust, QueueItems, Queues, SessionOutline,
+    SessionTree, Sessions, Shortcuts, ThinkingLevels, Todos,
 };
 use wire::run_limits::{SessionLimits, SetLimitsParams};
 use wire::state::{BashResult, SessionState, SessionStats};
@@ -41,6 +42,7 @@ use super::Session;
 use super::asker::Asker;
 use super::client_tools::Activation;
 use super::export::Export;
+use super::fallbacks::check_names;
 use super::run_limits::{check_new, limits_reply};
 use super::session_list::SessionList;
 use super::{file_search, message_pages, outline, todos, trust};
@@ -192,6 +194,19 @@ impl SessionHandler for Session {
             enabled: false,
             active: false,
         })
+    }
+
+    async fn set_fallback_models(&mut self, params: FallbackModelsParams) -> Result<FallbackModels, String> {
+        check_names(&self.agent.registry, &params.models)?;
+        let has_fallback = !params.models.is_empty();
+        self.conversation.choice.fallbacks.set(params.models);
+        self.change_settings(|settings| settings.has_fallback = has_fallback);
+        self.get_fallback_models(NoParams {}).await
+    }
+
+    async fn get_fallback_models(&mut self, _: NoParams) -> Result<FallbackModels, String> {
+        let models = self.conversation.choice.fallbacks.names().to_vec();
+        Ok(FallbackModels { models })
     }
 
     async fn set_thinking_level(&mut self, params: ThinkingParams) -> Result<(), String> {

@@ -9,6 +9,7 @@ use wire::Message;
 
 use super::Session;
 use super::extensions::failure;
+use super::model_request::RunningRequest;
 use super::storage::Batch;
 
 impl Session {
@@ -55,10 +56,10 @@ impl Session {
                 self.watch_rules().await;
                 self.ask_model();
             }
-            Effect::CancelModel => {
-                if let Some(answering) = &self.answering {
-                    answering.cancel();
-                }
+            Effect::CancelModel => self.answering.iter().for_each(RunningRequest::cancel),
+            Effect::ChooseModel => {
+                let choice = &mut self.conversation.choice;
+                inputs.push_back(Input::Fallback(choice.fall_back(&self.agent.registry)));
             }
             Effect::PrepareTool(slot, call) => {
                 if let Some(outcome) = self.prepare(slot, &call) {
@@ -99,7 +100,7 @@ impl Session {
             }
             Effect::Idle => {
                 self.extensions.rest();
-                self.conversation.choice.run_model = None;
+                self.conversation.choice.rest();
                 self.retry_timer = None;
                 self.calls.reset();
             }

@@ -192,6 +192,7 @@ impl Session {
             behavior: prompt.behavior,
             queue: None,
             limits: None,
+            fallbacks: None,
         });
         if self.machine.is_idle() {
             room_for(self.deferred.len())?;

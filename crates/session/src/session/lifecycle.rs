@@ -84,7 +84,8 @@ impl Session {
         let mut warnings = start.warnings.clone();
         warnings.extend(notes.iter().map(ToString::to_string));
         let auto_compaction = agent.settings.compaction.enabled;
-        let choice = ModelChoice::new(start);
+        let mut choice = ModelChoice::new(start);
+        choice.fallbacks.set(agent.settings.fallback_models.clone());
         let resources = agent.load_resources(&cwd);
         let mut session = Self {
             dialogs: Dialogs::new(agent.settings.dialog_wait()),

@@ -20,6 +20,7 @@ mod extension_notices;
 mod extension_requests;
 mod extension_state;
 mod extensions;
+mod fallbacks;
 mod file_search;
 mod hook_points;
 mod lifecycle;

@@ -1,9 +1,12 @@
 //! Which model a session asks, and how much it thinks.
 
+use agent::Fallback;
 use models::{Cycled, Registry, Scoped, Start, StartRequest};
 use wire::entry::{ModelChange, ThinkingLevelChange};
 use wire::reply::ThinkingLevels;
 use wire::{EntryBody, Model, ThinkingLevel};
+
+use super::fallbacks::Fallbacks;
 
 /// The model and the thinking level of a session.
 #[derive(Debug)]
@@ -17,6 +20,8 @@ pub(super) struct ModelChoice {
     pub(super) scope: Vec<Scoped>,
     /// What the active run asks. It is fixed with the first request, so that a switch counts from the next run on.
     pub(super) run_model: Option<(Model, ThinkingLevel)>,
+    /// Models that take over when that one fails for good.
+    pub(super) fallbacks: Fallbacks,
 }
 
 /// The choices of the client.
@@ -49,6 +54,7 @@ impl ModelChoice {
             chosen: (None, None),
             scope: start.scope,
             run_model: None,
+            fallbacks: Fallbacks::default(),
         }
     }
 
@@ -64,6 +70,26 @@ impl ModelChoice {
     pub(super) fn for_run(&mut self) -> (Model, ThinkingLevel) {
         let now = (self.model.clone(), self.thinking);
         self.run_model.get_or_insert(now).clone()
+    }
+
+    /// The model of the active run has failed for good: the next fallback model answers from now on, until the session settles.
+    pub(super) fn fall_back(&mut self, registry: &Registry) -> Option<Fallback> {
+        let (failed, level) = self.for_run();
+        let next = self.fallbacks.take_next(&failed, registry)?;
+        let name = |model: &Model| format!("{}/{}", model.provider, model.id);
+        let fallback = Fallback {
+            from: name(&failed),
+            to: name(&next),
+        };
+        let level = next.clamp_thinking(level);
+        self.run_model = Some((next, level));
+        Some(fallback)
+    }
+
+    /// The session has settled.
+    pub(super) fn rest(&mut self) {
+        self.run_model = None;
+        self.fallbacks.rest();
     }
 
     /// The client selects a model, with a level or with that of the settings.

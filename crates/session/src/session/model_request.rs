@@ -187,6 +187,7 @@ fn verdict(message: &AssistantMessage, window: u64, asked: Option<u64>, compacts
             }
         }
         () if llm::is_retryable(text) => Verdict::Retry(asked),
+        () if llm::is_unavailable(text) => Verdict::Unavailable,
         () => Verdict::Final,
     }
 }

@@ -118,6 +118,7 @@ impl Session {
                 attachments: Vec::new(),
                 streaming_behavior: None,
                 limits: None,
+                fallback_models: None,
             },
         ));
     }

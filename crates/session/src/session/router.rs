@@ -353,6 +353,10 @@ impl Session {
             self.agent.loop_settings(),
         );
         self.apply(Change::Settings(kept));
+        if old.settings.fallback_models != self.agent.settings.fallback_models {
+            let names = self.agent.settings.fallback_models.clone();
+            self.conversation.choice.fallbacks.set(names);
+        }
         let (was, now) = (&old.settings.compaction, &self.agent.settings.compaction);
         trust::follow_one(&mut self.conversation.auto_compaction, &was.enabled, now.enabled);
         let tools = self.agent.options.tools.clone();

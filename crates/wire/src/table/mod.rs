@@ -10,11 +10,11 @@ use serde_json::value::RawValue;
 
 use crate::command::{
     BashParams, BranchParams, CompactParams, CompleteParams, EditQueuedParams, EnabledParams, EntriesParams,
-    ExportParams, ForkParams, HelloParams, InterruptModeParams, LabelParams, ListParams, LoginParams,
-    MessageParams, NavigateParams, NegotiateParams, NewSessionParams, NoParams, OpenSessionParams,
-    PermissionModeParams, ProjectTrustParams, PromptParams, QueueModeParams, RemoveQueuedParams,
-    ReplayParams, SessionNameParams, SetModelParams, ShortcutParams, StatsParams, SwitchParams,
-    ThinkingParams, TodosParams,
+    ExportParams, FallbackModelsParams, ForkParams, HelloParams, InterruptModeParams, LabelParams,
+    ListParams, LoginParams, MessageParams, NavigateParams, NegotiateParams, NewSessionParams, NoParams,
+    OpenSessionParams, PermissionModeParams, ProjectTrustParams, PromptParams, QueueModeParams,
+    RemoveQueuedParams, ReplayParams, SessionNameParams, SetModelParams, ShortcutParams, StatsParams,
+    SwitchParams, ThinkingParams, TodosParams,
 };
 use crate::dialect_set::{ALL, DialectSet, EVERY, H, HO, LATE, N, O, OWN, PI, W, XN};
 use crate::hosted::{HostToolsParams, HostUriSchemesParams};
@@ -208,9 +208,9 @@ use crate::omp::{
 };
 use crate::reply::{
     Accepted, Cancelled, Commands, Completions, ContextUsageReply, CycledModel, CycledThinking, Entries,
-    Exported, ForkMessages, Forked, LastText, LoggedIn, LoginProviders, Messages, Models, Navigated,
-    Negotiated, OpenSessions, OpenedSession, PermissionModeReply, ProjectTrust, QueueItems, Queues,
-    SessionOutline, SessionTree, Sessions, Shortcuts, ThinkingLevels, Todos,
+    Exported, FallbackModels, ForkMessages, Forked, LastText, LoggedIn, LoginProviders, Messages, Models,
+    Navigated, Negotiated, OpenSessions, OpenedSession, PermissionModeReply, ProjectTrust, QueueItems,
+    Queues, SessionOutline, SessionTree, Sessions, Shortcuts, ThinkingLevels, Todos,
 };
 use crate::run_limits::SessionLimits;
 use crate::state::{BashResult, SessionState, SessionStats};
@@ -267,6 +267,10 @@ commands! {
     CycleThinkingLevel(NoParams) = "cycle_thinking_level", Models, ALL, Ordered, Session::cycle_thinking_level -> Option<CycledThinking>;
     /// Set fast mode, for clients of oh-my-pi. Pinion cannot ask a provider for faster answers, so it can only be off.
     SetFastMode(EnabledParams) = "set_fast_mode", Models, N, Ordered, Session::set_fast_mode -> FastMode;
+    /// Set the models that a run falls back to when its model is overloaded after all retries, out of quota, or rejects the key.
+    SetFallbackModels(FallbackModelsParams) = "set_fallback_models", Models, OWN, Ordered, Session::set_fallback_models -> FallbackModels;
+    /// Return the fallback models of the session.
+    GetFallbackModels(NoParams) = "get_fallback_models", Models, OWN, Ordered, Session::get_fallback_models -> FallbackModels;
     /// List the thinking levels of the current model.
     GetAvailableThinkingLevels(NoParams) = "get_available_thinking_levels", Models, N.and(PI), Ordered, Session::get_available_thinking_levels -> ThinkingLevels;
     /// Set how many steering messages are delivered at once.

@@ -227,7 +227,11 @@ impl Checker {
             Input::Compacted(CompactOutcome::Aborted) => self.aborted |= self.compaction.is_some(),
             Input::RetryDue | Input::Compacted(_) | Input::Context(_) | Input::Model(_) => {}
             // Not among the moves of the simulation; see `resume`.
-            Input::EditQueued(..) | Input::RemoveQueued(_) | Input::Continue { .. } | Input::Spent(_) => {}
+            Input::EditQueued(..)
+            | Input::RemoveQueued(_)
+            | Input::Continue { .. }
+            | Input::Spent(_)
+            | Input::Fallback(_) => {}
         }
     }
 
@@ -314,6 +318,7 @@ impl Checker {
             Effect::Record(_) => must(false, "recorded an entry without rules"),
             Effect::Emit(event) => self.on_event(event),
             Effect::CallModel => self.on_call(),
+            Effect::ChooseModel => must(false, "chose a model without fallback models"),
             Effect::CancelModel => must(self.asking && self.aborted, "cancelled a model for no reason"),
             Effect::PrepareTool(slot, _) | Effect::Decide(slot) | Effect::RunTool(slot)
                 if is_nested(*slot) =>

@@ -657,6 +657,7 @@ impl World {
             Effect::RunTool(slot) => self.owed.running.push(slot),
             Effect::Decide(_) | Effect::RunHooks(..) => self.ask(effect),
             Effect::CancelHooks(ticket) => self.cancel_hooks(ticket),
+            Effect::ChooseModel => must(false, "chose a model without fallback models")?,
             Effect::CancelTools => self.cancel_decisions(|_| true),
             Effect::CancelTool(slot) => self.cancel_tool(slot),
             Effect::StartRetryTimer(_) => self.owed.timer = true,

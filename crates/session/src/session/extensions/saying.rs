@@ -16,6 +16,7 @@ use crate::strings;
 use super::super::Session;
 use super::super::asker::Asker;
 use super::super::attachments::Attachments;
+use super::super::fallbacks::check_names;
 use super::super::run_limits::check_new;
 use super::super::session_change::ChangeAsker;
 use super::custom_message::custom;
@@ -42,6 +43,8 @@ pub(in crate::session) struct Saying {
     pub(in crate::session) queue: Option<QueueKind>,
     /// Limits of the run that it starts.
     pub(in crate::session) limits: Option<RunLimits>,
+    /// Fallback models of that run.
+    pub(in crate::session) fallbacks: Option<Vec<String>>,
 }
 
 impl Saying {
@@ -64,6 +67,7 @@ impl Saying {
             behavior: Some(behavior.to_owned()),
             queue: Some(kind),
             limits: None,
+            fallbacks: None,
         }
     }
 
@@ -81,7 +85,13 @@ impl Saying {
             behavior: params.streaming_behavior,
             queue: None,
             limits: params.limits,
+            fallbacks: params.fallback_models,
         }
+    }
+
+    /// Returns true if it has members that only a run that it starts can use.
+    fn starts_run(&self) -> bool {
+        self.limits.is_some() || self.fallbacks.is_some()
     }
 
     fn source(&self) -> &'static str {
@@ -98,6 +108,7 @@ pub(in crate::session) struct Turn {
     text: String,
     message: Arc<Message>,
     limits: Option<RunLimits>,
+    fallbacks: Option<Vec<String>>,
 }
 
 impl Session {
@@ -167,6 +178,7 @@ impl Session {
 
     /// Queues it during a run, else begins one.
     async fn said(&mut self, saying: Saying) {
+        let starts_run = saying.starts_run();
         let text = if saying.expand {
             self.expand(&saying.text).await
         } else {
@@ -178,7 +190,7 @@ impl Session {
         }
         if !self.machine.is_idle() {
             let outcome = match saying.behavior.as_deref() {
-                _ if saying.limits.is_some() => Err(strings::LIMITS_OF_QUEUED.to_owned()),
+                _ if starts_run => Err(strings::LIMITS_OF_QUEUED.to_owned()),
                 None => Err(strings::BUSY.to_owned()),
                 Some("followUp" | "follow_up") => {
                     self.push(QueueKind::FollowUp, text, saying.enclosed, false).await
@@ -191,6 +203,8 @@ impl Session {
             Some(limits) => check_new(limits, &self.conversation.choice.model),
             None => Ok(()),
         });
+        let names = saying.fallbacks.as_deref().unwrap_or_default();
+        let checked = checked.and_then(|()| check_names(&self.agent.registry, names));
         if let Err(error) = checked {
             return self.answer(saying.who, Err(error)).await;
         }
@@ -200,6 +214,7 @@ impl Session {
             message: Arc::new(saying.enclosed.message(text.clone())),
             text,
             limits: saying.limits,
+            fallbacks: saying.fallbacks,
         };
         self.extensions.run.prompt = None;
         if !self.extensions.hear("before_agent_start") {
@@ -217,7 +232,7 @@ impl Session {
 
     /// Begins a run, with what extensions add to it.
     pub(in crate::session) async fn begin_turn(&mut self, turn: Turn, answer: Value) {
-        if !self.machine.is_idle() && turn.limits.is_some() {
+        if !self.machine.is_idle() && (turn.limits.is_some() || turn.fallbacks.is_some()) {
             let refusal = Err(strings::LIMITS_OF_QUEUED.to_owned());
             return self.answer(turn.who, refusal).await;
         }
@@ -254,6 +269,8 @@ impl Session {
         self.extensions.run.prompt = prompt.map(str::to_owned);
         let full = self.context_is_full();
         let limits = turn.limits;
+        let has_fallback = self.conversation.choice.fallbacks.begin_prompt(turn.fallbacks);
+        self.change_settings(|settings| settings.has_fallback = has_fallback);
         self.drive(Input::Prompt {
             messages,
             full,

@@ -64,6 +64,7 @@ fn typed(params: PromptParams, result: ToolResult) -> Result<(PromptParams, Atta
         attachments: Vec::new(),
         streaming_behavior: params.streaming_behavior,
         limits: params.limits,
+        fallback_models: params.fallback_models,
     };
     Ok((typed, attachments))
 }

@@ -1,0 +1,77 @@
+//! Models that take over when the model of a run fails for good (docs/guides/models-and-providers.md).
+
+use models::Registry;
+use wire::Model;
+
+/// The fallback models of a session, and how far its current run has come with them.
+#[derive(Debug, Default)]
+pub(super) struct Fallbacks {
+    /// Names (`provider/id`) of the session.
+    session: Vec<String>,
+    /// Names that the current prompt brought, in their place.
+    prompt: Option<Vec<String>>,
+    /// How many names the current run has used up.
+    tried: usize,
+}
+
+impl Fallbacks {
+    /// The names of the session.
+    pub(super) fn names(&self) -> &[String] {
+        &self.session
+    }
+
+    /// Sets the names of the session.
+    pub(super) fn set(&mut self, names: Vec<String>) {
+        self.session = names;
+    }
+
+    /// A prompt begins, with names of its own or those of the session. Returns true if there are any.
+    pub(super) fn begin_prompt(&mut self, names: Option<Vec<String>>) -> bool {
+        self.prompt = names;
+        self.tried = 0;
+        !self.current().is_empty()
+    }
+
+    /// The session has settled: the next run begins with the first model again.
+    pub(super) fn rest(&mut self) {
+        self.prompt = None;
+        self.tried = 0;
+    }
+
+    /// The next model that is known and has credentials. The failed model is skipped.
+    pub(super) fn take_next(&mut self, failed: &Model, registry: &Registry) -> Option<Model> {
+        loop {
+            let name = self.current().get(self.tried)?.clone();
+            self.tried += 1;
+            let model = find(registry, &name).filter(|model| {
+                let is_same = model.provider == failed.provider && model.id == failed.id;
+                !is_same && registry.has_auth(&model.provider)
+            });
+            if let Some(model) = model {
+                return Some(model.clone());
+            }
+        }
+    }
+
+    fn current(&self) -> &[String] {
+        self.prompt.as_deref().unwrap_or(&self.session)
+    }
+}
+
+fn find<'a>(registry: &'a Registry, name: &str) -> Option<&'a Model> {
+    let (provider, id) = name.split_once('/')?;
+    registry.find(provider, id)
+}
+
+/// Checks names that a client sets.
+///
+/// # Errors
+/// A sentence for the client that names the first unknown model.
+pub(super) fn check_names(registry: &Registry, names: &[String]) -> Result<(), String> {
+    match names.iter().find(|name| find(registry, name).is_none()) {
+        Some(unknown) => Err(format!(
+            "Model not found: {unknown}. Fallback models are named provider/id"
+        )),
+        None => Ok(()),
+    }
+}
