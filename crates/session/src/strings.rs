@@ -100,6 +100,8 @@ pub(crate) const NOT_STORED: &str = "open_session requires session persistence (
 /// A fork at something that is no user message.
 pub(crate) const BAD_FORK: &str = "Invalid entry ID for forking";
 
+/// `open_session` names a file to open and a file to copy.
+pub(crate) const OPEN_OR_FORK: &str = "sessionPath and forkPath exclude each other";
 /// `close_session` without a handle.
 pub(crate) const FIRST_STAYS: &str = "The first session cannot be closed; it ends with the process";
 /// A command that came after `close_session`.

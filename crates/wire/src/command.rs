@@ -397,6 +397,9 @@ pub struct OpenSessionParams {
     /// Path of the session file. Default: a new session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_path: Option<String>,
+    /// Path of another session file. The session begins as a copy of it, in a file of its own. Excludes `sessionPath`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fork_path: Option<String>,
     /// Working directory. Default: that of the session file or of the process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,

@@ -598,6 +598,7 @@ class AsyncCommands:
     async def open_session(
         self,
         session_path: Optional[Union[str, None]] = None,
+        fork_path: Optional[Union[str, None]] = None,
         cwd: Optional[Union[str, None]] = None,
         durability: Optional[Union[Durability, None]] = None,
         session_dir: Optional[Union[str, None]] = None,
@@ -605,7 +606,7 @@ class AsyncCommands:
         timeout: Optional[float] = None,
     ) -> OpenedSession:
         """Open another session in this process. Commands with its handle in `session` go to it."""
-        return await self.call("open_session", {"sessionPath": session_path, "cwd": cwd, "durability": durability, "sessionDir": session_dir}, timeout)
+        return await self.call("open_session", {"sessionPath": session_path, "forkPath": fork_path, "cwd": cwd, "durability": durability, "sessionDir": session_dir}, timeout)
 
     async def continue_session(
         self,
@@ -1486,6 +1487,7 @@ class BlockingCommands:
     def open_session(
         self,
         session_path: Optional[Union[str, None]] = None,
+        fork_path: Optional[Union[str, None]] = None,
         cwd: Optional[Union[str, None]] = None,
         durability: Optional[Union[Durability, None]] = None,
         session_dir: Optional[Union[str, None]] = None,
@@ -1493,7 +1495,7 @@ class BlockingCommands:
         timeout: Optional[float] = None,
     ) -> OpenedSession:
         """Open another session in this process. Commands with its handle in `session` go to it."""
-        return self.call("open_session", {"sessionPath": session_path, "cwd": cwd, "durability": durability, "sessionDir": session_dir}, timeout)
+        return self.call("open_session", {"sessionPath": session_path, "forkPath": fork_path, "cwd": cwd, "durability": durability, "sessionDir": session_dir}, timeout)
 
     def continue_session(
         self,

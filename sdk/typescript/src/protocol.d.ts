@@ -787,6 +787,11 @@ export interface OpenSessionCommand {
   session?: string | null;
   /** Path of the session file. Default: a new session. */
   sessionPath?: string | null;
+  /**
+   * Path of another session file. The session begins as a copy of it, in a file of its own. Excludes
+   * `sessionPath`.
+   */
+  forkPath?: string | null;
   /** Working directory. Default: that of the session file or of the process. */
   cwd?: string | null;
   /** What stored entries survive. Default: the setting `durability`. */

@@ -336,3 +336,18 @@ fn refused_dialect_keeps_detection() {
         .unwrap();
     pi.finish();
 }
+
+#[test]
+fn open_session_copies_or_opens_never_both() {
+    let world = World::new([Reply::text(["One"])]);
+    let pi = world.start();
+    pi.say("First");
+    let file = pi.file();
+    let opened = pi.data(json!({"type": "open_session", "forkPath": file}));
+    let messages = pi.data(json!({"type": "get_messages", "session": opened["session"]}));
+    assert_eq!(messages["messages"].as_array().unwrap().len(), 2, "{messages}");
+    assert_ne!(opened["sessionFile"], json!(file));
+    let both = json!({"type": "open_session", "sessionPath": file, "forkPath": file});
+    assert_eq!(pi.error(both), "sessionPath and forkPath exclude each other");
+    pi.finish();
+}

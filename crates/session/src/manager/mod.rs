@@ -377,7 +377,7 @@ async fn opened(
     params: OpenSessionParams,
 ) -> Result<(Session, OpenedSession), String> {
     let making = move |outbox| {
-        let mut session = start(&agent_for, outbox, params.session_path, params.cwd)?;
+        let mut session = start(&agent_for, outbox, &params)?;
         if let Some(durability) = params.durability {
             session.set_durability(durability);
         }
@@ -449,23 +449,32 @@ async fn joined(
 fn start(
     agent_for: &AgentByDirectory,
     outbox: Outbox,
-    path: Option<String>,
-    cwd: Option<String>,
+    params: &OpenSessionParams,
 ) -> Result<Session, String> {
     let home = agent_for(Path::new(""))?;
-    let given = cwd.map(|cwd| home.cwd.join(cwd));
+    let given = params.cwd.as_ref().map(|cwd| home.cwd.join(cwd));
     if let Some(dir) = given.as_ref().filter(|dir| !dir.is_dir()) {
         return Err(strings::no_such_directory(dir));
     }
-    let path = path
-        .filter(|path| !path.is_empty())
-        .map(|path| home.cwd.join(path));
-    let stored = path.as_deref().and_then(store::working_directory);
+    let named = |path: &Option<String>| {
+        let path = path.as_ref().filter(|path| !path.is_empty());
+        path.map(|path| home.cwd.join(path))
+    };
+    let opening = match (named(&params.session_path), named(&params.fork_path)) {
+        (Some(_), Some(_)) => return Err(strings::OPEN_OR_FORK.to_owned()),
+        (Some(path), None) => Opening::Stored(path),
+        (None, Some(source)) => Opening::Fork { source, id: None },
+        (None, None) => Opening::New { id: None },
+    };
+    let path = match &opening {
+        Opening::Stored(path) | Opening::Fork { source: path, .. } => Some(path.as_path()),
+        _ => None,
+    };
+    let stored = path.and_then(store::working_directory);
     let wanted = given.or(stored.map(PathBuf::from)).filter(|dir| dir.is_dir());
     let agent = match wanted {
         Some(dir) if dir != home.cwd => agent_for(&dir)?,
         _ => home,
     };
-    let opening = path.map_or(Opening::New { id: None }, Opening::Stored);
     Session::start(agent, outbox, &opening).map_err(|error| error.to_string())
 }
