@@ -8,25 +8,30 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use session::{ClientId, Origin, Outgoing, SessionRequest};
-use wire::command::NoParams;
-use wire::hosted::Frame;
+use wire::command::{LoginParams, NoParams};
 use wire::model::Model;
 use wire::reply::Disposition;
-use wire::ui::{UiMethod, UiRequest};
 use wire::{Event, Reply, Response, SessionCommand};
 
+use crate::accounts::Accounts;
+use crate::client::Client;
+use crate::elicitation::Scope;
 use crate::limits::{BATCH_BYTES, MAX_OPEN_REQUESTS};
-use crate::purpose::{After, Kind, Purpose, Read};
+use crate::purpose::{After, Command, Kind, Purpose, Read};
 use crate::rpc::{self, Failure, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, Message, not_found, session_id};
 
+use crate::options::word;
+use crate::requests::{self, ClientRequests};
 use crate::state::{SessionState, Turn};
-use crate::{permission, prompt, sessions, tool_calls, updates, usage};
+use crate::{notices, permission, prompt, sessions, tool_calls, updates, usage};
 
 /// Requests that need `initialize` first.
-const METHODS: [&str; 10] = [
+const METHODS: [&str; 12] = [
     "authenticate",
+    "logout",
     "session/close",
     "session/delete",
+    "session/fork",
     "session/list",
     "session/load",
     "session/new",
@@ -36,20 +41,7 @@ const METHODS: [&str; 10] = [
     "session/set_mode",
 ];
 
-/// A command or frame for a session, and the session's handle.
-pub(crate) type Command = (SessionRequest, Option<Box<str>>);
-
-/// A request to the client.
-#[derive(Debug)]
-struct Asked {
-    /// The session that asks.
-    handle: Arc<str>,
-    /// Id of its dialog.
-    dialog: String,
-}
-
 /// One client.
-#[derive(Debug)]
 pub(crate) struct Connection {
     version: String,
     is_initialized: bool,
@@ -59,9 +51,11 @@ pub(crate) struct Connection {
     pub(crate) names: HashMap<Arc<str>, String>,
     /// Commands without an answer, by number.
     pub(crate) commands: HashMap<u64, Purpose>,
-    /// Permission requests without an answer, by number.
-    asked: HashMap<u64, Asked>,
+    /// Requests to the client.
+    requests: ClientRequests,
     numbers: u64,
+    /// Numbers of `logout` requests that have to begin.
+    pub(crate) logouts: Vec<u64>,
     /// Models that a session listed last. Sessions that open later begin with them.
     pub(crate) known_models: Vec<Model>,
     /// Messages to write.
@@ -69,15 +63,16 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(version: &str) -> Self {
+    pub(crate) fn new(version: &str, accounts: Arc<dyn Accounts>) -> Self {
         Self {
             version: version.to_owned(),
             is_initialized: false,
             sessions: HashMap::new(),
             names: HashMap::new(),
             commands: HashMap::new(),
-            asked: HashMap::new(),
+            requests: ClientRequests::new(accounts),
             numbers: 0,
+            logouts: Vec::new(),
             known_models: Vec::new(),
             out: VecDeque::new(),
         }
@@ -101,11 +96,7 @@ impl Connection {
                 self.out.push_back(rpc::response(&id, Err(failure)));
                 None
             }
-            Message::Answer { id, result } => {
-                let asked = self.asked.remove(&id.as_u64()?)?;
-                let frame = permission::answer(&asked.dialog, result.as_ref())?;
-                Some((SessionRequest::Frame(frame), Some((*asked.handle).into())))
-            }
+            Message::Answer { id, result } => self.requests.answer(&id, result.as_ref()),
             Message::Notification { method, params } => self.notification(&method, &params),
             Message::Request { id, method, params } => match self.request(&id, &method, &params) {
                 Ok(command) => command,
@@ -123,7 +114,7 @@ impl Connection {
         method: &str,
         params: &Map<String, Value>,
     ) -> Result<Option<Command>, Failure> {
-        if self.is_open(id) {
+        if is_open(&self.sessions, &self.commands, id) {
             return Err(Failure::new(
                 INVALID_REQUEST,
                 "A request with this id is open already",
@@ -147,16 +138,23 @@ impl Connection {
             "session/new" => self.open(id, Kind::New, params),
             "session/load" => self.open(id, Kind::Load, params),
             "session/resume" => self.open(id, Kind::Resume, params),
+            "session/fork" => self.open(id, Kind::Fork, params),
             "session/list" => self.list(id, params),
             "session/close" => self.close(id, params),
             "session/delete" => self.delete(id, params),
             "session/set_config_option" => self.set_option(id, params),
             "session/set_mode" => self.set_mode(id, params),
             "session/prompt" => self.prompt(id, params),
-            _ => Err(Failure::new(
-                INVALID_PARAMS,
-                "There is no such authentication method: log in with pinion auth login PROVIDER",
-            )),
+            "logout" => {
+                self.origin("logout", Purpose::LogOut(id.clone()))?;
+                self.logouts.push(self.numbers);
+                return Ok(None);
+            }
+            _ => {
+                let provider_id = self.requests.provider(word(params, "methodId")?)?;
+                let login = SessionCommand::Login(LoginParams { provider_id });
+                self.command(login, None, Purpose::LogIn(id.clone()))
+            }
         }
         .map(Some)
     }
@@ -174,16 +172,18 @@ impl Connection {
             ));
         }
         self.is_initialized = true;
+        self.requests.client = Client::read(params);
         Ok(json!({
             // Some clients (acplint 0.1) send the version as a string and expect one.
             "protocolVersion": text.map_or(json!(1), |_| json!("1")),
             "agentCapabilities": {
                 "loadSession": true,
-                "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
+                "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}, "fork": {}},
                 "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
                 "mcpCapabilities": {"http": true, "sse": false},
+                "auth": {"logout": {}},
             },
-            "authMethods": [],
+            "authMethods": self.requests.auth_methods(),
             "agentInfo": {"name": "pinion", "title": "Pinion", "version": self.version},
         }))
     }
@@ -254,11 +254,12 @@ impl Connection {
         let name = handle.and_then(|handle| self.names.get(handle));
         let (Some(handle), Some(name)) = (handle, name) else {
             // The client does not know the session: the first one never, the others not yet.
-            return cancel_dialog(handle, event);
+            return self.hidden_dialog(handle, event);
         };
         let state = self.sessions.get_mut(name)?;
-        state.begin_call(event, old_text);
-        if let Some(update) = updates::of_event(event, state) {
+        state.begin(event, old_text);
+        let notice = notices::of_event(event, &self.requests.client, state.compactions);
+        if let Some(update) = notice.or_else(|| updates::of_event(event, state)) {
             self.out.push_back(rpc::update(name, &update));
         }
         if let Some(ended) = state.note(event) {
@@ -273,7 +274,8 @@ impl Connection {
             } => {
                 let call = permission_for.as_deref().map(|call| state.call(call));
                 let params = call.map(|call| permission::params(name, call, request));
-                self.dialog(handle, request, params)
+                let scope = Scope::Session(name);
+                (self.requests).dialog(Some(handle), request, scope, params, &mut self.out)
             }
             Event::TurnEnd { .. } => {
                 let name = name.clone();
@@ -299,34 +301,19 @@ impl Connection {
         }
     }
 
-    /// Acts on a dialog of a session. `permission` has the parameters of the request if it is about a tool call.
-    fn dialog(
-        &mut self,
-        handle: &Arc<str>,
-        dialog: &UiRequest,
-        permission: Option<Value>,
-    ) -> Option<Command> {
-        if let Some(params) = permission {
-            self.numbers += 1;
-            let asked = Asked {
-                handle: Arc::clone(handle),
-                dialog: dialog.id.clone(),
-            };
-            self.asked.insert(self.numbers, asked);
-            let request = rpc::request(self.numbers, "session/request_permission", &params);
-            self.out.push_back(request);
+    /// Acts on a dialog of a session that the client does not know. A login of the client asks through the first session.
+    fn hidden_dialog(&mut self, handle: Option<&Arc<str>>, event: &Event) -> Option<Command> {
+        let Event::ExtensionUiRequest { request, .. } = event else {
             return None;
-        }
-        match dialog.method {
-            UiMethod::Cancel => {
-                let ended = dialog.target_id.as_deref();
-                let mut asked = self.asked.iter();
-                let (&number, _) = asked.find(|(_, asked)| Some(asked.dialog.as_str()) == ended)?;
-                self.asked.remove(&number);
-                self.out.push_back(rpc::cancel(number));
-                None
-            }
-            _ => cancelled(Some(handle), dialog),
+        };
+        let mut purposes = self.commands.values();
+        let login = purposes.find_map(|purpose| match purpose {
+            Purpose::LogIn(id) if handle.is_none() => Some(id.clone()),
+            _ => None,
+        });
+        match login {
+            Some(id) => (self.requests).dialog(None, request, Scope::Request(&id), None, &mut self.out),
+            None => requests::cancelled(handle, request),
         }
     }
 
@@ -353,7 +340,7 @@ impl Connection {
                 None
             }
             Purpose::FindToDelete(id, session) => self.found_to_delete(id, &session, outcome),
-            Purpose::Delete(id) => {
+            Purpose::Delete(id) | Purpose::LogIn(id) | Purpose::LogOut(id) => {
                 let result = match outcome {
                     Ok(_) => Ok(json!({})),
                     Err(error) => Err(Failure::new(INTERNAL, error.as_str())),
@@ -418,22 +405,13 @@ impl Connection {
 
     /// A session has ended: its prompt never gets another answer, and nothing waits for its dialogs.
     pub(crate) fn left(&mut self, handle: &Arc<str>) {
-        self.asked.retain(|_, asked| asked.handle != *handle);
+        self.requests.forget(handle);
         let name = self.names.get(handle);
         let state = name.and_then(|name| self.sessions.get_mut(name));
         if let Some(turn) = state.and_then(|state| state.turn.take()) {
             let failure = Failure::new(INTERNAL, "The session was closed");
             self.out.push_back(rpc::response(&turn.request, Err(failure)));
         }
-    }
-
-    fn is_open(&self, id: &Value) -> bool {
-        let prompts = self.sessions.values().filter_map(|state| state.turn.as_ref());
-        let commands = self.commands.values().filter_map(Purpose::request);
-        prompts
-            .map(|turn| &turn.request)
-            .chain(commands)
-            .any(|open| open == id)
     }
 
     /// Makes a command for a session of this connection, or for the first session of the process, which no client sees.
@@ -467,22 +445,12 @@ impl Connection {
     }
 }
 
-fn cancel_dialog(handle: Option<&Arc<str>>, event: &Event) -> Option<Command> {
-    match event {
-        Event::ExtensionUiRequest { request, .. } => cancelled(handle, request),
-        _ => None,
-    }
-}
-
-/// Dialogs of extensions have no form in this protocol yet: they return their default at once.
-fn cancelled(handle: Option<&Arc<str>>, dialog: &UiRequest) -> Option<Command> {
-    use UiMethod::{Confirm, Editor, Input, Select};
-    if !matches!(dialog.method, Select | Confirm | Input | Editor) {
-        return None;
-    }
-    let frame: Frame = permission::cancelled(&dialog.id)?;
-    Some((
-        SessionRequest::Frame(frame),
-        handle.map(|handle| (**handle).into()),
-    ))
+/// Returns true if a request with this id has no response yet.
+fn is_open(sessions: &HashMap<String, SessionState>, commands: &HashMap<u64, Purpose>, id: &Value) -> bool {
+    let prompts = sessions.values().filter_map(|state| state.turn.as_ref());
+    let commands = commands.values().filter_map(Purpose::request);
+    prompts
+        .map(|turn| &turn.request)
+        .chain(commands)
+        .any(|open| open == id)
 }

@@ -3,17 +3,22 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod accounts;
+mod client;
 mod config;
 mod connection;
 mod content;
+mod elicitation;
 mod history;
 pub mod limits;
 mod mcp_servers;
+mod notices;
 mod old_text;
 mod options;
 mod permission;
 mod prompt;
 mod purpose;
+mod requests;
 mod rpc;
 pub mod server;
 mod sessions;
@@ -24,4 +29,5 @@ mod tool_calls;
 mod updates;
 mod usage;
 
+pub use accounts::{Accounts, LoggingOut, Provider};
 pub use server::{Error, run};

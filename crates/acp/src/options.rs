@@ -6,8 +6,8 @@ use wire::state::PermissionMode;
 use wire::{Reply, SessionCommand, ThinkingLevel};
 
 use crate::config::{LEVEL, MODE, MODEL};
-use crate::connection::{Command, Connection};
-use crate::purpose::{After, Ended, Purpose, Read};
+use crate::connection::Connection;
+use crate::purpose::{After, Command, Ended, Purpose, Read};
 use crate::rpc::{self, Failure, INTERNAL, INVALID_PARAMS, not_found, session_id};
 
 fn mode(word: &str) -> Result<SessionCommand, Failure> {
@@ -23,7 +23,8 @@ fn unknown(option: &str, value: &str) -> Failure {
     )
 }
 
-fn word<'a>(params: &'a Map<String, Value>, name: &str) -> Result<&'a str, Failure> {
+/// Reads a member that must be a string.
+pub(crate) fn word<'a>(params: &'a Map<String, Value>, name: &str) -> Result<&'a str, Failure> {
     let word = params.get(name).and_then(Value::as_str);
     word.ok_or_else(|| Failure::new(INVALID_PARAMS, format!("The member {name} must be a string")))
 }

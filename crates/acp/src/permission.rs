@@ -50,6 +50,7 @@ pub(crate) fn cancelled(dialog: &str) -> Option<Frame> {
     frame(&json!({"id": dialog, "cancelled": true}))
 }
 
-fn frame(answer: &Value) -> Option<Frame> {
+/// Makes the answer to a dialog.
+pub(crate) fn frame(answer: &Value) -> Option<Frame> {
     Frame::parse("extension_ui_response", &answer.to_string())
 }

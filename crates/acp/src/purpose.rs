@@ -3,10 +3,14 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
+use session::SessionRequest;
 use wire::mcp::McpServersParams;
 
 use crate::mcp_servers;
 use crate::rpc::{Failure, INVALID_PARAMS, session_id};
+
+/// A command or frame for a session, and the session's handle.
+pub(crate) type Command = (SessionRequest, Option<Box<str>>);
 
 /// A prompt that has ended: the id of its request and the outcome.
 pub(crate) type Ended = (Value, Result<Value, Failure>);
@@ -28,6 +32,10 @@ pub(crate) enum Purpose {
     FindToDelete(Value, String),
     /// `session/delete`.
     Delete(Value),
+    /// `authenticate`.
+    LogIn(Value),
+    /// `logout`. No session gets a command for it.
+    LogOut(Value),
     /// Configuration options.
     Config(Read, String, After),
     /// Tokens and cost. The prompt that has ended gets its response then.
@@ -48,7 +56,11 @@ impl Purpose {
         match self {
             Self::Opening(_, opening) => Some(&opening.request),
             Self::List { request, .. } => Some(request),
-            Self::Close(request, _) | Self::FindToDelete(request, _) | Self::Delete(request) => Some(request),
+            Self::Close(request, _)
+            | Self::FindToDelete(request, _)
+            | Self::Delete(request)
+            | Self::LogIn(request)
+            | Self::LogOut(request) => Some(request),
             Self::Config(_, _, after) => after.request(),
             Self::Usage(_, ended) => ended.as_ref().map(|(request, _)| request),
             Self::Commands(_) | Self::Plan(_) | Self::Prompt(_) | Self::Other => None,
@@ -73,6 +85,8 @@ pub(crate) enum Kind {
     Load,
     /// `session/resume`: the client has the history.
     Resume,
+    /// `session/fork`: a new session begins as a copy.
+    Fork,
 }
 
 /// A request that opens a session, while its commands run.
@@ -107,11 +121,11 @@ impl Opening {
             cwd.ok_or_else(|| Failure::new(INVALID_PARAMS, "The member cwd must be an absolute path"))?;
         let session = match kind {
             Kind::New => "",
-            Kind::Load | Kind::Resume => session_id(params)?,
+            Kind::Load | Kind::Resume | Kind::Fork => session_id(params)?,
         };
-        // Only session/resume may leave the servers out.
+        // session/resume and session/fork may leave the servers out.
         let servers = match (kind, params.get("mcpServers")) {
-            (Kind::Resume, None) => McpServersParams::default(),
+            (Kind::Resume | Kind::Fork, None) => McpServersParams::default(),
             _ => mcp_servers::read(params)?,
         };
         Ok(Self {
@@ -129,7 +143,7 @@ impl Opening {
     /// The result of the request.
     pub(crate) fn result(&self, options: Value, modes: Value) -> Value {
         match self.kind {
-            Kind::New => {
+            Kind::New | Kind::Fork => {
                 json!({"sessionId": self.session, "configOptions": options, "modes": modes})
             }
             Kind::Load | Kind::Resume => json!({"configOptions": options, "modes": modes}),

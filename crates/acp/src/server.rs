@@ -3,17 +3,22 @@
 
 use std::collections::VecDeque;
 use std::io::Read;
+use std::sync::Arc;
 use std::thread;
 
+use serde_json::json;
 use serve::queues::{QueueItem, SessionQueues};
 use serve::{Line, LineReader, Sink};
 use session::{Outgoing, RequestSender};
 use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::task::JoinSet;
 
-use crate::connection::{Command, Connection};
+use crate::accounts::Accounts;
+use crate::connection::Connection;
 use crate::limits::{COMMANDS, INPUT_LINES, MAX_LINE};
 use crate::old_text;
-use crate::rpc::{self, Message};
+use crate::purpose::{Command, Purpose};
+use crate::rpc::{self, Failure, INTERNAL, Message};
 
 /// Why a connection ended early.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +33,7 @@ pub enum Error {
 }
 
 /// Serves one client: reads requests from `input` until it ends, hands commands to `slot`, and writes what the sessions say
-/// to `sink`. Returns when all sessions have ended and everything was written.
+/// to `sink`. `accounts` logs out. Returns when all sessions have ended and everything was written.
 ///
 /// # Errors
 /// When the output was closed or broke, or a thread could not be started.
@@ -38,9 +43,11 @@ pub async fn run(
     mut queues: SessionQueues,
     mut sink: Sink,
     version: &str,
+    accounts: Arc<dyn Accounts>,
 ) -> Result<(), Error> {
     let mut lines = read(input)?;
-    let mut connection = Connection::new(version);
+    let mut connection = Connection::new(version, Arc::clone(&accounts));
+    let mut logouts: JoinSet<(u64, Result<(), String>)> = JoinSet::new();
     let (commands, waiting) = mpsc::channel(COMMANDS);
     tokio::spawn(forward(waiting, slot));
     // Dropping it ends the sessions.
@@ -55,13 +62,21 @@ pub async fn run(
             item = queues.next() => item.map_or(Wakeup::End, Wakeup::Item),
             line = lines.recv(), if commands.is_some() && pending.is_empty() => Wakeup::Line(line),
             () = send(commands.as_ref(), &mut pending), if !pending.is_empty() => continue,
+            Some(Ok((number, outcome))) = logouts.join_next() => Wakeup::LoggedOut(number, outcome),
         };
         let mut batch = sink.buffer().await?;
         let mut flushed = None;
         match wakeup {
             Wakeup::End => break,
             Wakeup::Line(None) => commands = None,
-            Wakeup::Line(Some(message)) => pending.extend(connection.message(message)),
+            Wakeup::Line(Some(message)) => {
+                pending.extend(connection.message(message));
+                for number in connection.logouts.drain(..) {
+                    let logout = accounts.log_out();
+                    logouts.spawn(async move { (number, logout.await) });
+                }
+            }
+            Wakeup::LoggedOut(number, outcome) => logged_out(&mut connection, number, outcome),
             Wakeup::Item(item) => {
                 let (command, flush) = take(&mut connection, item).await;
                 pending.extend(command);
@@ -83,12 +98,23 @@ pub async fn run(
     Ok(())
 }
 
+/// Ends a `logout`.
+fn logged_out(connection: &mut Connection, number: u64, outcome: Result<(), String>) {
+    if let Some(Purpose::LogOut(id)) = connection.commands.remove(&number) {
+        let result = outcome.map(|()| json!({}));
+        let result = result.map_err(|error| Failure::new(INTERNAL, error));
+        connection.out.push_back(rpc::response(&id, result));
+    }
+}
+
 enum Wakeup {
     /// All sessions have ended.
     End,
     /// The next line; none at the end of the input.
     Line(Option<Message>),
     Item(QueueItem),
+    /// A `logout` has ended, by its number.
+    LoggedOut(u64, Result<(), String>),
 }
 
 type Flush = tokio::sync::oneshot::Sender<()>;

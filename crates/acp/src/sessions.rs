@@ -12,10 +12,10 @@ use wire::looking::DeleteSessionParams;
 use wire::reply::{ListedSession, Messages, OpenedSession};
 use wire::{ManagerCommand, Reply, SessionCommand};
 
-use crate::connection::{Command, Connection};
+use crate::connection::Connection;
 use crate::history;
 use crate::limits::{LISTED_SESSIONS, TITLE};
-use crate::purpose::{After, Kind, Opening, Purpose, Read, Step};
+use crate::purpose::{After, Command, Kind, Opening, Purpose, Read, Step};
 use crate::rpc::{self, Failure, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, not_found, session_id};
 use crate::state::SessionState;
 
@@ -31,26 +31,30 @@ impl Connection {
         if kind == Kind::New {
             return self.open_file(opening, None);
         }
+        if kind == Kind::Fork {
+            refuse_while_running(self.sessions.get(&opening.session))?;
+            return self.find(opening);
+        }
         refuse_while_opening(&self.commands, &opening.session)?;
         let Some(state) = self.sessions.get(&opening.session) else {
-            let params = ListParams {
-                scope: ListScope::All,
-                texts: false,
-            };
-            let command = SessionCommand::ListSessions(params);
-            return self.command(command, None, Purpose::Opening(Step::Find, opening));
+            return self.find(opening);
         };
-        if state.turn.is_some() {
-            return Err(Failure::new(
-                INVALID_REQUEST,
-                "A prompt is running in this session: cancel it first",
-            ));
-        }
+        refuse_while_running(Some(state))?;
         opening.was_open = true;
         match kind {
             Kind::Load => self.read_history(opening),
-            Kind::New | Kind::Resume => self.set_servers(opening),
+            Kind::New | Kind::Resume | Kind::Fork => self.set_servers(opening),
         }
+    }
+
+    /// Looks for the file of the session.
+    fn find(&mut self, opening: Opening) -> Result<Command, Failure> {
+        let params = ListParams {
+            scope: ListScope::All,
+            texts: false,
+        };
+        let command = SessionCommand::ListSessions(params);
+        self.command(command, None, Purpose::Opening(Step::Find, opening))
     }
 
     /// Acts on the answer to a command of a request that opens a session.
@@ -89,9 +93,14 @@ impl Connection {
     }
 
     fn open_file(&mut self, opening: Opening, session_path: Option<String>) -> Result<Command, Failure> {
+        let (session_path, fork_path) = match opening.kind {
+            Kind::Fork => (None, session_path),
+            Kind::New | Kind::Load | Kind::Resume => (session_path, None),
+        };
         let params = OpenSessionParams {
             cwd: Some(opening.cwd.clone()),
             session_path,
+            fork_path,
             ..OpenSessionParams::default()
         };
         let origin = self.origin("open_session", Purpose::Opening(Step::Open, opening))?;
@@ -107,7 +116,7 @@ impl Connection {
         self.sessions.insert(opened.session_id.clone(), state);
         match opening.kind {
             Kind::Load => self.read_history(opening),
-            Kind::New | Kind::Resume => self.set_servers(opening),
+            Kind::New | Kind::Resume | Kind::Fork => self.set_servers(opening),
         }
     }
 
@@ -236,6 +245,14 @@ impl Connection {
         let command = ManagerCommand::DeleteSession(DeleteSessionParams { session_path });
         Some((SessionRequest::Manager(origin, command), None))
     }
+}
+
+fn refuse_while_running(state: Option<&SessionState>) -> Result<(), Failure> {
+    if state.is_some_and(|state| state.turn.is_some()) {
+        let message = "A prompt is running in this session: cancel it first";
+        return Err(Failure::new(INVALID_REQUEST, message));
+    }
+    Ok(())
 }
 
 /// Two requests would open the file of one session twice, and each copy would lack the messages of the other.

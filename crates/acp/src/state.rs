@@ -22,6 +22,8 @@ pub(crate) struct SessionState {
     pub(crate) config: Config,
     /// The calls that have started and not ended, as the client knows them.
     calls: HashMap<String, Map<String, Value>>,
+    /// Compactions that have begun. They number the current one.
+    pub(crate) compactions: u64,
     /// True once the client has a title.
     pub(crate) has_title: bool,
     /// The prompt that waits for its end.
@@ -50,6 +52,7 @@ impl SessionState {
             cwd: cwd.to_path_buf(),
             config: Config::default(),
             calls: HashMap::new(),
+            compactions: 0,
             has_title: false,
             turn: None,
         }
@@ -67,17 +70,20 @@ impl SessionState {
         content.and_then(Value::as_array).cloned().unwrap_or_default()
     }
 
-    /// Keeps the call that an event begins. `old_text` is the text of the file that it replaces.
-    pub(crate) fn begin_call(&mut self, event: &Event, old_text: Option<&str>) {
-        if let Event::ToolExecutionStart {
-            tool_call_id,
-            tool_name,
-            args,
-            ..
-        } = event
-        {
-            let call = tool_calls::describe(tool_call_id, tool_name, args, &self.cwd, old_text);
-            self.calls.insert(tool_call_id.clone(), call);
+    /// Keeps the call or compaction that an event begins. `old_text` is the text of the file that a call replaces.
+    pub(crate) fn begin(&mut self, event: &Event, old_text: Option<&str>) {
+        match event {
+            Event::ToolExecutionStart {
+                tool_call_id,
+                tool_name,
+                args,
+                ..
+            } => {
+                let call = tool_calls::describe(tool_call_id, tool_name, args, &self.cwd, old_text);
+                self.calls.insert(tool_call_id.clone(), call);
+            }
+            Event::CompactionStart { .. } => self.compactions += 1,
+            _ => {}
         }
     }
 

@@ -8,9 +8,36 @@ use wire::Event;
 use wire::hosted::Frame;
 use wire::ui::{UiMethod, UiRequest};
 
+use crate::accounts::{Accounts, LoggingOut, Provider};
 use crate::connection::Connection;
 use crate::rpc::{self, Message};
-use crate::{permission, prompt};
+use crate::{elicitation, permission, prompt};
+
+/// One provider with a login.
+struct OneProvider;
+
+impl Accounts for OneProvider {
+    fn providers(&self) -> Vec<Provider> {
+        let (id, name) = ("acme".to_owned(), "Acme".to_owned());
+        vec![Provider { id, name }]
+    }
+
+    fn terminal_args(&self, provider: &str) -> Vec<String> {
+        vec!["--login".to_owned(), provider.to_owned()]
+    }
+
+    fn open_page(&self, _url: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn log_out(&self) -> LoggingOut {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+fn connection() -> Connection {
+    Connection::new("1.2.3", Arc::new(OneProvider))
+}
 
 fn code_of(line: &str) -> (Value, i64) {
     match rpc::parse(line.as_bytes()) {
@@ -42,7 +69,7 @@ fn malformed_lines_get_their_errors() {
 
 /// The responses to lines on one connection.
 fn replies(lines: &[Value]) -> Vec<Value> {
-    let mut connection = Connection::new("1.2.3");
+    let mut connection = connection();
     let mut batch = Vec::new();
     for line in lines {
         let _command = connection.message(rpc::parse(line.to_string().as_bytes()));
@@ -139,7 +166,7 @@ fn unusable_permission_answers_deny_the_call() {
 
 #[test]
 fn long_output_takes_several_batches() {
-    let mut connection = Connection::new("1.2.3");
+    let mut connection = connection();
     let message = json!("x".repeat(100_000));
     connection
         .out
@@ -152,7 +179,7 @@ fn long_output_takes_several_batches() {
 
 #[test]
 fn dialogs_of_hidden_sessions_are_cancelled() {
-    let mut connection = Connection::new("1.2.3");
+    let mut connection = connection();
     let request = UiRequest::new("d1".to_owned(), UiMethod::Confirm).into();
     let event = Event::ExtensionUiRequest {
         request,
@@ -168,4 +195,112 @@ fn dialogs_of_hidden_sessions_are_cancelled() {
         assert_eq!((response.id.as_str(), &response.cancelled), ("d1", &json!(true)));
         assert_eq!(target.as_deref(), handle.map(|handle| &**handle));
     }
+}
+
+#[test]
+fn terminal_logins_need_a_terminal() {
+    let capabilities = json!({"auth": {"terminal": true}});
+    let lines = [
+        request(1, "initialize", json!({"protocolVersion": 1})),
+        request(
+            2,
+            "initialize",
+            json!({"protocolVersion": 1, "clientCapabilities": capabilities}),
+        ),
+        request(3, "authenticate", json!({"methodId": "acme-terminal"})),
+        request(4, "authenticate", json!({"methodId": "other"})),
+    ];
+    let replies = replies(&lines);
+    let methods = |reply: &Value| -> Vec<(String, String)> {
+        let methods = reply["result"]["authMethods"].as_array().unwrap().iter();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        methods
+            .map(|method| (text(&method["id"]), text(&method["type"])))
+            .collect()
+    };
+    let expected = |all: &[(&str, &str)]| -> Vec<(String, String)> {
+        all.iter()
+            .map(|(id, kind)| ((*id).to_owned(), (*kind).to_owned()))
+            .collect()
+    };
+    assert_eq!(methods(&replies[0]), expected(&[("acme", "agent")]));
+    assert_eq!(
+        methods(&replies[1]),
+        expected(&[("acme", "agent"), ("acme-terminal", "terminal")])
+    );
+    assert_eq!(
+        replies[1]["result"]["authMethods"][1]["args"],
+        json!(["--login", "acme"])
+    );
+    assert_eq!(replies[2]["error"]["code"], -32602);
+    assert_eq!(replies[3]["error"]["code"], -32602);
+}
+
+fn dialog(method: UiMethod) -> UiRequest {
+    let mut dialog = UiRequest::new("d1".to_owned(), method);
+    dialog.title = Some("Which?".to_owned());
+    dialog.options = (method == UiMethod::Select).then(|| vec!["a".to_owned(), "b".to_owned()]);
+    dialog
+}
+
+#[test]
+fn forms_answer_their_dialogs() {
+    let answered = |method: UiMethod, result: Value| match elicitation::answer(&dialog(method), Some(&result))
+    {
+        Some(Frame::UiResponse(answer)) => [answer.value, answer.confirmed, answer.cancelled],
+        other => panic!("{other:?}"),
+    };
+    let accept = |value: Value| json!({"action": "accept", "content": {"value": value}});
+    let cancelled = [Value::Null, Value::Null, json!(true)];
+    for (method, result, expected) in [
+        (
+            UiMethod::Select,
+            accept(json!("b")),
+            [json!("b"), Value::Null, Value::Null],
+        ),
+        (UiMethod::Select, accept(json!("c")), cancelled.clone()),
+        (
+            UiMethod::Input,
+            accept(json!("text")),
+            [json!("text"), Value::Null, Value::Null],
+        ),
+        (UiMethod::Input, accept(json!(5)), cancelled.clone()),
+        (
+            UiMethod::Input,
+            json!({"action": "decline", "content": {"value": "x"}}),
+            cancelled.clone(),
+        ),
+        (
+            UiMethod::Confirm,
+            json!({"action": "accept"}),
+            [Value::Null, json!(true), Value::Null],
+        ),
+        (
+            UiMethod::Confirm,
+            json!({"action": "decline"}),
+            [Value::Null, json!(false), Value::Null],
+        ),
+        (UiMethod::Confirm, json!({"action": "cancel"}), cancelled.clone()),
+        (UiMethod::Confirm, json!({}), cancelled.clone()),
+    ] {
+        assert_eq!(answered(method, result.clone()), expected, "{method:?} {result}");
+    }
+}
+
+#[test]
+fn blobs_become_images_and_documents() {
+    let blob = |mime: &str| json!({"type": "resource", "resource": {"uri": "file:///b", "mimeType": mime, "blob": "aGk="}});
+    let params = json!({"prompt": [blob("image/png"), blob("text/plain")]});
+    let read = prompt::read(params.as_object().unwrap()).unwrap();
+    assert_eq!(
+        (read.images[0].mime_type.as_str(), read.images[0].data.as_str()),
+        ("image/png", "aGk=")
+    );
+    assert_eq!(read.attachments[0]["type"], "document");
+    assert_eq!(read.attachments[0]["fileName"], "file:///b");
+    let broken = json!({"prompt": [{"type": "resource", "resource": {"uri": "file:///b", "blob": 5}}]});
+    assert_eq!(
+        prompt::read(broken.as_object().unwrap()).unwrap_err().code,
+        -32602
+    );
 }

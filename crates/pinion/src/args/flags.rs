@@ -208,6 +208,15 @@ const SESSION: &[Flag] = &[
         "Copy a session and continue the copy",
     ),
     value(
+        &["--login"],
+        "PROVIDER",
+        |a, v| {
+            a.auth.login = Some(v);
+            Ok(())
+        },
+        "Log in to a provider in the browser and exit",
+    ),
+    value(
         &["--session-id"],
         "ID",
         set::set_session_id,

@@ -150,6 +150,8 @@ pub(crate) struct AuthArgs {
     pub(crate) key_from_stdin: bool,
     /// `--domain`.
     pub(crate) domain: Option<String>,
+    /// `--login`.
+    pub(crate) login: Option<String>,
 }
 
 /// Options of the commands for packages.

@@ -1,8 +1,12 @@
 //! `acp` and `--mode acp`: the Agent Client Protocol on stdin and stdout, until stdin ends or a signal comes.
 
 use std::fs::File;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use acp::{Accounts, LoggingOut, Provider};
+use auth::login::AuthStore;
 use serve::Sink;
 use serve::queues::SessionQueues;
 use session::{Eviction, SessionManager};
@@ -15,6 +19,7 @@ use crate::exit;
 use crate::setup::Setup;
 use crate::signals::Signals;
 
+use super::browse::browse;
 use super::{eviction, open, runtime};
 
 /// Runs it to its end.
@@ -34,7 +39,11 @@ pub(crate) fn run(
         let queues = SessionQueues::new(outgoing, Some(joining));
         let (input, sink) = (serve::stdio::open_stdin()?, Sink::open(stdout)?);
         let version = setup.agent.version.clone();
-        let mut client = tokio::spawn(async move { acp::run(input, slot, queues, sink, &version).await });
+        let accounts = Arc::new(Logins {
+            auth_file: env.auth_file(),
+        });
+        let mut client =
+            tokio::spawn(async move { acp::run(input, slot, queues, sink, &version, accounts).await });
         let mut signals = Signals::listen()?;
         let eviction = eviction(&args, setup, Eviction::default());
         let manager = SessionManager::new(session, outbox, lanes, setup.agent_for()).eviction(eviction);
@@ -55,4 +64,40 @@ pub(crate) fn run(
     })?;
     runtime.shutdown_background();
     Ok(code)
+}
+
+/// Logins of this process.
+struct Logins {
+    auth_file: PathBuf,
+}
+
+impl Accounts for Logins {
+    fn providers(&self) -> Vec<Provider> {
+        let known = [("openai-codex", "ChatGPT"), ("github-copilot", "GitHub Copilot")];
+        let provider = |(id, name): (&str, &str)| Provider {
+            id: id.to_owned(),
+            name: name.to_owned(),
+        };
+        known.map(provider).into()
+    }
+
+    fn terminal_args(&self, provider: &str) -> Vec<String> {
+        ["--login", provider].map(str::to_owned).into()
+    }
+
+    fn open_page(&self, url: &str) -> Result<(), String> {
+        browse(url).map_err(|error| format!("{error:#}"))
+    }
+
+    fn log_out(&self) -> LoggingOut {
+        let store = AuthStore::new(self.auth_file.clone());
+        let providers = self.providers();
+        Box::pin(async move {
+            for provider in providers {
+                let removed = store.remove(&provider.id).await;
+                removed.map_err(|error| error.to_string())?;
+            }
+            Ok(())
+        })
+    }
 }

@@ -43,6 +43,9 @@ pub(crate) use welcome::welcome;
 /// Does what the command line asks for.
 pub(crate) fn run(mut args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
     resources::check()?;
+    if let Some(provider) = args.auth.login.clone() {
+        return auth::log_in(&args, env, &provider);
+    }
     match args.command {
         Some(Command::Doctor) => return Ok(doctor::run(&args, env)),
         Some(Command::Schema) => return schema::run(&args),

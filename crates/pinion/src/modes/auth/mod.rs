@@ -41,6 +41,15 @@ pub(super) fn run(args: &Args, env: &Environment) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Logs in to a provider and opens its page in a browser (`--login`).
+pub(super) fn log_in(args: &Args, env: &Environment, provider: &str) -> anyhow::Result<ExitCode> {
+    let args = Args {
+        open: true,
+        ..args.clone()
+    };
+    login::run(&args, env, provider)
+}
+
 /// Models and keys. Nothing here needs the value of a `!command`, so none is run.
 fn registry(env: &Environment) -> Registry {
     setup::load_registry(env, Arc::new(|_| None), LocalSources::default())

@@ -1,5 +1,6 @@
 //! `--mode acp` from outside: an editor that speaks the Agent Client Protocol.
 
+mod capabilities;
 mod sessions;
 mod updates;
 
@@ -20,6 +21,11 @@ struct Editor {
 impl Editor {
     /// Starts the program and calls `initialize`.
     fn start(world: &World) -> Self {
+        Self::able(world, json!({}))
+    }
+
+    /// Starts the program for a client with these capabilities.
+    fn able(world: &World, capabilities: Value) -> Self {
         let model = ["--provider", "mock-anthropic", "--model", "claude-mock"];
         let config = world.dir.agent(PROGRAM).args(["--mode", "acp"]).args(model);
         let editor = Self {
@@ -28,7 +34,7 @@ impl Editor {
         let reply = editor.call(
             "i",
             "initialize",
-            json!({"protocolVersion": 1, "clientCapabilities": {}}),
+            json!({"protocolVersion": 1, "clientCapabilities": capabilities}),
         );
         assert_eq!(reply["result"]["protocolVersion"], 1, "{reply}");
         editor
@@ -66,7 +72,12 @@ impl Editor {
     }
 
     fn question(&self) -> Value {
-        let asks = |line: &Value| line["method"] == "session/request_permission";
+        self.asked("session/request_permission")
+    }
+
+    /// Waits for a request of the agent.
+    fn asked(&self, method: &str) -> Value {
+        let asks = |line: &Value| line["method"] == method;
         self.agent.wait(asks, LONG).unwrap()
     }
 

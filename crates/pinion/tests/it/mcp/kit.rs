@@ -26,7 +26,7 @@ pub(crate) fn entry(log: &Path, how: &str) -> Value {
 }
 
 /// Configures servers of the user's: each name with its behaviour. Gives the files of what they are sent.
-pub(super) fn configure(world: &World, servers: &[(&str, &str)]) -> BTreeMap<String, PathBuf> {
+pub(crate) fn configure(world: &World, servers: &[(&str, &str)]) -> BTreeMap<String, PathBuf> {
     let mut entries = json!({});
     let mut logs = BTreeMap::new();
     for (name, how) in servers {

@@ -10,8 +10,9 @@ use std::fs;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
+pub(crate) use self::kit::configure;
 pub(crate) use self::kit::entry;
-use self::kit::{configure, heard, of_method};
+use self::kit::{heard, of_method};
 use crate::kit::{World, of_type, text, until};
 
 fn call(id: &str, tool: &str, args: Value) -> Reply {
