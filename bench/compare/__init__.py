@@ -1,0 +1,1 @@
+"""Comparison of headless coding agents against one scripted model server."""
