@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from . import install, report, speed
+from . import install, report, speed, tokens
 from .agents import Model, NotApplicable, Refused
 from .install import Peer
 
@@ -32,10 +32,12 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", default="", help=f"measurements, comma-separated: {', '.join(speed.MEASUREMENTS)}")
     parser.add_argument("--peers", default="",
                         help="agents, comma-separated: pinion, floor, " + ", ".join(r.name for r in install.REQUESTS))
+    parser.add_argument("--tokens", action="store_true", help="also run the scripted tasks and count what each agent sends to the model")
     parser.add_argument("--quick", action="store_true", help="one round with small amounts, without opencode; writes no page")
     parser.add_argument("--minutes", type=float, default=0, help="start no round after this many minutes (default: no limit)")
     parser.add_argument("--work", default=os.path.join(HERE, "target/bench"), help="folder of installed agents and results")
     parser.add_argument("--book", default=os.path.join(HERE, "docs"), help="folder of the book that gets page, charts and raw results")
+    parser.add_argument("--page", action="store_true", help="only write the page again from the stored results")
     parser.add_argument("--merge", action="store_true", help="add the rounds to the stored results, which must be of the same binary")
     return parser.parse_args(given)
 
@@ -87,7 +89,7 @@ def failure(error: BaseException) -> str:
 
 
 def measure(options: argparse.Namespace, present: list[Peer], sizes: speed.Sizes, folder: str,
-            store: Callable[[dict[str, Any], int], None]) -> dict[str, Any]:
+            before: dict[str, Any], store: Callable[[dict[str, Any], int], None]) -> dict[str, Any]:
     """Runs the rounds: within a round, all agents do one measurement before the next one begins."""
     names = options.only.split(",") if options.only else list(speed.MEASUREMENTS)
     found: dict[str, Any] = {name: {} for name in names}
@@ -100,7 +102,8 @@ def measure(options: argparse.Namespace, present: list[Peer], sizes: speed.Sizes
             for name in names:
                 for peer in present[turn % len(present):] + present[: turn % len(present)]:
                     earlier = found[name].setdefault(peer.name, [])
-                    if earlier and (name in speed.ONCE or "cannot_repeat" in earlier[0]):
+                    known = [*before.get(name, {}).get(peer.name, []), *earlier]
+                    if known and (name in speed.ONCE or "cannot_repeat" in known[0]):
                         continue
                     at = time.monotonic()
                     context = speed.Context(model, folder, sizes)
@@ -117,6 +120,11 @@ def measure(options: argparse.Namespace, present: list[Peer], sizes: speed.Sizes
     return found
 
 
+def page(results: dict[str, Any], book: str) -> None:
+    charts = {"compare-tokens.svg": tokens.picture(results)} if results.get("tokens") else {}
+    report.write(results, book, tokens.section(results), charts)
+
+
 def joined(before: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """Appends the rounds of this run to those of an earlier one."""
     out = {name: dict(agents) for name, agents in before.items()}
@@ -124,6 +132,14 @@ def joined(before: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
         for peer, rounds in agents.items():
             out.setdefault(name, {})[peer] = [*out.get(name, {}).get(peer, []), *rounds]
     return out
+
+
+def token_figures(present: list[Peer], sizes: speed.Sizes, folder: str) -> dict[str, Any]:
+    model = Model()
+    try:
+        return {p.name: tokens.measure(speed.Context(model, folder, sizes), p) for p in present if p.kind != "floor"}
+    finally:
+        model.stop()
 
 
 def end(number: int, _: Any) -> None:
@@ -134,17 +150,23 @@ def end(number: int, _: Any) -> None:
 def main(given: list[str] | None = None) -> int:
     options = arguments(given)
     signal.signal(signal.SIGTERM, end)
+    stored = os.path.join(options.work, "results.json")
+    if options.page:
+        with open(stored, encoding="utf-8") as file:
+            page(json.load(file), options.book)
+        return 0
     began = time.monotonic()
     state = machine()
     every = peers(options)
     present = [p for p in every if not p.missing]
     sizes = speed.Sizes.quick() if options.quick else speed.Sizes()
-    stored = os.path.join(options.work, "results.json")
     before: dict[str, Any] = {"speed": {}}
     if options.merge and os.path.exists(stored):
         with open(stored, encoding="utf-8") as file:
             before = json.load(file)
     folder = tempfile.mkdtemp(prefix="pinion-bench-")
+
+    sent = token_figures(present, sizes, folder) if options.tokens else {}
 
     def store(found: dict[str, Any], rounds: int) -> None:
         """Writes what is known after a round, so that a run that is interrupted is not lost."""
@@ -154,16 +176,16 @@ def main(given: list[str] | None = None) -> int:
             **before, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
             "rounds": rounds + before.get("rounds", 0), "seconds": time.monotonic() - began + before.get("seconds", 0),
             "machine": {**state, "load_after": round(os.getloadavg()[0], 1)}, "sizes": dataclasses.asdict(sizes),
-            "speed": joined(before["speed"], found)}
+            "speed": joined(before["speed"], found), **({"tokens": sent} if sent else {})}
         if not before.get("peers"):
             shown = ("name", "version", "wanted", "missing", "note")
             results["peers"] = [{key: getattr(p, key) for key in shown} for p in every]
         with open(stored, "w", encoding="utf-8") as file:
             json.dump(results, file, indent=1)
-        report.write(results, options.book, [], {})
+        page(results, options.book)
 
     try:
-        found = measure(options, present, sizes, folder, store)
+        found = measure(options, present, sizes, folder, before["speed"], store)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     failed = [f"{m} {p}: {r['failed']}" for m, agents in found.items() for p, entries in agents.items() for r in entries if "failed" in r]

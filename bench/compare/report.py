@@ -164,7 +164,7 @@ the program itself with small amounts and writes nothing to the book. `bench/REA
 def machine_line(results: dict[str, Any]) -> str:
     machine = results["machine"]
     return (f"{results['date']}; {machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB, Linux {machine['kernel']}; "
-            f"{results['rounds']} rounds; load average {machine['load_before']} before and {machine['load_after']} after.")
+            f"rounds: {results['rounds']}; load average {machine['load_before']} before and {machine['load_after']} after.")
 
 
 def page(results: dict[str, Any], extra: list[str]) -> str:

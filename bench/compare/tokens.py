@@ -26,7 +26,10 @@ def compact(agent: Agent) -> None:
         agent.request("thread/compact/start", {"threadId": agent.thread})
         done.wait(60)
     elif isinstance(agent, Opencode):
+        own = agent.session.encode()
+        idle = agent.events.expect(lambda head, _: b'"session.idle"' in head[:120] and own in head)
         agent.request("POST", f"/session/{agent.session}/summarize", {"providerID": "mock", "modelID": "mock"}, 60)
+        idle.wait(60)
 
 
 def plain(value: Any) -> Any:
