@@ -15,6 +15,12 @@ pub(crate) enum Capability {
     Notices,
     /// Shows compactions.
     Compactions,
+    /// Reads text files.
+    ReadFiles,
+    /// Writes text files.
+    WriteFiles,
+    /// Runs commands in terminals.
+    Terminals,
 }
 
 impl Capability {
@@ -26,6 +32,9 @@ impl Capability {
             Self::Pages => "/elicitation/url",
             Self::Notices => "/session/notices",
             Self::Compactions => "/session/compaction",
+            Self::ReadFiles => "/fs/readTextFile",
+            Self::WriteFiles => "/fs/writeTextFile",
+            Self::Terminals => "/terminal",
         }
     }
 }

@@ -13,13 +13,12 @@ use wire::model::Model;
 use wire::reply::Disposition;
 use wire::{Event, Reply, Response, SessionCommand};
 
-use crate::accounts::Accounts;
-use crate::client::Client;
 use crate::elicitation::Scope;
 use crate::limits::{BATCH_BYTES, MAX_OPEN_REQUESTS};
 use crate::purpose::{After, Command, Kind, Purpose, Read};
 use crate::rpc::{self, Failure, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, Message, not_found, session_id};
 
+use crate::host::Host;
 use crate::options::word;
 use crate::requests::{self, ClientRequests};
 use crate::state::{SessionState, Turn};
@@ -52,7 +51,7 @@ pub(crate) struct Connection {
     /// Commands without an answer, by number.
     pub(crate) commands: HashMap<u64, Purpose>,
     /// Requests to the client.
-    requests: ClientRequests,
+    pub(crate) requests: ClientRequests,
     numbers: u64,
     /// Numbers of `logout` requests that have to begin.
     pub(crate) logouts: Vec<u64>,
@@ -63,14 +62,14 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(version: &str, accounts: Arc<dyn Accounts>) -> Self {
+    pub(crate) fn new(host: &Host) -> Self {
         Self {
-            version: version.to_owned(),
+            version: host.version.clone(),
             is_initialized: false,
             sessions: HashMap::new(),
             names: HashMap::new(),
             commands: HashMap::new(),
-            requests: ClientRequests::new(accounts),
+            requests: ClientRequests::new(host),
             numbers: 0,
             logouts: Vec::new(),
             known_models: Vec::new(),
@@ -96,7 +95,10 @@ impl Connection {
                 self.out.push_back(rpc::response(&id, Err(failure)));
                 None
             }
-            Message::Answer { id, result } => self.requests.answer(&id, result.as_ref()),
+            Message::Answer { id, result } => {
+                self.requests
+                    .answer(&id, result, &mut self.sessions, &mut self.out)
+            }
             Message::Notification { method, params } => self.notification(&method, &params),
             Message::Request { id, method, params } => match self.request(&id, &method, &params) {
                 Ok(command) => command,
@@ -172,7 +174,7 @@ impl Connection {
             ));
         }
         self.is_initialized = true;
-        self.requests.client = Client::read(params);
+        self.requests.read_client(params);
         Ok(json!({
             // Some clients (acplint 0.1) send the version as a string and expect one.
             "protocolVersion": text.map_or(json!(1), |_| json!("1")),

@@ -1,22 +1,26 @@
-//! Requests to the client that have no answer yet: permissions and dialogs.
+//! Requests to the client that have no answer yet: permissions, dialogs, files and terminals.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use session::SessionRequest;
+use tools::client::{Caller, ClientError};
 use wire::hosted::Frame;
 use wire::ui::{UiMethod, UiRequest};
 
 use crate::accounts::{self, Accounts};
 use crate::client::{Capability, Client};
 use crate::elicitation::{self, Scope};
+use crate::host::Host;
+use crate::limits::MAX_OPEN_REQUESTS;
 use crate::permission;
+use crate::port::{Answer, ClientPort, Posted, TERMINAL_CREATE};
 use crate::purpose::Command;
 use crate::rpc::{self, Failure};
+use crate::state::SessionState;
 
 /// What the answer to a request is for.
-#[derive(Debug)]
 pub(crate) enum Question {
     /// A permission dialog, by its id.
     Permission(String),
@@ -24,6 +28,18 @@ pub(crate) enum Question {
     Form(Box<UiRequest>),
     /// A page of a login. The login goes on when the user has visited it. It does not need the answer.
     Page,
+    /// A request of a tool.
+    Tool(ToolQuestion),
+}
+
+/// A request of a tool that the client got.
+pub(crate) struct ToolQuestion {
+    /// The number at the port.
+    number: u64,
+    caller: Caller,
+    /// True if the client makes a terminal, which has to be released.
+    makes_terminal: bool,
+    answer: Answer,
 }
 
 impl Question {
@@ -31,7 +47,7 @@ impl Question {
         match self {
             Self::Permission(dialog) => Some(dialog),
             Self::Form(dialog) => Some(&dialog.id),
-            Self::Page => None,
+            Self::Page | Self::Tool(_) => None,
         }
     }
 
@@ -39,12 +55,11 @@ impl Question {
         match self {
             Self::Permission(dialog) => permission::answer(dialog, result),
             Self::Form(dialog) => elicitation::answer(dialog, result),
-            Self::Page => None,
+            Self::Page | Self::Tool(_) => None,
         }
     }
 }
 
-#[derive(Debug)]
 struct Open {
     /// Handle of the session that asks. None for the first session of the process.
     handle: Option<Arc<str>>,
@@ -56,15 +71,17 @@ pub(crate) struct ClientRequests {
     /// What the client can do.
     pub(crate) client: Client,
     accounts: Arc<dyn Accounts>,
+    port: ClientPort,
     open: HashMap<u64, Open>,
     last: u64,
 }
 
 impl ClientRequests {
-    pub(crate) fn new(accounts: Arc<dyn Accounts>) -> Self {
+    pub(crate) fn new(host: &Host) -> Self {
         Self {
             client: Client::default(),
-            accounts,
+            accounts: Arc::clone(&host.accounts),
+            port: host.port.clone(),
             open: HashMap::new(),
             last: 0,
         }
@@ -134,10 +151,84 @@ impl ClientRequests {
         Some(rpc::cancel(number))
     }
 
-    /// Takes the client's answer. `result` is none if the client could not do it. Returns the answer to the dialog.
-    pub(crate) fn answer(&mut self, id: &Value, result: Option<&Value>) -> Option<Command> {
+    /// Takes what the client can do from the parameters of `initialize`.
+    pub(crate) fn read_client(&mut self, params: &Map<String, Value>) {
+        self.client = Client::read(params);
+        self.port.announce(&self.client);
+    }
+
+    /// Sends what a tool has posted. Without a session of the client the answer is dropped, which the tool sees as a client that
+    /// is gone.
+    pub(crate) fn post(
+        &mut self,
+        posted: Posted,
+        sessions: &HashMap<String, SessionState>,
+        out: &mut VecDeque<Value>,
+    ) {
+        match posted {
+            Posted::Ask(ask) => {
+                let state = sessions.get(&ask.caller.session);
+                let Some(state) = state.filter(|_| self.open.len() < MAX_OPEN_REQUESTS) else {
+                    return;
+                };
+                let mut params = ask.params;
+                if let Some(params) = params.as_object_mut() {
+                    params.insert("sessionId".to_owned(), ask.caller.session.as_str().into());
+                }
+                let question = Question::Tool(ToolQuestion {
+                    number: ask.number,
+                    caller: ask.caller,
+                    makes_terminal: ask.method == TERMINAL_CREATE,
+                    answer: ask.answer,
+                });
+                out.push_back(self.ask(Some(&state.handle), question, ask.method, &params));
+            }
+            Posted::Withdraw(withdrawn) => {
+                let mut open = self.open.iter();
+                let found = open.find_map(|(number, open)| match &open.question {
+                    Question::Tool(tool) if tool.number == withdrawn => Some((*number, tool.makes_terminal)),
+                    _ => None,
+                });
+                if let Some((number, makes_terminal)) = found {
+                    // The client may have made the terminal already. It is released when its id is known.
+                    if !makes_terminal {
+                        self.open.remove(&number);
+                    }
+                    out.push_back(rpc::cancel(number));
+                }
+            }
+        }
+    }
+
+    /// Takes the client's answer. Returns the answer to a dialog.
+    pub(crate) fn answer(
+        &mut self,
+        id: &Value,
+        result: Result<Value, String>,
+        sessions: &mut HashMap<String, SessionState>,
+        out: &mut VecDeque<Value>,
+    ) -> Option<Command> {
         let Open { handle, question } = self.open.remove(&id.as_u64()?)?;
-        let frame = question.frame(result)?;
+        let question = match question {
+            Question::Tool(tool) => {
+                let terminal = result.as_ref().ok().filter(|_| tool.makes_terminal);
+                let terminal = terminal.and_then(|result| result.get("terminalId")?.as_str());
+                if let Some(terminal) = terminal.filter(|_| tool.answer.is_closed()) {
+                    let params = json!({"sessionId": tool.caller.session, "terminalId": terminal});
+                    self.last += 1;
+                    out.push_back(rpc::request(self.last, "terminal/release", &params));
+                } else if let Some(terminal) = terminal {
+                    let state = sessions.get_mut(&tool.caller.session);
+                    let update = state.and_then(|state| state.embed(&tool.caller.call, terminal));
+                    out.extend(update.map(|update| rpc::update(&tool.caller.session, &update)));
+                }
+                // The tool may have given up.
+                drop(tool.answer.send(result.map_err(ClientError::Refused)));
+                return None;
+            }
+            question => question,
+        };
+        let frame = question.frame(result.ok().as_ref())?;
         Some((
             SessionRequest::Frame(frame),
             handle.map(|handle| (*handle).into()),

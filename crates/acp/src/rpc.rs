@@ -48,8 +48,11 @@ pub(crate) enum Message {
         method: String,
         params: Map<String, Value>,
     },
-    /// The client's answer to a request of Pinion. `None` if the client could not do it.
-    Answer { id: Value, result: Option<Value> },
+    /// The client's answer to a request of Pinion. The error is the message of the client.
+    Answer {
+        id: Value,
+        result: Result<Value, String>,
+    },
     /// A line that is none of these. The answer carries the id if the line has a usable one.
     Invalid { id: Value, failure: Failure },
 }
@@ -83,9 +86,16 @@ pub(crate) fn parse(line: &[u8]) -> Message {
     match object.remove("method") {
         Some(Value::String(method)) => call(id, method, object.remove("params")),
         Some(_) => invalid(known_id, "The member method must be a string"),
-        None => match (id, object.remove("result"), object.contains_key("error")) {
-            (Some(id), result @ Some(_), false) => Message::Answer { id, result },
-            (Some(id), None, true) => Message::Answer { id, result: None },
+        None => match (id, object.remove("result"), object.remove("error")) {
+            (Some(id), Some(result), None) => Message::Answer {
+                id,
+                result: Ok(result),
+            },
+            (Some(id), None, Some(error)) => {
+                let message = error.get("message").and_then(Value::as_str);
+                let result = Err(message.unwrap_or("The client failed").to_owned());
+                Message::Answer { id, result }
+            }
             _ => invalid(known_id, "A message needs a method, a result or an error"),
         },
     }

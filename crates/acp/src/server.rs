@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::io::Read;
-use std::sync::Arc;
 use std::thread;
 
 use serde_json::json;
@@ -13,10 +12,11 @@ use session::{Outgoing, RequestSender};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::task::JoinSet;
 
-use crate::accounts::Accounts;
 use crate::connection::Connection;
+use crate::host::Host;
 use crate::limits::{COMMANDS, INPUT_LINES, MAX_LINE};
 use crate::old_text;
+use crate::port::ClientPort;
 use crate::purpose::{Command, Purpose};
 use crate::rpc::{self, Failure, INTERNAL, Message};
 
@@ -32,8 +32,17 @@ pub enum Error {
     Thread(#[source] std::io::Error),
 }
 
+/// Closes the port when it is dropped.
+struct ClosingPort(ClientPort);
+
+impl Drop for ClosingPort {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 /// Serves one client: reads requests from `input` until it ends, hands commands to `slot`, and writes what the sessions say
-/// to `sink`. `accounts` logs out. Returns when all sessions have ended and everything was written.
+/// to `sink`. Returns when all sessions have ended and everything was written.
 ///
 /// # Errors
 /// When the output was closed or broke, or a thread could not be started.
@@ -42,11 +51,12 @@ pub async fn run(
     slot: RequestSender,
     mut queues: SessionQueues,
     mut sink: Sink,
-    version: &str,
-    accounts: Arc<dyn Accounts>,
+    host: Host,
 ) -> Result<(), Error> {
     let mut lines = read(input)?;
-    let mut connection = Connection::new(version, Arc::clone(&accounts));
+    let mut connection = Connection::new(&host);
+    // However this ends, no tool waits for the client.
+    let port = ClosingPort(host.port.clone());
     let mut logouts: JoinSet<(u64, Result<(), String>)> = JoinSet::new();
     let (commands, waiting) = mpsc::channel(COMMANDS);
     tokio::spawn(forward(waiting, slot));
@@ -60,6 +70,7 @@ pub async fn run(
         let wakeup = tokio::select! {
             error = sink.failure() => return Err(error.into()),
             item = queues.next() => item.map_or(Wakeup::End, Wakeup::Item),
+            () = port.0.posted() => Wakeup::Posted,
             line = lines.recv(), if commands.is_some() && pending.is_empty() => Wakeup::Line(line),
             () = send(commands.as_ref(), &mut pending), if !pending.is_empty() => continue,
             Some(Ok((number, outcome))) = logouts.join_next() => Wakeup::LoggedOut(number, outcome),
@@ -72,10 +83,11 @@ pub async fn run(
             Wakeup::Line(Some(message)) => {
                 pending.extend(connection.message(message));
                 for number in connection.logouts.drain(..) {
-                    let logout = accounts.log_out();
+                    let logout = host.accounts.log_out();
                     logouts.spawn(async move { (number, logout.await) });
                 }
             }
+            Wakeup::Posted => post(&mut connection, &port.0),
             Wakeup::LoggedOut(number, outcome) => logged_out(&mut connection, number, outcome),
             Wakeup::Item(item) => {
                 let (command, flush) = take(&mut connection, item).await;
@@ -113,8 +125,23 @@ enum Wakeup {
     /// The next line; none at the end of the input.
     Line(Option<Message>),
     Item(QueueItem),
+    /// Tools have posted requests to the client.
+    Posted,
     /// A `logout` has ended, by its number.
     LoggedOut(u64, Result<(), String>),
+}
+
+/// Sends the requests of tools.
+fn post(connection: &mut Connection, port: &ClientPort) {
+    let Connection {
+        requests,
+        sessions,
+        out,
+        ..
+    } = connection;
+    for posted in port.take() {
+        requests.post(posted, sessions, out);
+    }
 }
 
 type Flush = tokio::sync::oneshot::Sender<()>;

@@ -22,6 +22,8 @@ pub(crate) struct SessionState {
     pub(crate) config: Config,
     /// The calls that have started and not ended, as the client knows them.
     calls: HashMap<String, Map<String, Value>>,
+    /// Terminals of calls that have not begun here: the client may be faster than the session.
+    terminals: HashMap<String, Value>,
     /// Compactions that have begun. They number the current one.
     pub(crate) compactions: u64,
     /// True once the client has a title.
@@ -52,6 +54,7 @@ impl SessionState {
             cwd: cwd.to_path_buf(),
             config: Config::default(),
             calls: HashMap::new(),
+            terminals: HashMap::new(),
             compactions: 0,
             has_title: false,
             turn: None,
@@ -64,8 +67,24 @@ impl SessionState {
         self.calls.get(id).cloned().unwrap_or_else(unknown)
     }
 
-    /// The changes that a call proposes.
-    pub(crate) fn diffs_of(&self, id: &str) -> Vec<Value> {
+    /// Shows the terminal of a call. Returns the update for the client.
+    pub(crate) fn embed(&mut self, id: &str, terminal: &str) -> Option<Value> {
+        let terminal = json!({"type": "terminal", "terminalId": terminal});
+        let Some(call) = self.calls.get_mut(id) else {
+            self.terminals.insert(id.to_owned(), terminal);
+            return None;
+        };
+        call.insert("content".to_owned(), json!([terminal]));
+        Some(json!({
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": id,
+            "status": "in_progress",
+            "content": [terminal],
+        }))
+    }
+
+    /// What a call shows in addition to its output: the changes that it proposes, or its terminal.
+    pub(crate) fn shown_by(&self, id: &str) -> Vec<Value> {
         let content = self.calls.get(id).and_then(|call| call.get("content"));
         content.and_then(Value::as_array).cloned().unwrap_or_default()
     }
@@ -79,7 +98,10 @@ impl SessionState {
                 args,
                 ..
             } => {
-                let call = tool_calls::describe(tool_call_id, tool_name, args, &self.cwd, old_text);
+                let mut call = tool_calls::describe(tool_call_id, tool_name, args, &self.cwd, old_text);
+                if let Some(terminal) = self.terminals.remove(tool_call_id) {
+                    call.insert("content".to_owned(), json!([terminal]));
+                }
                 self.calls.insert(tool_call_id.clone(), call);
             }
             Event::CompactionStart { .. } => self.compactions += 1,
@@ -93,7 +115,10 @@ impl SessionState {
             Event::ToolExecutionEnd { tool_call_id, .. } => {
                 self.calls.remove(tool_call_id);
             }
-            Event::AgentEnd { .. } => self.calls.clear(),
+            Event::AgentEnd { .. } => {
+                self.calls.clear();
+                self.terminals.clear();
+            }
             Event::SessionInfoChanged { name } => self.has_title = name.is_some(),
             Event::MessageEnd { message } => {
                 if let (Some(turn), Message::Assistant(answer)) = (&mut self.turn, &**message) {

@@ -101,9 +101,18 @@ fn diffs(tool: &str, args: &Map<String, Value>, cwd: &Path, old_text: Option<&st
     }
 }
 
-/// The content of a call that has ended or reports progress. An update replaces the content, so the diffs are sent again.
-pub(crate) fn content(result: &ToolResult, diffs: Vec<Value>) -> Vec<Value> {
+/// Returns true for content that is a terminal of the client.
+pub(crate) fn is_terminal(content: &Value) -> bool {
+    content.get("type").and_then(Value::as_str) == Some("terminal")
+}
+
+/// The content of a call that has ended or reports progress. An update replaces the content, so diffs and terminals are sent
+/// again. A terminal shows the output, so the text is left out.
+pub(crate) fn content(result: &ToolResult, shown: Vec<Value>) -> Vec<Value> {
+    if shown.iter().any(is_terminal) {
+        return shown;
+    }
     let blocks = result.content.iter().map(content::block);
     let blocks = blocks.map(|block| json!({"type": "content", "content": block}));
-    diffs.into_iter().chain(blocks).collect()
+    shown.into_iter().chain(blocks).collect()
 }

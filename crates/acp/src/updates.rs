@@ -24,7 +24,7 @@ pub(crate) fn of_event(event: &Event, state: &SessionState) -> Option<Value> {
             "sessionUpdate": "tool_call_update",
             "toolCallId": tool_call_id,
             "status": "in_progress",
-            "content": tool_calls::content(partial_result, state.diffs_of(tool_call_id)),
+            "content": tool_calls::content(partial_result, state.shown_by(tool_call_id)),
         })),
         Event::ToolExecutionEnd {
             tool_call_id,
@@ -32,17 +32,14 @@ pub(crate) fn of_event(event: &Event, state: &SessionState) -> Option<Value> {
             is_error,
             ..
         } => {
+            let mut shown = state.shown_by(tool_call_id);
             // A failed call changed nothing.
-            let diffs = if *is_error {
-                Vec::new()
-            } else {
-                state.diffs_of(tool_call_id)
-            };
+            shown.retain(|content| !*is_error || tool_calls::is_terminal(content));
             Some(json!({
                 "sessionUpdate": "tool_call_update",
                 "toolCallId": tool_call_id,
                 "status": if *is_error { "failed" } else { "completed" },
-                "content": tool_calls::content(result, diffs),
+                "content": tool_calls::content(result, shown),
                 "rawOutput": result,
             }))
         }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use acp::ClientPort;
 use agent::todo;
 use anyhow::bail;
 use auth::Secret;
@@ -35,6 +36,8 @@ use crate::{input_record, run_command, sandbox, sessions, version};
 /// The agent, and warnings about its configuration.
 pub(crate) struct Setup {
     pub(crate) agent: Arc<Agent>,
+    /// Requests of tools to the client of `--mode acp`.
+    pub(crate) client: Option<ClientPort>,
     /// True if the session directory is the default one, which holds only sessions of this working directory.
     pub(crate) own_session_dir: bool,
     /// Lines for stderr.
@@ -55,6 +58,7 @@ struct Shared {
     extensions: Arc<ExtensionProcesses>,
     trust: Arc<Trust>,
     inputs: Option<InputRecord>,
+    editor: Option<ClientPort>,
 }
 
 /// What every agent of this process is made from.
@@ -122,6 +126,7 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
         reaper,
         trust,
         inputs,
+        editor: (args.mode == Some(Mode::Acp)).then(ClientPort::default),
     };
     let (_, own_session_dir) = sessions::session_dir(args, env, settings.session_dir.as_deref());
     let workshop = Workshop {
@@ -130,6 +135,7 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
         shared,
     };
     Ok(Setup {
+        client: workshop.shared.editor.clone(),
         agent: Arc::new(workshop.agent(settings)),
         own_session_dir,
         warnings: warnings.into_iter().map(|text| secrets.redact(text)).collect(),
@@ -208,6 +214,7 @@ impl Workshop {
         };
         let config = ToolsConfig {
             sandbox,
+            client: shared.editor.clone().map(|port| Arc::new(port) as _),
             ..tools_config(&shared.registry, &settings, env)
         };
         let toolbox = Toolbox::new(config, shared.reaper.clone());
@@ -444,6 +451,7 @@ fn tools_config(registry: &Registry, settings: &Settings, env: &Environment) -> 
         auto_resize_images: settings.images.auto_resize,
         fuzzy_edit: FuzzyEdit::KeepRest,
         sandbox: None,
+        client: None,
     }
 }
 

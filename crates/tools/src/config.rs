@@ -11,6 +11,8 @@ use wire::ToolResult;
 
 use process::Sandbox;
 
+use crate::client::{Caller, Client};
+
 /// What all calls of a toolbox share.
 #[derive(Debug, Clone, Default)]
 pub struct ToolsConfig {
@@ -34,6 +36,8 @@ pub struct ToolsConfig {
     pub fuzzy_edit: FuzzyEdit,
     /// What tools are confined to, if to anything.
     pub sandbox: Option<Sandbox>,
+    /// The client, if it may serve files and commands.
+    pub client: Option<Arc<dyn Client>>,
 }
 
 /// What happens to the rest of a file when an edit needed the normalised form (pi-core.md 5.5).
@@ -68,6 +72,8 @@ pub struct ToolContext {
     pub sees_images: bool,
     /// Variables added to the environment of this call's command, such as the session id.
     pub env: Vec<(OsString, OsString)>,
+    /// The call for requests to the client. None keeps the call local.
+    pub caller: Option<Caller>,
 }
 
 /// What a tool came to.

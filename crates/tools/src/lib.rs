@@ -10,6 +10,7 @@
 mod args;
 mod bash;
 mod binary;
+pub mod client;
 mod config;
 mod edit;
 pub mod error;

@@ -37,6 +37,14 @@ pub const WALK_DEPTH: usize = 256;
 
 /// Bytes looked at to tell an image from text (pi-core.md 5.2).
 pub const SNIFF_BYTES: usize = 4100;
+/// Time for an answer of the client to a request about a file, or to start a command.
+pub const CLIENT_WAIT: Duration = Duration::from_secs(30);
+/// Time for the client to kill a command, and to return its output afterwards.
+pub const CLIENT_KILL_WAIT: Duration = Duration::from_secs(3);
+/// Largest file on disk that the client is asked for, in bytes: 8 MiB.
+pub const CLIENT_FILE_MAX: u64 = 8 << 20;
+/// Bytes of output that a terminal of the client keeps: 1 MiB.
+pub const CLIENT_OUTPUT: u64 = 1 << 20;
 /// Similar names that an error lists.
 pub const NEAREST_NAMED: usize = 3;
 /// Letters of the longest name that is compared with others.

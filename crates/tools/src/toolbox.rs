@@ -12,6 +12,7 @@ use wire::ToolResult;
 
 use crate::args::Args;
 use crate::bash::{self, BashRun, Means, Shell, UserBash};
+use crate::client::{CallClient, Service};
 use crate::config::{ToolContext, ToolOutcome, ToolRequest, ToolsConfig};
 use crate::error::ToolsError;
 use crate::info::{ToolInfo, infos};
@@ -135,6 +136,7 @@ impl Toolbox {
                     tmp_dir: &shared.config.tmp_dir,
                     guard: shared.guard.as_ref(),
                     default_timeout: shared.config.bash_timeout,
+                    client: self.client(&ctx, None, &[Service::Run]),
                 };
                 return bash::tool::run(&args, &ctx, &means).await;
             }
@@ -168,6 +170,7 @@ impl Toolbox {
             tmp_dir: &shared.config.tmp_dir,
             guard: shared.guard.as_ref().filter(|guard| guard.is_for_users()),
             default_timeout: None,
+            client: None,
         };
         bash::user::run(request, &means).await
     }
@@ -220,6 +223,21 @@ impl Toolbox {
         }
     }
 
+    /// The client, if it serves all these requests of a call. Only files below the working directory are its business. With a
+    /// sandbox everything stays local: a terminal of the client is not confined, and it could follow a link out of the sandbox.
+    fn client<'a>(
+        &'a self,
+        ctx: &'a ToolContext,
+        path: Option<&Path>,
+        services: &[Service],
+    ) -> Option<CallClient<'a>> {
+        let client = self.shared.config.client.as_ref()?;
+        let caller = ctx.caller.as_ref()?;
+        let is_inside = path.is_none_or(|path| path.starts_with(&ctx.cwd));
+        let serves = || services.iter().all(|service| client.serves(*service));
+        (self.shared.guard.is_none() && is_inside && serves()).then_some(CallClient { client, caller })
+    }
+
     /// What the sandbox says of a call, if there is one.
     fn policy(&self, ctx: &ToolContext) -> Result<Option<Policy>, String> {
         let guard = self.shared.guard.as_ref();
@@ -232,6 +250,11 @@ impl Toolbox {
             resize: self.shared.config.auto_resize_images,
             seen: ctx.sees_images,
         };
+        if let Some(client) = self.client(ctx, Some(&path), &[Service::Read])
+            && let Some(text) = client.text(&path, &ctx.cancel).await?
+        {
+            return read::read_text(&text, args.str("path"), Window::of(&args));
+        }
         let policy = self.policy(ctx)?;
         blocking(&ctx.cancel, Duration::ZERO, move |cancel| {
             file_tool(policy.as_ref(), Aim::Read, &path, || {
@@ -248,10 +271,20 @@ impl Toolbox {
         let mode = self.shared.config.fuzzy_edit;
         let policy = self.policy(ctx)?;
         let turn = self.turn(&path, not_before, ctx).await?;
+        let edits = edit::edits(args.get("edits"));
+        // A text that the client reads goes back to it: the disk may lack unsaved changes.
+        if let Some(client) = self.client(ctx, Some(&path), &[Service::Read, Service::Write])
+            && let Some(text) = client.text(&path, &ctx.cancel).await?
+        {
+            let changed = edit::change(&text, args.str("path"), &edits, mode)?;
+            if client.put(&path, &changed.text, &ctx.cancel).await? {
+                return Ok(changed.result);
+            }
+        }
         blocking(&ctx.cancel, limits::WRITE_GRACE, move |_| {
             let _turn = turn;
             file_tool(policy.as_ref(), Aim::Edit, &path, || {
-                edit::edit(&path, args.str("path"), &edit::edits(args.get("edits")), mode)
+                edit::edit(&path, args.str("path"), &edits, mode)
                     .map_err(|error| with_similar_paths(error, &path, policy.as_ref()))
             })
         })
@@ -263,6 +296,12 @@ impl Toolbox {
         let path = self.resolver(ctx).resolve(args.str("path"))?;
         let policy = self.policy(ctx)?;
         let turn = self.turn(&path, not_before, ctx).await?;
+        if let Some(client) = self.client(ctx, Some(&path), &[Service::Write])
+            && write::prepare(&path, args.str("content"))?
+            && client.put(&path, args.str("content"), &ctx.cancel).await?
+        {
+            return Ok(write::result(args.str("path"), args.str("content")));
+        }
         blocking(&ctx.cancel, limits::WRITE_GRACE, move |_| {
             let _turn = turn;
             file_tool(policy.as_ref(), Aim::Write, &path, || {

@@ -16,21 +16,28 @@ pub(crate) fn write(path: &Path, shown: &str, content: &str) -> Result<ToolResul
         make_dirs(parent)?;
     }
     put(path, content.as_bytes())?;
+    Ok(result(shown, content))
+}
+
+/// Makes the parent directories of a file that the client writes. Returns false if something else than a file is there.
+pub(crate) fn prepare(path: &Path, content: &str) -> Result<bool, String> {
+    check_size(content.as_bytes())?;
+    if let Some(parent) = path.parent() {
+        make_dirs(parent)?;
+    }
+    Ok(std::fs::metadata(path).map_or(true, |metadata| metadata.is_file()))
+}
+
+/// The result of a call that has written a file.
+pub(crate) fn result(shown: &str, content: &str) -> ToolResult {
     // The count is in UTF-16 units: clients have always been told that one.
     let units: usize = content.chars().map(char::len_utf16).sum();
-    Ok(ToolResult::text(format!(
-        "Successfully wrote {units} bytes to {shown}"
-    )))
+    ToolResult::text(format!("Successfully wrote {units} bytes to {shown}"))
 }
 
 /// Replaces a file's content in place, so that links, owner and mode stay.
 pub(crate) fn put(path: &Path, content: &[u8]) -> Result<(), String> {
-    if content.len() > limits::WRITE_MAX {
-        return Err(format!(
-            "The content is larger than {}",
-            format_size(limits::WRITE_MAX as u64)
-        ));
-    }
+    check_size(content)?;
     let failed = |error: &io::Error| system_error::text(error, "open", path);
     let mut file = OpenOptions::new()
         .write(true)
@@ -46,6 +53,14 @@ pub(crate) fn put(path: &Path, content: &[u8]) -> Result<(), String> {
     }
     let written = file.set_len(0).and_then(|()| file.write_all(content));
     written.map_err(|error| system_error::text_open(&error, "write"))
+}
+
+fn check_size(content: &[u8]) -> Result<(), String> {
+    if content.len() > limits::WRITE_MAX {
+        let max = format_size(limits::WRITE_MAX as u64);
+        return Err(format!("The content is larger than {max}"));
+    }
+    Ok(())
 }
 
 fn make_dirs(dir: &Path) -> Result<(), String> {

@@ -20,6 +20,9 @@ Pinion detects the dialect of a client, or the client selects it with `--rpc-dia
 prints the JSON Schema of one dialect, with `--ts` its TypeScript types. The [protocol
 reference](../docs/reference/protocol/index.md) describes the commands and events.
 
+With `--mode acp`, Pinion speaks the Agent Client Protocol, version 1. [Editors](../docs/guides/acp.md) lists the methods, updates and
+capabilities that it supports.
+
 ";
 
 /// The whole page.

@@ -41,7 +41,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
         ],
     ),
     ("serve", &["wire", "config", "session"]),
-    ("acp", &["wire", "session", "serve"]),
+    ("acp", &["wire", "tools", "session", "serve"]),
     ("web", &["wire", "config", "session", "serve"]),
     (
         "pinion",

@@ -10,6 +10,8 @@ use wire::ui::{UiMethod, UiRequest};
 
 use crate::accounts::{Accounts, LoggingOut, Provider};
 use crate::connection::Connection;
+use crate::host::Host;
+use crate::port::ClientPort;
 use crate::rpc::{self, Message};
 use crate::{elicitation, permission, prompt};
 
@@ -36,7 +38,11 @@ impl Accounts for OneProvider {
 }
 
 fn connection() -> Connection {
-    Connection::new("1.2.3", Arc::new(OneProvider))
+    Connection::new(&Host {
+        version: "1.2.3".to_owned(),
+        accounts: Arc::new(OneProvider),
+        port: ClientPort::default(),
+    })
 }
 
 fn code_of(line: &str) -> (Value, i64) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use acp::{Accounts, LoggingOut, Provider};
+use acp::{Accounts, Host, LoggingOut, Provider};
 use auth::login::AuthStore;
 use serve::Sink;
 use serve::queues::SessionQueues;
@@ -38,12 +38,14 @@ pub(crate) fn run(
         let (slot, requests) = session::request_queue();
         let queues = SessionQueues::new(outgoing, Some(joining));
         let (input, sink) = (serve::stdio::open_stdin()?, Sink::open(stdout)?);
-        let version = setup.agent.version.clone();
-        let accounts = Arc::new(Logins {
-            auth_file: env.auth_file(),
-        });
-        let mut client =
-            tokio::spawn(async move { acp::run(input, slot, queues, sink, &version, accounts).await });
+        let host = Host {
+            version: setup.agent.version.clone(),
+            accounts: Arc::new(Logins {
+                auth_file: env.auth_file(),
+            }),
+            port: setup.client.clone().unwrap_or_default(),
+        };
+        let mut client = tokio::spawn(async move { acp::run(input, slot, queues, sink, host).await });
         let mut signals = Signals::listen()?;
         let eviction = eviction(&args, setup, Eviction::default());
         let manager = SessionManager::new(session, outbox, lanes, setup.agent_for()).eviction(eviction);

@@ -79,6 +79,7 @@ impl Session {
         Environment {
             toolbox: self.agent.toolbox.clone(),
             cwd: self.workspace.cwd.clone(),
+            session: self.conversation.log.header().id.clone(),
             env: Agent::tool_env(&self.conversation.log.header().id, file.as_deref(), model),
             sees_images: model.is_some_and(Model::sees_images),
             shrinks_images: self.agent.settings.images.auto_resize,

@@ -30,6 +30,8 @@ pub(crate) enum Stop {
     TimedOut,
     /// It was aborted and killed.
     Aborted,
+    /// It ended in a terminal of the client, which does not know how.
+    Unknown,
 }
 
 /// Starts a command; none if it was aborted first.

@@ -5,12 +5,14 @@ mod drive;
 mod log;
 mod output;
 mod shell;
+mod terminal;
 pub(crate) mod tool;
 pub(crate) mod user;
 
 use std::path::Path;
 use std::time::Duration;
 
+use crate::client::CallClient;
 use process::Reaper;
 use process::sandbox::Guard;
 pub(crate) use shell::Shell;
@@ -27,4 +29,6 @@ pub(crate) struct Means<'a> {
     pub(crate) guard: Option<&'a Guard>,
     /// Timeout of a call of the model that names none; none is without end.
     pub(crate) default_timeout: Option<Duration>,
+    /// The client whose terminal runs commands, if one does.
+    pub(crate) client: Option<CallClient<'a>>,
 }

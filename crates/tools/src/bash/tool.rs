@@ -10,6 +10,7 @@ use wire::{ToolResult, UserBlock};
 use super::Means;
 use super::drive::{Sink, Stop, drive, start};
 use super::output::Collector;
+use super::terminal;
 use crate::args::Args;
 use crate::config::{Progress, ToolContext, ToolOutcome};
 use crate::limits;
@@ -44,6 +45,13 @@ async fn run_command(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Resul
         .shell
         .spec(command, &ctx.cwd, &ctx.env)
         .map_err(|error| error.to_string())?;
+    let began = Instant::now();
+    if let Some(client) = means.client
+        && let Some((collector, stop)) = terminal::run(client, &spec, limit, ctx, means.tmp_dir).await?
+    {
+        let done = conclude(&collector, stop, seconds);
+        return Ok(outcome(done, &collector, stop, began).await);
+    }
     let mut confined = None;
     if let Some(guard) = means.guard {
         let policy = guard.policy(&ctx.cwd)?;
@@ -65,12 +73,22 @@ async fn run_command(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Resul
         Some((guard, policy)) => with_hint(done, stop, guard, &policy),
         None => done,
     };
+    Ok(outcome(done, &collector, stop, began).await)
+}
+
+/// The outcome of a command that has ended.
+async fn outcome(
+    done: Result<ToolResult, String>,
+    collector: &Collector,
+    stop: Stop,
+    began: Instant,
+) -> ToolOutcome {
     let mut outcome = ToolOutcome::from(done);
     if let Stop::Ended(Ended::Code(code)) = stop {
         let seconds = (began.elapsed().as_secs_f64() * 10.0).round() / 10.0;
-        outcome.result.structured_content = Some(structured(&collector, code, seconds).await);
+        outcome.result.structured_content = Some(structured(collector, code, seconds).await);
     }
-    Ok(outcome)
+    outcome
 }
 
 /// The result for programs: more of the output than the model sees, and the exit code as a number (pi-1.5-delta.md 7).
@@ -147,6 +165,7 @@ fn conclude(collector: &Collector, stop: Stop, seconds: Option<f64>) -> Result<T
             Err(under(text, &format!("Command timed out after {seconds} seconds")))
         }
         Stop::Aborted => Err(under(text, "Command aborted")),
+        Stop::Unknown => Err(under(text, "The client does not know how the command ended")),
     }
 }
 
@@ -158,24 +177,34 @@ fn under(text: String, line: &str) -> String {
     }
 }
 
+/// Signals with a common name.
+const SIGNALS: [(i32, &str); 12] = [
+    (1, "SIGHUP"),
+    (2, "SIGINT"),
+    (3, "SIGQUIT"),
+    (4, "SIGILL"),
+    (5, "SIGTRAP"),
+    (6, "SIGABRT"),
+    (8, "SIGFPE"),
+    (9, "SIGKILL"),
+    (11, "SIGSEGV"),
+    (13, "SIGPIPE"),
+    (14, "SIGALRM"),
+    (15, "SIGTERM"),
+];
+
 /// `9 (SIGKILL)`; signals without a common name are numbers only.
 fn signal_name(number: i32) -> String {
-    let name = match number {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        5 => "SIGTRAP",
-        6 => "SIGABRT",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        14 => "SIGALRM",
-        15 => "SIGTERM",
-        _ => return number.to_string(),
-    };
-    format!("{number} ({name})")
+    match SIGNALS.iter().find(|(known, _)| *known == number) {
+        Some((_, name)) => format!("{number} ({name})"),
+        None => number.to_string(),
+    }
+}
+
+/// The number of a signal by its name or number. `None` if it is unknown.
+pub(super) fn signal_number(name: &str) -> Option<i32> {
+    let named = SIGNALS.iter().find(|(_, known)| *known == name);
+    named.map(|(number, _)| *number).or_else(|| name.parse().ok())
 }
 
 fn details(cut: &Truncation, path: Option<String>) -> Value {

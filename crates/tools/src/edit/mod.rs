@@ -21,6 +21,8 @@ use crate::text::{format_size, system_error};
 use endings::Endings;
 pub(crate) use plan::Edit;
 
+const NO_EDITS: &str = "Edit tool input is invalid. edits must contain at least one replacement.";
+
 /// Parses `edits` where a model wrote them as a JSON text. This part of the repair shows in the recorded arguments.
 pub(crate) fn parse_text_edits(args: &mut Map<String, Value>) {
     let parsed = match args.get("edits") {
@@ -80,23 +82,42 @@ pub(crate) fn edits(value: Option<&Value>) -> Vec<Edit> {
 /// Applies edits to a file. `shown` is the path as the model wrote it.
 pub(crate) fn edit(path: &Path, shown: &str, edits: &[Edit], mode: FuzzyEdit) -> Result<ToolResult, String> {
     if edits.is_empty() {
-        return Err("Edit tool input is invalid. edits must contain at least one replacement.".to_owned());
+        return Err(NO_EDITS.to_owned());
     }
-    let (bom, done) = plan(path, shown, edits, mode, Purpose::Change)?;
+    let text = read(path, shown, Purpose::Change)?;
+    let changed = change(&text, shown, edits, mode)?;
+    crate::write::put(path, changed.text.as_bytes())?;
+    Ok(changed.result)
+}
+
+/// A text that was edited.
+pub(crate) struct Changed {
+    /// The new text.
+    pub(crate) text: String,
+    /// The result of the call once the text is written.
+    pub(crate) result: ToolResult,
+}
+
+/// Applies edits to the text of a file. `shown` is its path as the model wrote it.
+pub(crate) fn change(text: &str, shown: &str, edits: &[Edit], mode: FuzzyEdit) -> Result<Changed, String> {
+    if edits.is_empty() {
+        return Err(NO_EDITS.to_owned());
+    }
+    let (bom, done) = plan(text, shown, edits, mode)?;
     let diff = diff::diff(&done.before, &done.after);
-    let out = format!("{bom}{}", done.endings.join(&done.after));
-    crate::write::put(path, out.as_bytes())?;
     let mut result = ToolResult::text(format!(
         "Successfully replaced {} block(s) in {shown}.",
         edits.len()
     ));
     result.details = Some(json!({ "diff": diff.text, "firstChangedLine": diff.first_changed_line }));
-    Ok(result)
+    let text = format!("{bom}{}", done.endings.join(&done.after));
+    Ok(Changed { text, result })
 }
 
 /// The diff that [`edit`] would report now. Changes nothing.
 pub(crate) fn preview(path: &Path, shown: &str, edits: &[Edit], mode: FuzzyEdit) -> Result<String, String> {
-    let (_, done) = plan(path, shown, edits, mode, Purpose::Preview)?;
+    let text = read(path, shown, Purpose::Preview)?;
+    let (_, done) = plan(&text, shown, edits, mode)?;
     Ok(diff::diff(&done.before, &done.after).text)
 }
 
@@ -107,27 +128,22 @@ enum Purpose {
     Preview,
 }
 
-/// The byte order mark of a file, and what the edits make of the rest.
+/// The byte order mark of a text, and what the edits make of the rest.
 fn plan(
-    path: &Path,
+    text: &str,
     shown: &str,
     edits: &[Edit],
     mode: FuzzyEdit,
-    purpose: Purpose,
 ) -> Result<(&'static str, plan::Applied), String> {
-    let bytes = read(path, shown, purpose)?;
-    let text = String::from_utf8(bytes).map_err(|_| {
-        format!("Could not edit file: {shown}. It is not valid UTF-8, so editing would damage it.")
-    })?;
     let (bom, text) = match text.strip_prefix('\u{feff}') {
         Some(rest) => ("\u{feff}", rest),
-        None => ("", text.as_str()),
+        None => ("", text),
     };
     let (text, endings) = Endings::split(text);
     Ok((bom, plan::apply(&text, &endings, shown, edits, mode)?))
 }
 
-fn read(path: &Path, shown: &str, purpose: Purpose) -> Result<Vec<u8>, String> {
+fn read(path: &Path, shown: &str, purpose: Purpose) -> Result<String, String> {
     let failed = |error: &io::Error| {
         let (code, _) = system_error::describe(error);
         format!("Could not edit file: {shown}. Error code: {code}.")
@@ -153,7 +169,9 @@ fn read(path: &Path, shown: &str, purpose: Purpose) -> Result<Vec<u8>, String> {
         let max = format_size(limits::EDIT_FILE_MAX);
         return Err(format!("Could not edit file: {shown}. It is larger than {max}."));
     }
-    Ok(bytes)
+    String::from_utf8(bytes).map_err(|_| {
+        format!("Could not edit file: {shown}. It is not valid UTF-8, so editing would damage it.")
+    })
 }
 
 #[cfg(test)]

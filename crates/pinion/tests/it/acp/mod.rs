@@ -1,6 +1,7 @@
 //! `--mode acp` from outside: an editor that speaks the Agent Client Protocol.
 
 mod capabilities;
+mod editor_files;
 mod sessions;
 mod updates;
 

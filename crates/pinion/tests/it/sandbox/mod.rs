@@ -19,7 +19,7 @@ fn world(sandbox: Value, calls: impl IntoIterator<Item = Reply>) -> World {
 }
 
 /// What the system offers: the version of Landlock, and whether there are user namespaces.
-fn offered() -> (u64, bool) {
+pub(crate) fn offered() -> (u64, bool) {
     let output = std::process::Command::new(PROGRAM)
         .args(["__sandbox", "probe"])
         .output()

@@ -84,6 +84,7 @@ impl Stage {
 
     fn run(&mut self, slot: usize) {
         let environment = Environment {
+            session: String::new(),
             toolbox: toolbox(),
             cwd: "/project".into(),
             env: Vec::new(),

@@ -56,6 +56,7 @@ pub(crate) fn run_built_in(
         progress: progress.clone(),
         sees_images: place.sees_images,
         env,
+        caller: None,
     };
     let (toolbox, pool) = (place.toolbox.clone(), pool.clone());
     let request = ToolRequest {

@@ -285,6 +285,7 @@ mod tests {
         assert!(!calls.rewrite(&tools, 0, &greet));
         assert!(matches!(calls.prepare(&tools, 0, &greet), agent::Prepared::Run));
         let environment = Environment {
+            session: String::new(),
             toolbox: Toolbox::new(ToolsConfig::default(), Reaper::direct()),
             cwd: "/project".into(),
             env: Vec::new(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use tools::client::Caller;
 use tools::{Progress, ToolContext, ToolInfo, ToolRequest, Toolbox};
 use wire::ToolCall;
 
@@ -65,6 +66,7 @@ impl Tool for BuiltInTool {
             cwd,
             env,
             sees_images,
+            session,
             ..
         } = call.environment;
         let request = ToolRequest {
@@ -79,6 +81,10 @@ impl Tool for BuiltInTool {
             progress: updates.clone(),
             sees_images,
             env,
+            caller: Some(Caller {
+                session,
+                call: call.id,
+            }),
         };
         let progress = call.progress;
         Box::pin(async move {

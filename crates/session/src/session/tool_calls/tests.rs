@@ -119,6 +119,7 @@ fn toolbox() -> Toolbox {
 
 fn environment() -> Environment {
     Environment {
+        session: String::new(),
         toolbox: toolbox(),
         cwd: PathBuf::from("/project"),
         env: Vec::new(),

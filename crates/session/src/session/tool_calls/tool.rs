@@ -61,6 +61,8 @@ pub(crate) struct Environment {
     pub(crate) toolbox: Toolbox,
     /// The session's working directory, absolute.
     pub(crate) cwd: PathBuf,
+    /// Id of the session.
+    pub(crate) session: String,
     /// Variables added to the environment of commands.
     pub(crate) env: Vec<(OsString, OsString)>,
     /// Whether the model can look at images.
