@@ -234,8 +234,10 @@ class Handler(socketserver.BaseRequestHandler):
         step = fill(step, body)
         encode = anthropic if route.endswith("/messages") else responses if route.endswith("/responses") else chat
         events = encode(step, record["serial"], request)
-        stream(connection, events, step.get("pause", 0.0))
-        record["end"] = time.monotonic()
+        try:
+            stream(connection, events, step.get("pause", 0.0))
+        finally:    # some clients close the connection at the last event
+            record["end"] = time.monotonic()
 
 
 def control(connection: socket.socket, method: str, body: bytes) -> None:

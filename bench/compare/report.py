@@ -146,14 +146,14 @@ INTRODUCTION = """# Comparison with other agents
 against the same scripted model on one machine. [Benchmarks](../benchmarks.md) has the figures of Pinion alone.
 
 The machine was not idle. CPU time and memory vary less than times; compare the ratios. CPU is user and system time of the whole process
-tree. A cell is the median of the rounds, with the smallest and the largest value in brackets. `floor` is a C program that only does the
-input and output of the work: it reads the stream, copies each delta once and starts `bash`.
+tree. A cell is the median of the rounds, with the smallest and the largest value in brackets. A cell without brackets was measured once.
+`floor` is a C program that only does the input and output of the work: it reads the stream, copies each delta once and starts `bash`.
 """
 REPEAT = """## Repeat it
 
 ```text
 cargo build --release -p pinion
-bench/run --pinion target/release/pinion --rounds {rounds}
+bench/run --pinion target/release/pinion --rounds {rounds} --tokens
 ```
 
 The command needs Python 3.10, npm and a C compiler, about 3 GB in `target/bench` and {minutes} minutes. `bench/run --quick` checks
@@ -168,7 +168,8 @@ def machine_line(results: dict[str, Any]) -> str:
 
 
 def page(results: dict[str, Any], extra: list[str]) -> str:
-    text = [INTRODUCTION, machine_line(results), "", *peer_lines(results), "", "## Speed and memory", "",
+    notes = [f"* {note}" for note in results.get("notes", [])]
+    text = [INTRODUCTION, machine_line(results), "", *notes, "", *peer_lines(results), "", "## Speed and memory", "",
             "![CPU time, memory and size of each agent](../images/compare-speed.svg)", "", *speed_tables(results), ""]
     missing = failures(results)
     if missing:

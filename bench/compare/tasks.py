@@ -9,6 +9,8 @@ from .agents import Agent
 
 PARTS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
 FUNCTIONS = 30
+# The old text of an edit that every tool must refuse.
+NO_MATCH = "    return value * 999"
 # Prints 45 kB: a few of these give a context that all agents agree to compact.
 FILLER = "seq {}00000 {}06400 | paste -s -d ' ' | fold -w 150"
 
@@ -91,7 +93,7 @@ def tasks() -> list[Task]:
         ("long output", [[bash("seq 1 40000")]]),
         ("one long line", [[bash("head -c 200000 /dev/zero | tr '\\0' x")]]),
         ("failing command", [[bash("echo wrong >&2; exit 3"), bash("true")]]),
-        ("edit without a match", [[read("delta.py"), edit("delta.py", "    return value * 999", "    return 0", 5),
+        ("edit without a match", [[read("delta.py"), edit("delta.py", NO_MATCH, "    return 0", 5),
                                     body("delta", 1, "1 + value")]]),
         ("missing file", [[read("missing.py"), bash("ls")]]),
         ("change several files", [[bash("grep -ln 'value + 5$' *.py"), *changes, test]]),

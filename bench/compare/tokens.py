@@ -11,7 +11,7 @@ from .install import Peer
 from .plot import Panel, chart
 from .report import number
 from .speed import Context
-from .tasks import Task, call, project, tasks
+from .tasks import NO_MATCH, Task, call, project, tasks
 
 # An estimate, the same for all agents: no tokenizer is part of the comparison.
 BYTES_PER_TOKEN = 4
@@ -66,6 +66,14 @@ def common(a: bytes, b: bytes) -> int:
     return low
 
 
+def check_files(folder: str, task: Task) -> None:
+    """Fails unless the files have the texts that the task wrote, so that an agent whose tools refuse the calls has no figures."""
+    for step in (s for prompt in task.prompts for s in prompt if s.kind in ("edit", "write") and s.old != NO_MATCH):
+        with open(f"{folder}/{step.path}", encoding="utf-8") as file:
+            if step.new.rstrip("\n") not in file.read():
+                raise Refused(f"{step.path} has not the new text")
+
+
 def run_task(context: Context, agent: Agent, task: Task, dump: str) -> list[dict[str, Any]]:
     """Runs one task in a new conversation and returns its requests in order."""
     os.makedirs(dump, exist_ok=True)
@@ -80,6 +88,7 @@ def run_task(context: Context, agent: Agent, task: Task, dump: str) -> list[dict
         steps = [r for r in context.model.records() if r.get("step", -1) >= 0]
         if len(steps) < len(prompt) + 1:
             raise Refused(f"{len(steps)} of {len(prompt) + 1} scripted answers taken")
+    check_files(agent.cwd, task)
     found = []
     for name in sorted(os.listdir(dump)):
         with open(f"{dump}/{name}", encoding="utf-8") as file:
