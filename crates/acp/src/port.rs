@@ -35,6 +35,11 @@ pub(crate) struct Ask {
 /// Something that a tool has posted.
 pub(crate) enum Posted {
     Ask(Ask),
+    /// The terminal with this id is not needed any more; the session that made it may have been closed.
+    Release {
+        session: String,
+        terminal: String,
+    },
     /// Nothing waits for the answer to the request with this number any more.
     Withdraw(u64),
 }
@@ -102,6 +107,16 @@ impl ClientPort {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Queues what needs no answer.
+    fn push(&self, posted: Posted) {
+        let mut state = self.lock();
+        if !state.is_closed {
+            state.queue.push_back(posted);
+        }
+        drop(state);
+        self.shared.posted.notify_one();
+    }
+
     fn post(
         &self,
         caller: &Caller,
@@ -166,12 +181,7 @@ impl OpenAsk {
 impl Drop for OpenAsk {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            let mut state = self.port.lock();
-            if !state.is_closed {
-                state.queue.push_back(Posted::Withdraw(number));
-            }
-            drop(state);
-            self.port.shared.posted.notify_one();
+            self.port.push(Posted::Withdraw(number));
         }
     }
 }
@@ -266,8 +276,11 @@ impl ClientProcess for Terminal {
 }
 
 impl Drop for Terminal {
-    /// Nothing waits for the answer.
+    /// A release is never refused for lack of room: there is one for each terminal, and running calls bound their number.
     fn drop(&mut self) {
-        drop(self.port.post(&self.caller, "terminal/release", self.params()));
+        self.port.push(Posted::Release {
+            session: self.caller.session.clone(),
+            terminal: std::mem::take(&mut self.id),
+        });
     }
 }

@@ -183,6 +183,7 @@ impl ClientRequests {
                 });
                 out.push_back(self.ask(Some(&state.handle), question, ask.method, &params));
             }
+            Posted::Release { session, terminal } => out.push_back(self.release(&session, &terminal)),
             Posted::Withdraw(withdrawn) => {
                 let mut open = self.open.iter();
                 let found = open.find_map(|(number, open)| match &open.question {
@@ -213,17 +214,16 @@ impl ClientRequests {
             Question::Tool(tool) => {
                 let terminal = result.as_ref().ok().filter(|_| tool.makes_terminal);
                 let terminal = terminal.and_then(|result| result.get("terminalId")?.as_str());
-                if let Some(terminal) = terminal.filter(|_| tool.answer.is_closed()) {
-                    let params = json!({"sessionId": tool.caller.session, "terminalId": terminal});
-                    self.last += 1;
-                    out.push_back(rpc::request(self.last, "terminal/release", &params));
-                } else if let Some(terminal) = terminal {
+                let terminal = terminal.map(str::to_owned);
+                let is_taken = tool.answer.send(result.map_err(ClientError::Refused)).is_ok();
+                if let Some(terminal) = terminal.as_deref().filter(|_| is_taken) {
                     let state = sessions.get_mut(&tool.caller.session);
                     let update = state.and_then(|state| state.embed(&tool.caller.call, terminal));
                     out.extend(update.map(|update| rpc::update(&tool.caller.session, &update)));
+                } else if let Some(terminal) = terminal {
+                    // The tool has given up.
+                    out.push_back(self.release(&tool.caller.session, &terminal));
                 }
-                // The tool may have given up.
-                drop(tool.answer.send(result.map_err(ClientError::Refused)));
                 return None;
             }
             question => question,
@@ -233,6 +233,13 @@ impl ClientRequests {
             SessionRequest::Frame(frame),
             handle.map(|handle| (*handle).into()),
         ))
+    }
+
+    /// The request that releases a terminal. Nothing waits for its answer.
+    fn release(&mut self, session: &str, terminal: &str) -> Value {
+        self.last += 1;
+        let params = json!({"sessionId": session, "terminalId": terminal});
+        rpc::request(self.last, "terminal/release", &params)
     }
 
     /// A session has ended: nothing waits for its dialogs.

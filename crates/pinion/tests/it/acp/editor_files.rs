@@ -222,6 +222,23 @@ fn cancel_kills_and_releases_terminal() {
 }
 
 #[test]
+fn terminal_of_closed_session_is_released() {
+    let world = World::new([bash("c1", "sleep 600")]);
+    let editor = Editor::able(&world, terminals());
+    let session = editor.session("n", &world);
+    editor.prompt("p", &session, "Go");
+    let _started = start(&editor);
+    editor.send(json!({"id": "close", "method": "session/close", "params": {"sessionId": session}}));
+    let release = editor.asked("terminal/release");
+    assert_eq!(
+        release["params"],
+        json!({"sessionId": session, "terminalId": "t1"})
+    );
+    assert_eq!(editor.response("close")["result"], json!({}));
+    editor.finish();
+}
+
+#[test]
 fn terminal_made_after_cancel_is_released() {
     let world = World::new([bash("c1", "sleep 600")]);
     let editor = Editor::able(&world, terminals());
