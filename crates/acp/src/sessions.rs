@@ -68,8 +68,11 @@ impl Connection {
         let next = match (step, outcome) {
             (Step::Find, Ok(Reply::Sessions(found))) => {
                 let found = found.sessions.iter().find(|found| found.id == opening.session);
+                let is_empty = opening.kind == Kind::Fork && self.sessions.contains_key(&opening.session);
                 match found {
                     Some(found) => self.open_file(opening, Some(found.path.clone())),
+                    // An open session without messages has no file yet: its copy is a new one.
+                    None if is_empty => self.open_file(opening, None),
                     None => Err(not_found(&opening.session)),
                 }
             }

@@ -119,8 +119,12 @@ fn fork_has_history_and_own_file() {
     let editor = Editor::start(&world);
     let session = editor.session("n", &world);
     let empty = json!({"sessionId": session, "cwd": world.dir.cwd()});
-    let refused = editor.call("f0", "session/fork", empty.clone());
+    let unknown = json!({"sessionId": "nobody", "cwd": world.dir.cwd()});
+    let refused = editor.call("f0", "session/fork", unknown);
     assert_eq!(refused["error"]["code"], -32002, "{refused}");
+    let copy = editor.call("f1", "session/fork", empty.clone());
+    assert_ne!(copy["result"]["sessionId"], session.as_str(), "{copy}");
+    assert!(copy["result"]["sessionId"].is_string(), "{copy}");
     editor.prompt("p", &session, "First");
     assert_eq!(stop_reason(&editor.response("p")), "end_turn");
     let forked = editor.call("f", "session/fork", empty);
