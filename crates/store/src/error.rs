@@ -83,6 +83,58 @@ pub enum StoreError {
         /// The path asked for.
         path: PathBuf,
     },
+    /// A writer's position is not the session's: another writer appended, or the session was deleted. The store refused.
+    #[error(
+        "session {session} is at position {actual}, not {expected}: another process continued or deleted it"
+    )]
+    Stale {
+        /// The session's id.
+        session: String,
+        /// The position that the writer took for the session's.
+        expected: u64,
+        /// The session's position.
+        actual: u64,
+    },
+    /// A store did not say whether it took an append, and did not answer when asked about it.
+    #[error("session {session} may or may not have been stored from position {expected} on: {reason}")]
+    Unconfirmed {
+        /// The session's id.
+        session: String,
+        /// Where the lines begin if they were stored.
+        expected: u64,
+        /// What happened last.
+        reason: String,
+    },
+    /// The engine of a store failed or could not be reached.
+    #[error("cannot {action}: {reason}")]
+    Engine {
+        /// The failed action, for example `append to the session`.
+        action: &'static str,
+        /// What the engine or its client said.
+        reason: String,
+    },
+    /// What a store has for a session is not a session's lines.
+    #[error("session {session} is damaged in its store at position {position}: {reason}")]
+    Damaged {
+        /// The session's id.
+        session: String,
+        /// The first position that cannot be read.
+        position: u64,
+        /// The fault.
+        reason: String,
+    },
+    /// A store takes no session of this id.
+    #[error(
+        "not a session id: it must have 1 to {} bytes and no control characters: {id:?}",
+        crate::limits::STORED_ID
+    )]
+    BadId {
+        /// The id.
+        id: String,
+    },
+    /// An append to a store with no lines, or with a line feed in a line.
+    #[error("an append needs at least one line, and no line may contain a line feed")]
+    BadLine,
     /// An entry could not be written as JSON.
     #[error("session entry cannot be written: {0}")]
     Json(#[from] serde_json::Error),

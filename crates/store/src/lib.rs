@@ -29,6 +29,8 @@ mod parse;
 pub mod paths;
 mod repair;
 mod scan;
+mod session_directory;
+mod session_store;
 mod snapshot;
 mod stamp;
 #[cfg(test)]
@@ -48,6 +50,8 @@ pub use list::{
 pub use log::SessionLog;
 pub use medium::{FileMedium, Medium, Presence};
 pub use scan::{SessionSummary, summarize};
+pub use session_directory::SessionDirectory;
+pub use session_store::{SessionId, SessionStore, StoreFuture, Watch, check_lines};
 pub use snapshot::open_read_only;
 pub use stamp::{iso_to_ms, ms_to_iso, now_iso};
 pub use tree::{Tree, TreeNode};

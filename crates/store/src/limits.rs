@@ -80,3 +80,9 @@ pub const DIR_NAME: usize = 250;
 
 /// Longest part of a file name made from a session id, in bytes.
 pub const ID_IN_NAME: usize = 120;
+
+/// Longest id of a session in a store, in bytes. Encoded, it fits into a subject and into an object's name.
+pub const STORED_ID: usize = 128;
+
+/// Bytes of lines after which one load from a store ends; the line that reaches it is included.
+pub const LOADED_AT_ONCE: usize = 4 << 20;

@@ -175,7 +175,7 @@ fn with_cache(path: &Path, row: Option<&Row>, buffer: &mut Vec<u8>) -> Option<(S
 }
 
 /// Everything in a directory; nothing when there is no such directory.
-fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
     let failed = |e| StoreError::io("cannot read directory", dir, e);
     match fs::read_dir(dir) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -186,7 +186,8 @@ fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
     }
 }
 
-fn session_files(dir: &Path) -> Result<Vec<PathBuf>> {
+/// The files of a directory that may be sessions, by their names; none when there is no such directory.
+pub(crate) fn session_files(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut files = entries(dir)?;
     files.retain(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
     Ok(files)

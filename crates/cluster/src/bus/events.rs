@@ -1,0 +1,272 @@
+//! The event stream of a session: what one message has, and the writer that numbers events and is fenced by the server.
+
+use std::time::Instant;
+
+use async_nats::jetstream::message::StreamMessage;
+use bytes::Bytes;
+use store::{SessionId, StoreError};
+
+use super::{Bus, Fault, Publication};
+use crate::limits::EVENT_BYTES;
+
+/// Number of the last event of the message, or before it if it has none.
+const SEQ: &str = "Pinion-Seq";
+/// Sequence in the stream from which the events of an open run can be read; `self` for this message, 0 without a run.
+const RUN: &str = "Pinion-Run";
+/// Parts that follow this one; only in messages with a part of one frame.
+const MORE: &str = "Pinion-More";
+
+/// Whether an event begins or ends the time in which a run is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunEdge {
+    /// `agent_start`.
+    Begins,
+    /// `agent_settled`.
+    Ends,
+}
+
+/// One line for clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// For all clients. Its number is part of the line.
+    Event {
+        seq: u64,
+        edge: Option<RunEdge>,
+        line: String,
+    },
+    /// For one gateway.
+    Response {
+        gateway: String,
+        key: String,
+        line: String,
+    },
+}
+
+impl Frame {
+    fn encode(&self, text: &mut String) {
+        match self {
+            Self::Event { seq, line, .. } => text.push_str(&format!("E {seq} {line}\n")),
+            Self::Response { gateway, key, line } => text.push_str(&format!("R {gateway} {key} {line}\n")),
+        }
+    }
+}
+
+/// Reads the frames of a whole body. Lines that are no frames are left out: a newer version may have written them.
+pub(crate) fn decode(body: &str) -> Vec<Frame> {
+    body.lines()
+        .filter_map(|line| {
+            let (kind, rest) = line.split_once(' ')?;
+            let (first, rest) = rest.split_once(' ')?;
+            match kind {
+                "E" => Some(Frame::Event {
+                    seq: first.parse().ok()?,
+                    edge: None,
+                    line: rest.to_owned(),
+                }),
+                "R" => {
+                    let (key, line) = rest.split_once(' ')?;
+                    Some(Frame::Response {
+                        gateway: first.to_owned(),
+                        key: key.to_owned(),
+                        line: line.to_owned(),
+                    })
+                }
+                _ => None,
+            }
+        })
+        .collect()
+}
+
+/// Puts the messages of a stream together to frames.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    parts: String,
+}
+
+impl Frames {
+    /// Takes the next message; returns the frames that it completes.
+    pub(crate) fn take(&mut self, message: &StreamMessage) -> Vec<Frame> {
+        self.parts.push_str(&String::from_utf8_lossy(&message.payload));
+        if header(message, MORE).is_some_and(|more| more > 0) {
+            return Vec::new();
+        }
+        let frames = decode(&self.parts);
+        self.parts.clear();
+        frames
+    }
+}
+
+/// The number of the last event up to a message.
+pub(crate) fn seq_of(message: &StreamMessage) -> u64 {
+    header(message, SEQ).unwrap_or(0)
+}
+
+fn header(message: &StreamMessage, name: &str) -> Option<u64> {
+    message.headers.get(name)?.as_str().parse().ok()
+}
+
+/// Where an open run begins in the stream, after a message.
+fn run_of(message: &StreamMessage) -> Option<u64> {
+    let value = message.headers.get(RUN)?.as_str();
+    if value == "self" {
+        return Some(message.sequence);
+    }
+    value.parse().ok().filter(|sequence| *sequence > 0)
+}
+
+/// Writes the events of one session.
+pub(crate) struct EventWriter {
+    subject: String,
+    /// Sequence of the session's last message: the fence.
+    last: u64,
+    /// Number of the last event that was numbered.
+    seq: u64,
+    /// Number of the last event that was published.
+    published: u64,
+    /// Where the open run begins in the stream.
+    pub(crate) run: Option<u64>,
+}
+
+impl EventWriter {
+    /// Continues after the last message of the session.
+    pub(crate) async fn open(bus: &Bus, session: &SessionId) -> Result<Self, StoreError> {
+        let subject = bus.subject("event", session);
+        let last = bus.events.last(&subject).await?;
+        Ok(Self {
+            last: last.as_ref().map_or(0, |message| message.sequence),
+            seq: last.as_ref().map_or(0, seq_of),
+            published: last.as_ref().map_or(0, seq_of),
+            run: last.as_ref().and_then(run_of),
+            subject,
+        })
+    }
+
+    /// The number of the last event.
+    pub(crate) fn last_number(&self) -> u64 {
+        self.seq
+    }
+
+    /// The number for the next event.
+    pub(crate) fn number(&mut self) -> u64 {
+        self.seq += 1;
+        self.seq
+    }
+
+    /// Publishes frames, in one message if they fit.
+    pub(crate) async fn publish(&mut self, bus: &Bus, frames: &[Frame], until: Instant) -> Result<(), Fault> {
+        let mut rest = frames;
+        while !rest.is_empty() {
+            let (mut body, mut taken) = (String::new(), 0);
+            for frame in rest {
+                let before = body.len();
+                frame.encode(&mut body);
+                if taken > 0 && body.len() > EVENT_BYTES {
+                    body.truncate(before);
+                    break;
+                }
+                taken += 1;
+            }
+            let (now, later) = rest.split_at(taken);
+            self.publish_one(bus, now, body, until).await?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    async fn publish_one(
+        &mut self,
+        bus: &Bus,
+        frames: &[Frame],
+        body: String,
+        until: Instant,
+    ) -> Result<(), Fault> {
+        let edge = frames.iter().rev().find_map(|frame| match frame {
+            Frame::Event { edge, .. } => *edge,
+            Frame::Response { .. } => None,
+        });
+        let seq = frames.iter().rev().find_map(|frame| match frame {
+            Frame::Event { seq, .. } => Some(*seq),
+            Frame::Response { .. } => None,
+        });
+        let published = seq.unwrap_or(self.published);
+        let seq = published.to_string();
+        let run = match (edge, self.run) {
+            (Some(RunEdge::Ends), _) | (None, None) => "0".to_owned(),
+            (Some(RunEdge::Begins), None) => "self".to_owned(),
+            (_, Some(run)) => run.to_string(),
+        };
+        let pieces = pieces(body.into());
+        let mut first = None;
+        let count = pieces.len();
+        for (index, piece) in pieces.into_iter().enumerate() {
+            let mut publication = Publication::new(self.subject.clone(), piece, Some(self.last));
+            publication.headers.insert(SEQ, seq.as_str());
+            publication.headers.insert(RUN, run.as_str());
+            let more = count - index - 1;
+            if more > 0 || index > 0 {
+                publication.headers.insert(MORE, more.to_string());
+            }
+            self.last = bus.events.publish(publication, until).await?;
+            first.get_or_insert(self.last);
+        }
+        self.published = published;
+        self.run = match edge {
+            Some(RunEdge::Ends) => None,
+            Some(RunEdge::Begins) => self.run.or(first),
+            None => self.run,
+        };
+        Ok(())
+    }
+}
+
+/// Cuts a body that is too large for one message, between characters.
+fn pieces(mut body: Bytes) -> Vec<Bytes> {
+    let mut pieces = Vec::new();
+    while body.len() > EVENT_BYTES * 2 {
+        let mut end = EVENT_BYTES;
+        while body.get(end).is_some_and(|byte| (byte & 0xC0) == 0x80) {
+            end += 1;
+        }
+        pieces.push(body.split_to(end));
+    }
+    pieces.push(body);
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Frame, decode, pieces};
+
+    #[test]
+    fn encoded_frames_decode_to_the_same() {
+        let frames = vec![
+            Frame::Event {
+                seq: 7,
+                edge: None,
+                line: r#"{"type":"x y","seq":7}"#.to_owned(),
+            },
+            Frame::Response {
+                gateway: "g1".to_owned(),
+                key: "6162".to_owned(),
+                line: r#"{"id": "a b"}"#.to_owned(),
+            },
+        ];
+        let mut body = String::new();
+        for frame in &frames {
+            frame.encode(&mut body);
+        }
+        assert_eq!(decode(&body), frames);
+    }
+
+    #[test]
+    fn large_bodies_are_cut_between_characters() {
+        let text = "ä€".repeat(400_000);
+        let parts = pieces(text.clone().into());
+        assert!(parts.len() > 2);
+        let joined: String = parts
+            .iter()
+            .map(|part| std::str::from_utf8(part).unwrap())
+            .collect();
+        assert_eq!(joined, text);
+    }
+}

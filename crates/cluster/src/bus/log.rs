@@ -1,0 +1,257 @@
+//! One stream of JetStream as the worker and the gateways use it: publish with a fence, read by subject, follow. What the messages
+//! mean does not live here.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_nats::jetstream::Context;
+use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::message::{PublishMessage, StreamMessage};
+use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
+use async_nats::{Client, HeaderMap};
+use bytes::Bytes;
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use store::StoreError;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use crate::limits::{FOLLOW_PAUSE, PUBLISH_PAUSE, REQUEST_TRIES};
+use crate::nats::engine;
+
+/// Why a message was not published.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// Another writer was faster. Nothing was stored.
+    Fenced,
+    /// No acknowledgement arrived in time. The message may be stored or not.
+    Unavailable(String),
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Fenced => f.write_str("another worker has the session"),
+            Self::Unavailable(reason) => write!(f, "NATS did not confirm a message in time: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// One stream.
+#[derive(Clone)]
+pub(crate) struct Log {
+    client: Client,
+    context: Context,
+    stream: Stream<()>,
+}
+
+/// A message to publish.
+pub(crate) struct Publication {
+    pub(crate) subject: String,
+    pub(crate) payload: Bytes,
+    pub(crate) headers: HeaderMap,
+    /// Sequence of the subject's last message, 0 for none. None publishes in any case.
+    pub(crate) expected: Option<u64>,
+}
+
+impl Publication {
+    pub(crate) fn new(subject: String, payload: impl Into<Bytes>, expected: Option<u64>) -> Self {
+        Self {
+            subject,
+            payload: payload.into(),
+            headers: HeaderMap::new(),
+            expected,
+        }
+    }
+}
+
+impl Log {
+    pub(crate) fn new(client: Client, context: Context, stream: Stream<()>) -> Self {
+        Self {
+            client,
+            context,
+            stream,
+        }
+    }
+
+    /// Publishes a message and returns its sequence. Sends it again until `until` when no acknowledgement arrives; the message is
+    /// stored at most once.
+    pub(crate) async fn publish(&self, publication: Publication, until: Instant) -> Result<u64, Fault> {
+        let id = Uuid::new_v4().simple().to_string();
+        let mut message = PublishMessage::build()
+            .payload(publication.payload)
+            .headers(publication.headers)
+            .message_id(&id);
+        if let Some(expected) = publication.expected {
+            message = message.expected_last_subject_sequence(expected);
+        }
+        let subject = publication.subject;
+        let mut attempt: u32 = 0;
+        loop {
+            let sent = async {
+                let acknowledged = self
+                    .context
+                    .send_publish(subject.clone(), message.clone())
+                    .await?;
+                acknowledged.await
+            };
+            let reason = match sent.await {
+                Ok(acknowledged) => return Ok(acknowledged.sequence),
+                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
+                    // An earlier attempt may be what took the place.
+                    match self.last(&subject).await {
+                        Ok(Some(last)) if attempt > 0 && has_id(&last, &id) => return Ok(last.sequence),
+                        Ok(_) => return Err(Fault::Fenced),
+                        Err(error) => error.to_string(),
+                    }
+                }
+                Err(error) => error.to_string(),
+            };
+            attempt += 1;
+            let pause = PUBLISH_PAUSE * attempt.min(10);
+            if Instant::now() + pause >= until {
+                return Err(Fault::Unavailable(reason));
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// The last message of a subject.
+    pub(crate) async fn last(&self, subject: &str) -> Result<Option<StreamMessage>, StoreError> {
+        repeat(
+            async || match self.stream.get_last_raw_message_by_subject(subject).await {
+                Ok(message) => Ok(Some(message)),
+                Err(e) if e.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+                Err(e) => Err(engine("read a stream", &e)),
+            },
+        )
+        .await
+    }
+
+    /// The first message of a subject from a sequence on.
+    pub(crate) async fn next(&self, subject: &str, from: u64) -> Result<Option<StreamMessage>, StoreError> {
+        repeat(|| async move {
+            let request = self
+                .stream
+                .raw_message_builder()
+                .sequence(from.max(1))
+                .next_by_subject(subject);
+            match request.send().await {
+                Ok(message) => Ok(Some(message)),
+                Err(e) if e.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+                Err(e) => Err(engine("read a stream", &e)),
+            }
+        })
+        .await
+    }
+
+    /// Removes one message. Returns without an error if it is gone already.
+    pub(crate) async fn remove(&self, sequence: u64) -> Result<(), StoreError> {
+        use async_nats::jetstream::stream::DeleteMessageErrorKind as Kind;
+        repeat(|| async move {
+            match self.stream.delete_message(sequence).await {
+                Ok(_) => Ok(()),
+                Err(e) if matches!(e.kind(), Kind::JetStream(_)) => Ok(()),
+                Err(e) => Err(engine("remove a message", &e)),
+            }
+        })
+        .await
+    }
+
+    /// Removes all messages of a subject.
+    pub(crate) async fn purge(&self, subject: &str) -> Result<(), StoreError> {
+        let purged = self.stream.purge().filter(subject).await;
+        purged.map(drop).map_err(|e| engine("remove messages", &e))
+    }
+
+    /// The last words of all subjects that have messages.
+    pub(crate) async fn names(&self, filter: &str) -> Result<Vec<String>, StoreError> {
+        let mut found = self
+            .stream
+            .info_with_subjects(filter)
+            .await
+            .map_err(|e| engine("list subjects", &e))?;
+        let mut names = Vec::new();
+        while let Some((subject, _)) = found.try_next().await.map_err(|e| engine("list subjects", &e))? {
+            names.extend(subject.rsplit('.').next().map(str::to_owned));
+        }
+        Ok(names)
+    }
+
+    /// Follows a subject from a sequence on.
+    pub(crate) async fn follow(&self, subject: String, from: u64) -> Result<Follower, StoreError> {
+        let mut subscription = self
+            .client
+            .subscribe(subject.clone())
+            .await
+            .map_err(|e| engine("subscribe", &e))?;
+        // The server knows the subscription before the first look, so no message falls in between.
+        self.client.flush().await.map_err(|e| engine("subscribe", &e))?;
+        let arrived = Arc::new(Notify::new());
+        let notify = Arc::clone(&arrived);
+        // Only the fact that something was published counts. Read at once, messages do not pile up in the client.
+        let task = tokio::spawn(async move {
+            while subscription.next().await.is_some() {
+                notify.notify_one();
+            }
+        });
+        Ok(Follower {
+            log: self.clone(),
+            subject,
+            next: from,
+            arrived,
+            task,
+        })
+    }
+}
+
+/// Sends a request that changes nothing when it is sent twice again while no answer arrives.
+async fn repeat<T, F: Future<Output = Result<T, StoreError>>>(
+    request: impl Fn() -> F,
+) -> Result<T, StoreError> {
+    for attempt in 1..REQUEST_TRIES {
+        if let Ok(answer) = request().await {
+            return Ok(answer);
+        }
+        tokio::time::sleep(PUBLISH_PAUSE * attempt).await;
+    }
+    request().await
+}
+
+fn has_id(message: &StreamMessage, id: &str) -> bool {
+    message
+        .headers
+        .get(async_nats::header::NATS_MESSAGE_ID)
+        .is_some_and(|found| found.as_str() == id)
+}
+
+/// A position in the messages of a subject. Messages are read by sequence, so a server that was away costs time and no message.
+pub(crate) struct Follower {
+    log: Log,
+    subject: String,
+    next: u64,
+    arrived: Arc<Notify>,
+    task: JoinHandle<()>,
+}
+
+impl Follower {
+    /// Waits for the next message. Dropping the future loses none.
+    pub(crate) async fn next(&mut self) -> StreamMessage {
+        loop {
+            // An unreachable server is looked for again after the pause, for as long as the caller waits.
+            if let Ok(Some(message)) = self.log.next(&self.subject, self.next).await {
+                self.next = message.sequence + 1;
+                return message;
+            }
+            drop(tokio::time::timeout(FOLLOW_PAUSE, self.arrived.notified()).await);
+        }
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

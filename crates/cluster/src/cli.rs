@@ -1,0 +1,169 @@
+//! The arguments of `pinion-cluster worker` and `pinion-cluster attach`.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use cluster::address::{Address, NatsAddress};
+use cluster::gateway::{self, GatewayOptions, Input, Output};
+use cluster::limits::{LEASE_SECONDS, WORKER_SESSIONS};
+use cluster::worker::{self, WorkerOptions, WorkspaceHooks};
+use store::SessionId;
+
+fn nats(url: &str) -> Result<NatsAddress> {
+    match Address::parse(url)? {
+        Address::Nats(address) => Ok(address),
+        Address::S3(_) => bail!("workers need NATS; an address of S3 has no commands and events"),
+    }
+}
+
+/// Reads the options of a worker. `host` is the name of the machine, if it is known.
+pub(crate) fn worker_options(words: &[&str], host: Option<&str>) -> Result<WorkerOptions> {
+    let (mut url, mut name, mut health, mut program) = (None, None, None, None);
+    let (mut state, mut cwd, mut resumes) = (None, None, false);
+    let (mut sessions, mut lease) = (WORKER_SESSIONS, LEASE_SECONDS);
+    let here = std::env::current_dir().context("the working directory cannot be read")?;
+    let mut workspace = WorkspaceHooks::default();
+    let mut args = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().with_context(|| format!("{word} needs a value"));
+        match *word {
+            "--nats" => url = Some(*value()?),
+            "--name" => name = Some(*value()?),
+            "--health" => health = Some((*value()?).to_owned()),
+            "--program" => program = Some(PathBuf::from(value()?)),
+            "--state-dir" => state = Some(PathBuf::from(value()?)),
+            "--resume" => match *value()? {
+                "auto" => resumes = true,
+                "wait" => resumes = false,
+                _ => bail!("--resume must be auto or wait"),
+            },
+            "--prepare" => workspace.prepare = Some(here.join(value()?)),
+            "--save" => workspace.save = Some(here.join(value()?)),
+            "--cwd" => cwd = Some(PathBuf::from(value()?)),
+            "--max-sessions" => {
+                let number = value()?
+                    .parse()
+                    .ok()
+                    .filter(|number| (1..=10_000).contains(number));
+                sessions = number.context("--max-sessions must be 1 to 10000")?;
+            }
+            "--lease-seconds" => {
+                let number = value()?.parse().ok().filter(|number| (1..=600).contains(number));
+                lease = number.context("--lease-seconds must be 1 to 600")?;
+            }
+            "--" => {
+                args = words.by_ref().map(|word| (*word).to_owned()).collect();
+            }
+            other => bail!("unknown option {other} of worker"),
+        }
+    }
+    let process = std::process::id();
+    let name = match name {
+        Some(name) => name.to_owned(),
+        None => format!("{}-{process}", host.unwrap_or("worker")),
+    };
+    let state_dir = match state {
+        Some(dir) => here.join(dir),
+        None => std::env::temp_dir().join(format!("pinion-worker-{process}")),
+    };
+    Ok(WorkerOptions {
+        address: nats(url.context("--nats URL is missing, for example --nats nats://127.0.0.1:4222")?)?,
+        name,
+        sessions,
+        state_dir,
+        cwd: cwd.map_or_else(|| here.clone(), |dir| here.join(dir)),
+        health,
+        resumes,
+        workspace,
+        lease: Duration::from_secs(lease),
+        program: program.unwrap_or_else(|| PathBuf::from("pinion")),
+        own: std::env::current_exe().context("the path of this program is unknown")?,
+        args,
+    })
+}
+
+/// Reads `nats://HOST[/PREFIX]/SESSION[?client=NAME&...]`.
+pub(crate) fn gateway_options(url: &str) -> Result<GatewayOptions> {
+    let wrong = || format!("{url}: use nats://HOST/PREFIX/SESSION or nats://HOST/SESSION");
+    let (base, query) = url.split_once('?').unwrap_or((url, ""));
+    let (scheme, rest) = base.split_once("://").with_context(wrong)?;
+    let (server, session) = rest.rsplit_once('/').with_context(wrong)?;
+    let (mut client, mut others) = (None, Vec::new());
+    for option in query.split('&').filter(|option| !option.is_empty()) {
+        match option.split_once('=') {
+            Some(("client", name)) => client = Some(name.to_owned()),
+            _ => others.push(option),
+        }
+    }
+    let session = SessionId::decode(session).with_context(wrong)?;
+    let server = format!("{scheme}://{server}?{}", others.join("&"));
+    Ok(GatewayOptions {
+        address: nats(&server)?,
+        session,
+        client,
+    })
+}
+
+/// Runs `worker`.
+pub(crate) async fn worker(words: &[&str]) -> Result<ExitCode> {
+    let host = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
+    let options = worker_options(words, host.as_deref())?;
+    worker::run(options, |line| drop(writeln!(std::io::stderr(), "{line}"))).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `gate`, which agents of workers start.
+pub(crate) fn gate(socket: &str) -> Result<ExitCode> {
+    worker::extension(socket.as_ref(), std::io::stdin(), std::io::stdout())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `attach`.
+pub(crate) async fn attach(url: &str) -> Result<ExitCode> {
+    let options = gateway_options(url)?;
+    let (input, output) = (Input::spawn(std::io::stdin()), Output::spawn(std::io::stdout()));
+    gateway::attach(options, input, output).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{gateway_options, worker_options};
+
+    #[test]
+    fn attach_address_ends_with_the_session() {
+        let options = gateway_options("nats://u:p@h:1/team/chat-7?client=web&replicas=3").unwrap();
+        assert_eq!(
+            (options.address.prefix.as_str(), options.session.as_str()),
+            ("team", "chat-7")
+        );
+        assert_eq!(
+            (options.client.as_deref(), options.address.replicas),
+            (Some("web"), 3)
+        );
+        assert_eq!(gateway_options("nats://h/s").unwrap().address.prefix, "pinion");
+        assert!(gateway_options("nats://h").is_err());
+    }
+
+    #[test]
+    fn worker_arguments_after_dashes_go_to_agent() {
+        let words = [
+            "--nats",
+            "nats://h",
+            "--max-sessions",
+            "3",
+            "--",
+            "--model",
+            "offline/echo",
+        ];
+        let options = worker_options(&words, Some("host")).unwrap();
+        assert_eq!((options.sessions, options.args.len()), (3, 2));
+        assert!(options.name.starts_with("host-"));
+        assert!(worker_options(&["--nats", "nats://h", "--lease-seconds", "0"], None).is_err());
+        assert!(worker_options(&[], None).is_err());
+    }
+}

@@ -1,0 +1,173 @@
+//! What a client has negotiated with its gateway: numbers, updates without repetition, an event filter. Pure.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+/// Version of the protocol, as `hello` reports it.
+const PROTOCOL: &str = "1.1.0";
+
+/// The options of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Connection {
+    sequence: bool,
+    deltas: bool,
+    events: Option<HashSet<String>>,
+}
+
+/// A command that the gateway answers itself.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Local {
+    /// With this data.
+    Answer(Value),
+    /// With the events after this number.
+    Replay(u64),
+}
+
+/// The first line of a connection.
+pub(crate) fn ready() -> String {
+    json!({
+        "type": "ready",
+        "version": env!("CARGO_PKG_VERSION"),
+        "protocolVersion": 1,
+        "supportedProtocolVersions": [1],
+    })
+    .to_string()
+}
+
+impl Connection {
+    /// Handles a command that concerns the connection; none for a command of the session. `seq` is the number of the last event.
+    pub(crate) fn handle(&mut self, command: &Map<String, Value>, seq: u64, instance: &str) -> Option<Local> {
+        match command.get("type").and_then(Value::as_str)? {
+            "hello" => Some(Local::Answer(self.hello(command, seq, instance))),
+            "set_event_filter" => {
+                self.filter(command.get("events"));
+                Some(Local::Answer(
+                    json!({"events": command.get("events").cloned().unwrap_or_default()}),
+                ))
+            }
+            "negotiate_protocol" => Some(Local::Answer(json!({"protocolVersion": 1}))),
+            "replay" => {
+                let named = command.get("instance").and_then(Value::as_str);
+                let after = command.get("after").and_then(Value::as_u64)?;
+                (named.is_none_or(|named| named == instance)).then_some(Local::Replay(after))
+            }
+            _ => None,
+        }
+    }
+
+    fn hello(&mut self, command: &Map<String, Value>, seq: u64, instance: &str) -> Value {
+        let flag = |name: &str| command.get(name).and_then(Value::as_bool);
+        self.sequence = flag("sequence").unwrap_or(self.sequence);
+        self.deltas = flag("deltas").unwrap_or(self.deltas);
+        if command.contains_key("events") {
+            self.filter(command.get("events"));
+        }
+        // The agent of the worker speaks one dialect to all gateways, and has no connection to this client.
+        let mut refused: Vec<&str> = ["heartbeat", "sessions", "ui"]
+            .into_iter()
+            .filter(|name| command.get(*name).is_some_and(|value| !value.is_null()))
+            .collect();
+        let dialect = command.get("dialect").and_then(Value::as_str);
+        if dialect.is_some_and(|dialect| !matches!(dialect, "auto" | "pi")) {
+            refused.push("dialect");
+        }
+        let refused: Vec<Value> = refused
+            .into_iter()
+            .map(|name| json!({"field": name, "reason": "not available through a gateway"}))
+            .collect();
+        json!({
+            "protocolVersion": PROTOCOL,
+            "version": env!("CARGO_PKG_VERSION"),
+            "instanceId": instance,
+            "dialect": "auto",
+            "events": self.events.as_ref().map(|events| {
+                let mut events: Vec<&String> = events.iter().collect();
+                events.sort();
+                events
+            }),
+            "deltas": self.deltas,
+            "sequence": self.sequence,
+            "lastSeq": seq,
+            "heartbeat": null,
+            "sessions": null,
+            "ui": null,
+            "refused": refused,
+        })
+    }
+
+    fn filter(&mut self, events: Option<&Value>) {
+        self.events = events.and_then(Value::as_array).map(|events| {
+            let names = events.iter().filter_map(Value::as_str);
+            names.map(str::to_owned).collect()
+        });
+    }
+
+    /// An event as the client wants it; none if the client does not want it.
+    pub(crate) fn event(&self, line: String) -> Option<String> {
+        if self.sequence && !self.deltas && self.events.is_none() {
+            return Some(line);
+        }
+        let Ok(Value::Object(mut event)) = serde_json::from_str(&line) else {
+            return Some(line);
+        };
+        let name = event.get("type").and_then(Value::as_str).unwrap_or_default();
+        if self.events.as_ref().is_some_and(|events| !events.contains(name)) {
+            return None;
+        }
+        let is_update = name == "message_update";
+        if !self.sequence {
+            event.shift_remove("seq");
+        }
+        if self.deltas && is_update {
+            event.shift_remove("message");
+            if let Some(Value::Object(update)) = event.get_mut("assistantMessageEvent") {
+                update.shift_remove("partial");
+            }
+        }
+        Some(Value::Object(event).to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Connection, Local};
+    use serde_json::{Value, json};
+
+    fn handle(connection: &mut Connection, command: Value) -> Option<Local> {
+        connection.handle(command.as_object()?, 9, "s")
+    }
+
+    #[test]
+    fn hello_chooses_numbers_and_deltas() {
+        let mut connection = Connection::default();
+        let update = json!({"type": "message_update", "assistantMessageEvent": {"type": "text_delta", "delta": "a", "partial": {}}, "message": {}, "seq": 3});
+        let plain = connection.event(update.to_string()).unwrap();
+        assert!(!plain.contains("seq") && plain.contains("partial"));
+        let answer = handle(
+            &mut connection,
+            json!({"type": "hello", "sequence": true, "deltas": true, "heartbeat": 5}),
+        );
+        let Some(Local::Answer(data)) = answer else {
+            panic!("{answer:?}")
+        };
+        assert_eq!(
+            (data["lastSeq"].as_u64(), data["refused"][0]["field"].as_str()),
+            (Some(9), Some("heartbeat"))
+        );
+        let short = connection.event(update.to_string()).unwrap();
+        assert_eq!(
+            short,
+            r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","delta":"a"},"seq":3}"#
+        );
+    }
+
+    #[test]
+    fn replay_of_another_instance_goes_to_worker() {
+        let mut connection = Connection::default();
+        let command = json!({"type": "replay", "after": 4, "instance": "other"});
+        assert_eq!(handle(&mut connection, command), None);
+        let command = json!({"type": "replay", "after": 4, "instance": "s"});
+        assert_eq!(handle(&mut connection, command), Some(Local::Replay(4)));
+    }
+}

@@ -1,0 +1,151 @@
+//! Every number that bounds what this crate sends, keeps or waits for. No logic here.
+
+use std::time::Duration;
+
+/// Longest wait for one answer of an engine.
+pub const ANSWER_WAIT: Duration = Duration::from_secs(5);
+
+/// Longest wait for the connection to an engine.
+pub const CONNECT_WAIT: Duration = Duration::from_secs(5);
+
+/// Times an append is sent before the store gives up; a response may have been lost each time.
+pub const APPEND_TRIES: u32 = 4;
+
+/// Pause before an append is sent again; the second pause is twice as long, and so on.
+pub const APPEND_PAUSE: Duration = Duration::from_millis(250);
+
+/// Longest wait for another process to close a session file.
+pub const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// Pause between two attempts to lock a session file.
+pub const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Pause between two looks at a session file that is followed.
+pub const FILE_WATCH_PAUSE: Duration = Duration::from_millis(100);
+
+/// Pause between two looks at a session in S3 that is followed.
+pub const S3_WATCH_PAUSE: Duration = Duration::from_millis(500);
+
+/// Times a broken watch is started again without a line in between before it fails.
+pub const WATCH_TRIES: u32 = 20;
+
+/// Pause before a broken watch is started again.
+pub const WATCH_PAUSE: Duration = Duration::from_millis(500);
+
+/// Bytes of lines that one message of a session in NATS has at most. Larger appends are stored in parts. A consumer fetches up
+/// to 500 messages ahead, so this also bounds its memory.
+pub const MESSAGE_BYTES: usize = 128 << 10;
+
+/// Bytes of one part of a larger append. Below the default limit of a NATS server for one message (1 MiB) with its headers.
+pub const PART_BYTES: usize = 512 << 10;
+
+/// Sessions of which a store remembers where they end. A session that it does not remember costs further requests.
+pub const KNOWN_SESSIONS: usize = 10_000;
+
+/// Longest wait for one answer of S3, a large object included.
+pub const S3_ANSWER_WAIT: Duration = Duration::from_secs(30);
+
+/// Sessions in S3 whose head objects a store remembers.
+pub const KNOWN_HEADS: usize = 256;
+
+/// Bytes of lines that the head object of a session in S3 has at most. More lines go to an object of their own.
+pub const HEAD_BYTES: usize = 64 << 10;
+
+/// Appends that the head object of a session in S3 remembers, to tell after a lost response whether it was stored.
+pub const HEAD_APPENDS: usize = 64;
+
+/// Largest head object of a session in S3, in bytes: its lines and the list of its segments.
+pub const HEAD_LIMIT: usize = 16 << 20;
+
+/// Bytes of lines after which a copy begins another append.
+pub const COPY_BYTES: usize = 256 << 10;
+
+/// Pause before a lost connection to NATS is made again; ten times as long after the tenth attempt.
+pub const RECONNECT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Default seconds until the lease of a silent worker ends.
+pub const LEASE_SECONDS: u64 = 10;
+
+/// Default number of sessions that one worker takes.
+pub const WORKER_SESSIONS: usize = 250;
+
+/// Longest pause between two looks at a stream that is followed; a notification that was lost costs this long.
+pub const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
+
+/// Pause before a publication is sent again; the second pause is twice as long, up to ten times.
+pub const PUBLISH_PAUSE: Duration = Duration::from_millis(50);
+
+/// Longest time to publish something that no lease limits, such as a command of a client.
+pub const PUBLISH_WAIT: Duration = Duration::from_secs(30);
+
+/// Messages that the event stream keeps per session, for clients that connect again. Each has one event or several.
+pub const EVENT_MESSAGES: i64 = 20_000;
+
+/// Bytes of events that one message has at most, unless one event is larger.
+pub const EVENT_BYTES: usize = 256 << 10;
+
+/// Events of a session that its task takes at once.
+pub const EVENT_BATCH: usize = 128;
+
+/// Events of a session that wait for its task. A full queue stops the reader of the agent's output.
+pub const SESSION_QUEUE: usize = 256;
+
+/// Commands of a session that the agent has at a time.
+pub const COMMANDS_IN_FLIGHT: usize = 64;
+
+/// Commands that the queue of one session has at most. A further one is refused.
+pub const QUEUED_COMMANDS: i64 = 10_000;
+
+/// Bytes of one command through NATS.
+pub const COMMAND_BYTES: usize = 900 << 10;
+
+/// Bytes of an idempotency key.
+pub const KEY_BYTES: usize = 96;
+
+/// Time for which the record of an answered command is kept, to recognise the same command again.
+pub const RECORD_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Longest wait for the agent to open a session.
+pub const OPEN_WAIT: Duration = Duration::from_secs(30);
+
+/// Longest wait for the agent to close a session. An agent that does not close it is killed with all its sessions.
+pub const CLOSE_WAIT: Duration = Duration::from_secs(10);
+
+/// Time for runs to end when a worker stops. Kubernetes kills a process 30 seconds after SIGTERM.
+pub const DRAIN_WAIT: Duration = Duration::from_secs(25);
+
+/// Longest wait for sessions to give up their leases after their agent was killed.
+pub const ABANDON_WAIT: Duration = Duration::from_secs(3);
+
+/// Time without a run or a command after which a worker closes a session. The next command opens it again.
+pub const IDLE_WAIT: Duration = Duration::from_secs(30 * 60);
+
+/// Time that a gateway waits for responses after its input has ended.
+pub const GATEWAY_END_WAIT: Duration = Duration::from_secs(10);
+
+/// Bytes of one line from a client or an agent.
+pub const LINE_BYTES: usize = 64 << 20;
+
+/// Connections to the health address at a time.
+pub const HEALTH_CONNECTIONS: usize = 16;
+
+/// Longest time of one health request.
+pub const HEALTH_WAIT: Duration = Duration::from_secs(5);
+
+/// Commands of one gateway that wait for a response at a time. A gateway with so many reads no further input.
+pub const GATEWAY_COMMANDS: usize = 1_000;
+
+/// Lines between a gateway and its input or output.
+pub const GATEWAY_LINES: usize = 64;
+
+/// Longest time to store that a tool call begins. The call is denied after it.
+pub const GATE_WAIT: Duration = Duration::from_secs(8);
+
+/// Longest time of one workspace hook.
+pub const WORKSPACE_WAIT: Duration = Duration::from_secs(300);
+
+/// Characters of a failed workspace hook's stderr in the error.
+pub const WORKSPACE_TEXT: usize = 500;
+
+/// Times that a request to a stream is sent before it fails; each waits for a quarter of the lease time.
+pub const REQUEST_TRIES: u32 = 5;

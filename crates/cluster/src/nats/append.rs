@@ -1,0 +1,164 @@
+//! Appending to a session in NATS: the fence, and what to do when a response is lost.
+
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::message::PublishMessage;
+use bytes::Bytes;
+use store::{Result, SessionId, StoreError};
+use uuid::Uuid;
+
+use super::record::Record;
+use super::{NatsStore, Place, engine, read};
+use crate::limits::{APPEND_PAUSE, APPEND_TRIES, MESSAGE_BYTES, PART_BYTES};
+use crate::lines;
+
+pub(super) async fn append(
+    store: &NatsStore,
+    session: &SessionId,
+    lines: &[Vec<u8>],
+    expected: u64,
+) -> Result<u64> {
+    let place = match store.known(session).filter(|place| place.position == expected) {
+        Some(place) => place,
+        None => store.end(session).await?,
+    };
+    if place.position != expected {
+        return Err(stale(session, expected, place.position));
+    }
+    let body = Bytes::from(lines::join(lines));
+    let mut record = Record {
+        start: expected,
+        lines: lines.len() as u64,
+        append: Uuid::new_v4().simple().to_string(),
+        parts: 0,
+        sequence: 0,
+    };
+    if body.len() <= MESSAGE_BYTES {
+        return commit(store, session, record, body, place).await;
+    }
+    record.parts = upload(store, session, &record.append, &body).await?;
+    let subject = store.parts_subject(session, &record.append);
+    let committed = commit(store, session, record, Bytes::new(), place).await;
+    if matches!(committed, Err(StoreError::Stale { .. })) {
+        // No message names these parts. If this fails, too, they go with the session.
+        drop(store.stream.purge().filter(subject).await);
+    }
+    committed
+}
+
+/// Stores the parts of a large append. Nothing leads to them until the message of the append is stored.
+async fn upload(store: &NatsStore, session: &SessionId, append: &str, body: &Bytes) -> Result<u64> {
+    let subject = store.parts_subject(session, append);
+    let (mut parts, mut last) = (0, 0);
+    let mut rest = body.clone();
+    while !rest.is_empty() {
+        let part = rest.split_to(rest.len().min(PART_BYTES));
+        // The fence keeps a part from being stored twice after a lost response.
+        let message = PublishMessage::build()
+            .payload(part)
+            .expected_last_subject_sequence(last);
+        last = publish_part(store, &subject, message).await?;
+        parts += 1;
+    }
+    Ok(parts)
+}
+
+/// Returns the sequence of the stored part. No other writer knows the subject, so a refusal means that an earlier attempt was
+/// stored.
+async fn publish_part(store: &NatsStore, subject: &str, message: PublishMessage) -> Result<u64> {
+    let mut reason = String::new();
+    for attempt in 0..APPEND_TRIES {
+        tokio::time::sleep(APPEND_PAUSE * attempt).await;
+        match publish(store, subject, message.clone()).await {
+            Ok(sequence) => return Ok(sequence),
+            Err(error) if attempt > 0 && error.kind() == PublishErrorKind::WrongLastSequence => {
+                let stored = store.stream.get_last_raw_message_by_subject(subject).await;
+                return stored
+                    .map(|part| part.sequence)
+                    .map_err(|e| engine("store a large entry", &e));
+            }
+            Err(error) => reason = error.to_string(),
+        }
+    }
+    Err(StoreError::Engine {
+        action: "store a large entry",
+        reason,
+    })
+}
+
+/// Publishes once and waits for the acknowledgement; returns the message's sequence.
+async fn publish(store: &NatsStore, subject: &str, message: PublishMessage) -> Result<u64, PublishError> {
+    let sent = store.context.send_publish(subject.to_owned(), message).await?;
+    sent.await.map(|acknowledged| acknowledged.sequence)
+}
+
+/// Publishes the message that makes the append a part of the session.
+async fn commit(
+    store: &NatsStore,
+    session: &SessionId,
+    mut record: Record,
+    payload: Bytes,
+    place: Place,
+) -> Result<u64> {
+    let message = PublishMessage::build()
+        .payload(payload)
+        .headers(record.headers())
+        .expected_last_subject_sequence(place.sequence);
+    let subject = store.subject(session);
+    let mut reason = String::new();
+    for attempt in 0..APPEND_TRIES {
+        tokio::time::sleep(APPEND_PAUSE * attempt).await;
+        match publish(store, &subject, message.clone()).await {
+            Ok(sequence) => {
+                record.sequence = sequence;
+                store.remember(session, record.end());
+                return Ok(record.end().position);
+            }
+            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
+                return settle(store, session, &record, place).await?.ok_or_else(|| {
+                    // The message that took the place is gone, so the session was deleted.
+                    stale(session, record.start, 0)
+                });
+            }
+            // Sent again: with the same fence it is stored at most once.
+            Err(error) => reason = error.to_string(),
+        }
+    }
+    match settle(store, session, &record, place).await {
+        Ok(Some(position)) => Ok(position),
+        Err(stale @ StoreError::Stale { .. }) => Err(stale),
+        // It may still be on its way to the server.
+        Ok(None) | Err(_) => Err(StoreError::Unconfirmed {
+            session: session.to_string(),
+            expected: record.start,
+            reason,
+        }),
+    }
+}
+
+/// Asks which append follows `place`. Returns the new position if it is this one, none if none does.
+async fn settle(
+    store: &NatsStore,
+    session: &SessionId,
+    record: &Record,
+    place: Place,
+) -> Result<Option<u64>> {
+    store.forget(session);
+    let Some(winner) = read::next(store, session, place.sequence + 1).await? else {
+        return Ok(None);
+    };
+    if winner.append == record.append {
+        let end = winner.end();
+        store.remember(session, end);
+        return Ok(Some(end.position));
+    }
+    let end = store.end(session).await?;
+    Err(stale(session, record.start, end.position))
+}
+
+fn stale(session: &SessionId, expected: u64, actual: u64) -> StoreError {
+    StoreError::Stale {
+        session: session.to_string(),
+        expected,
+        actual,
+    }
+}

@@ -1,0 +1,171 @@
+//! The agent of a worker: one process `pinion --mode rpc` that has all sessions of the worker. Its lines go to the sessions that they
+//! name. What the lines mean to a session lives in `session`.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot, watch};
+
+use crate::limits::SESSION_QUEUE;
+
+/// A line of the agent.
+pub(crate) type Line = Map<String, Value>;
+
+/// How to start the agent.
+#[derive(Debug, Clone)]
+pub(crate) struct AgentCommand {
+    pub(crate) program: PathBuf,
+    pub(crate) args: Vec<String>,
+    pub(crate) cwd: PathBuf,
+}
+
+/// The running agent. Dropping it kills the process.
+pub(crate) struct Agent {
+    stdin: AsyncMutex<ChildStdin>,
+    routes: Arc<Routes>,
+    ids: AtomicU64,
+    ended: watch::Receiver<bool>,
+    process: AsyncMutex<Child>,
+}
+
+#[derive(Default)]
+struct Routes {
+    sessions: Mutex<HashMap<String, mpsc::Sender<Line>>>,
+    requests: Mutex<HashMap<String, oneshot::Sender<Line>>>,
+}
+
+impl Agent {
+    /// Starts the process.
+    pub(crate) fn start(command: &AgentCommand) -> Result<Self> {
+        let mut child = Command::new(&command.program)
+            .args(&command.args)
+            .current_dir(&command.cwd)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("{} cannot be started", command.program.display()))?;
+        let stdin = child.stdin.take().context("the agent has no stdin")?;
+        let stdout = child.stdout.take().context("the agent has no stdout")?;
+        let routes = Arc::new(Routes::default());
+        let (sender, ended) = watch::channel(false);
+        let reader = Arc::clone(&routes);
+        tokio::spawn(async move {
+            reader.read(stdout).await;
+            sender.send_replace(true);
+        });
+        Ok(Self {
+            stdin: AsyncMutex::new(stdin),
+            routes,
+            ids: AtomicU64::new(0),
+            ended,
+            process: AsyncMutex::new(child),
+        })
+    }
+
+    /// Waits until the process has closed its output.
+    pub(crate) async fn ended(&self) {
+        drop(self.ended.clone().wait_for(|ended| *ended).await);
+    }
+
+    /// Kills the process with all its sessions.
+    pub(crate) async fn kill(&self) {
+        drop(self.process.lock().await.kill().await);
+    }
+
+    /// Lines with this session go to the returned queue from now on.
+    pub(crate) fn route(&self, session: &str) -> mpsc::Receiver<Line> {
+        let (sender, receiver) = mpsc::channel(SESSION_QUEUE);
+        lock(&self.routes.sessions).insert(session.to_owned(), sender);
+        receiver
+    }
+
+    /// Lines with this session are dropped from now on.
+    pub(crate) fn unroute(&self, session: &str) {
+        lock(&self.routes.sessions).remove(session);
+    }
+
+    /// An id that no other command of this process has. It names the session, since responses to unknown commands do not.
+    pub(crate) fn id(&self, session: &str) -> String {
+        format!("w{}:{session}", self.ids.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Sends a line to the agent.
+    pub(crate) async fn send(&self, line: &Line) -> Result<()> {
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        let mut stdin = self.stdin.lock().await;
+        stdin.write_all(&text).await.context("the agent does not read")
+    }
+
+    /// Sends a command of the worker itself and waits for its response.
+    pub(crate) async fn request(&self, mut command: Line, wait: Duration) -> Result<Line> {
+        let id = self.id("");
+        command.insert("id".to_owned(), json!(id));
+        let (sender, receiver) = oneshot::channel();
+        lock(&self.routes.requests).insert(id.clone(), sender);
+        let response = async {
+            self.send(&command).await?;
+            receiver.await.context("the agent ended")
+        };
+        let response = tokio::time::timeout(wait, response).await;
+        lock(&self.routes.requests).remove(&id);
+        let response = response.context("the agent did not answer in time")??;
+        if response.get("success") != Some(&Value::Bool(true)) {
+            let error = response.get("error").and_then(Value::as_str);
+            bail!("{}", error.unwrap_or("the agent refused a command"));
+        }
+        Ok(response)
+    }
+}
+
+impl Routes {
+    async fn read(&self, stdout: ChildStdout) {
+        let mut lines = BufReader::with_capacity(64 << 10, stdout);
+        let mut text = Vec::new();
+        loop {
+            text.clear();
+            match lines.read_until(b'\n', &mut text).await {
+                Ok(0) | Err(_) => break,
+                Ok(_) => {}
+            }
+            let Ok(Value::Object(line)) = serde_json::from_slice(&text) else {
+                continue;
+            };
+            self.pass_on(line).await;
+        }
+        // Waiting requests fail.
+        lock(&self.requests).clear();
+        lock(&self.sessions).clear();
+    }
+
+    async fn pass_on(&self, line: Line) {
+        let mut session = line.get("session").and_then(Value::as_str);
+        if line.get("type").and_then(Value::as_str) == Some("response") {
+            let id = line.get("id").and_then(Value::as_str).unwrap_or_default();
+            session = session.or_else(|| id.split_once(':').map(|(_, session)| session));
+            let waiting = lock(&self.requests).remove(id);
+            if let Some(waiting) = waiting {
+                drop(waiting.send(line));
+                return;
+            }
+        }
+        let route = lock(&self.sessions).get(session.unwrap_or_default()).cloned();
+        if let Some(route) = route {
+            // Fails when the session's task has ended.
+            drop(route.send(line).await);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,139 @@
+//! Settles the run of a lost worker before the session opens here: reads what clients saw of it, stores the missing messages, and
+//! publishes its end. `takeover` decides which.
+
+use std::collections::HashSet;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use store::{SessionId, SessionStore};
+use uuid::Uuid;
+
+use super::child::Line;
+use super::file::SessionFile;
+use super::gate;
+use super::takeover::{Recovery, recover};
+use crate::bus::{Bus, EventWriter, Frame, Frames, RunEdge};
+
+/// Ends an open run. None if no run is open.
+pub(crate) async fn settle(
+    bus: &Bus,
+    store: &dyn SessionStore,
+    session: &SessionId,
+    file: &mut SessionFile,
+    events: &mut EventWriter,
+    until: Instant,
+) -> Result<Option<Recovery>> {
+    let Some(begin) = events.run else {
+        return Ok(None);
+    };
+    let seen = read(bus, session, begin).await?;
+    let (messages, last) = log(file)?;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_millis());
+    let begun = begun(bus, session, &messages).await?;
+    let recovery = recover(
+        &seen,
+        &messages,
+        |call| begun.contains(call),
+        u64::try_from(now).unwrap_or(0),
+    );
+    let mut parent = last;
+    let mut lines = Vec::new();
+    for message in &recovery.messages {
+        let id: String = Uuid::new_v4().simple().to_string().chars().take(8).collect();
+        let entry = json!({
+            "type": "message",
+            "id": id,
+            "parentId": parent,
+            "timestamp": store::now_iso(),
+            "message": message,
+        });
+        lines.push(entry.to_string().into_bytes());
+        parent = json!(id);
+    }
+    if !lines.is_empty() {
+        file.append(store, session, &lines).await?;
+    }
+    let mut frames = Vec::new();
+    for event in &recovery.events {
+        let mut line = event.clone();
+        let is_end = line.get("type").and_then(Value::as_str) == Some("agent_settled");
+        let seq = events.number();
+        line.insert("seq".to_owned(), json!(seq));
+        frames.push(Frame::Event {
+            seq,
+            edge: is_end.then_some(RunEdge::Ends),
+            line: Value::Object(line).to_string(),
+        });
+    }
+    events.publish(bus, &frames, until).await?;
+    Ok(Some(recovery))
+}
+
+/// The calls of the last answer that may have begun: those with a record, and those of tools that need none.
+async fn begun(bus: &Bus, session: &SessionId, messages: &[Value]) -> Result<HashSet<String>> {
+    let is_answer = |message: &&Value| message.get("role").and_then(Value::as_str) == Some("assistant");
+    let content = messages
+        .iter()
+        .rev()
+        .find(is_answer)
+        .and_then(|answer| answer.get("content"));
+    let mut begun = HashSet::new();
+    for block in content.and_then(Value::as_array).into_iter().flatten() {
+        let word = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
+        let id = word("id");
+        if word("type") == "toolCall"
+            && (gate::only_reads(word("name")) || bus.has_begun(session, &gate::key(id)).await?)
+        {
+            begun.insert(id.to_owned());
+        }
+    }
+    Ok(begun)
+}
+
+/// The events from a sequence on.
+async fn read(bus: &Bus, session: &SessionId, begin: u64) -> Result<Vec<Line>> {
+    let subject = bus.subject("event", session);
+    let (mut next, mut frames, mut seen) = (begin, Frames::default(), Vec::new());
+    let mut is_open = false;
+    while let Some(message) = bus.events.next(&subject, next).await? {
+        next = message.sequence + 1;
+        for frame in frames.take(&message) {
+            let Frame::Event { line, .. } = frame else {
+                continue;
+            };
+            let Ok(Value::Object(event)) = serde_json::from_str(&line) else {
+                continue;
+            };
+            // The message with the beginning can also have the end of the run before.
+            is_open |= event.get("type").and_then(Value::as_str) == Some("agent_start");
+            if is_open {
+                seen.push(event);
+            }
+        }
+    }
+    Ok(seen)
+}
+
+/// The messages of a session file, and the id of its last entry.
+fn log(file: &SessionFile) -> Result<(Vec<Value>, Value)> {
+    let text = std::fs::read_to_string(&file.path)
+        .with_context(|| format!("{} cannot be read", file.path.display()))?;
+    let (mut messages, mut last) = (Vec::new(), Value::Null);
+    for line in text.lines().skip(1) {
+        let Ok(mut entry) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
+        if let Some(id) = entry.get("id") {
+            last = id.clone();
+        }
+        if entry.get("type").and_then(Value::as_str) == Some("message")
+            && let Some(message) = entry.get_mut("message")
+        {
+            messages.push(message.take());
+        }
+    }
+    Ok((messages, last))
+}

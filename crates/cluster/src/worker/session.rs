@@ -1,0 +1,431 @@
+//! One session of a worker: a task that has its lease, gives its commands to the agent, stores what the agent wrote, and publishes
+//! events and responses. Which commands may run again lives in `command`; what happens to an interrupted run, in `takeover`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+use async_nats::jetstream::message::StreamMessage;
+use serde_json::{Value, json};
+use store::SessionId;
+use tokio::sync::{mpsc, watch};
+
+use super::Shared;
+use super::child::Line;
+use super::command::{self, Command, Fate};
+use super::file::SessionFile;
+use super::interrupted;
+use crate::bus::{EventWriter, Follower, Frame, Lease, RECORDED, RunEdge};
+use crate::limits::{CLOSE_WAIT, COMMANDS_IN_FLIGHT, EVENT_BATCH, IDLE_WAIT, OPEN_WAIT};
+
+/// Why a worker no longer has a session.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// The worker stops, and the session has no run.
+    Drained,
+    /// The session had neither a run nor a command for a while.
+    Idle,
+    /// The lease, the agent or NATS was lost.
+    Lost(anyhow::Error),
+}
+
+/// A command that the agent has.
+struct Pending {
+    key: String,
+    /// The id that the client gave.
+    id: Option<Value>,
+    /// Gateways that wait for the response.
+    gateways: Vec<String>,
+    /// Sequences of the command in the queue.
+    queued: Vec<u64>,
+    /// Sequence of its record, if it has one.
+    begun: Option<u64>,
+}
+
+/// The task's state.
+struct SessionTask {
+    shared: Arc<Shared>,
+    id: SessionId,
+    lease: Lease,
+    file: SessionFile,
+    events: EventWriter,
+    lines: mpsc::Receiver<Line>,
+    pending: HashMap<String, Pending>,
+}
+
+/// Runs a session until its end, and closes it.
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    id: SessionId,
+    lease: Lease,
+    stop: watch::Receiver<bool>,
+) -> End {
+    match SessionTask::open(&shared, &id, lease).await {
+        Ok((mut task, mut commands)) => {
+            let end = match task.serve(&mut commands, stop).await {
+                Ok(end) => end,
+                Err(error) => End::Lost(error),
+            };
+            task.close(end).await
+        }
+        Err(error) => End::Lost(error),
+    }
+}
+
+impl SessionTask {
+    async fn open(shared: &Arc<Shared>, id: &SessionId, lease: Lease) -> Result<(Self, Follower)> {
+        let bus = &shared.bus;
+        let events = EventWriter::open(bus, id).await?;
+        let commands = bus.commands.follow(bus.subject("command", id), 1).await?;
+        let fetched = async {
+            let store = shared.store.as_ref();
+            let file = SessionFile::fetch(store, id, &shared.sessions, &shared.cwd).await?;
+            shared.workspace.prepare(id, &file.cwd).await?;
+            Ok::<_, anyhow::Error>(file)
+        };
+        let fetched = tokio::select! {
+            fetched = fetched => fetched,
+            () = lease.lost() => bail!("the lease was lost"),
+        };
+        let lines = shared.agent.route(id.as_str());
+        let file = match fetched {
+            Ok(file) => file,
+            Err(error) => {
+                refuse(shared, id, events, commands, &lease, &format!("{error:#}")).await?;
+                lease.release().await;
+                return Err(error);
+            }
+        };
+        let mut task = Self {
+            shared: Arc::clone(shared),
+            id: id.clone(),
+            lease,
+            file,
+            events,
+            lines,
+            pending: HashMap::new(),
+        };
+        let opened = task.open_in_agent().await;
+        if let Err(error) = opened {
+            return match task.close(End::Lost(error)).await {
+                End::Lost(error) => Err(error),
+                End::Drained | End::Idle => bail!("the session did not open"),
+            };
+        }
+        Ok((task, commands))
+    }
+
+    /// Ends the run of a lost worker, opens the session in the agent and gives it the messages that were queued.
+    async fn open_in_agent(&mut self) -> Result<()> {
+        let until = self.until()?;
+        let store = self.shared.store.as_ref();
+        let bus = &self.shared.bus;
+        let (file, events) = (&mut self.file, &mut self.events);
+        let interrupted = interrupted::settle(bus, store, &self.id, file, events, until).await?;
+        let mut open = Line::new();
+        open.insert("type".to_owned(), json!("open_session"));
+        open.insert("session".to_owned(), json!(self.id.as_str()));
+        open.insert("sessionPath".to_owned(), json!(self.file.path.to_string_lossy()));
+        self.shared.gate.open(&self.id, self.lease.watch());
+        self.shared.agent.request(open, OPEN_WAIT).await?;
+        let Some(recovery) = interrupted else {
+            return Ok(());
+        };
+        let mut lines = Vec::new();
+        for (kind, texts) in [("steer", recovery.steering), ("follow_up", recovery.follow_up)] {
+            lines.extend(texts.into_iter().map(|text| (kind, Some(text))));
+        }
+        if self.shared.resumes {
+            lines.push(("continue", None));
+        }
+        for (kind, text) in lines {
+            let mut line = Line::new();
+            line.insert("type".to_owned(), json!(kind));
+            line.extend(text.map(|text| ("message".to_owned(), json!(text))));
+            // The response has no recipient. A run that was complete refuses to continue.
+            self.send(line).await?;
+        }
+        Ok(())
+    }
+
+    async fn serve(&mut self, commands: &mut Follower, mut stop: watch::Receiver<bool>) -> Result<End> {
+        let mut idle_since = Instant::now();
+        loop {
+            let is_draining = *stop.borrow();
+            let is_idle = self.pending.is_empty() && self.events.run.is_none();
+            if is_draining && is_idle {
+                return Ok(End::Drained);
+            }
+            if !is_idle {
+                idle_since = Instant::now();
+            }
+            let has_room = !is_draining && self.pending.len() < COMMANDS_IN_FLIGHT;
+            tokio::select! {
+                biased;
+                () = self.lease.lost() => bail!("the lease was lost"),
+                changed = stop.changed(), if !is_draining => changed.context("the worker ended")?,
+                line = self.lines.recv() => {
+                    let mut batch = vec![line.context("the agent ended")?];
+                    while batch.len() < EVENT_BATCH && let Ok(line) = self.lines.try_recv() {
+                        batch.push(line);
+                    }
+                    self.deliver(batch).await?;
+                }
+                message = commands.next(), if has_room => {
+                    idle_since = Instant::now();
+                    self.begin(&message).await?;
+                }
+                () = tokio::time::sleep_until((idle_since + IDLE_WAIT).into()), if is_idle => return Ok(End::Idle),
+            }
+        }
+    }
+
+    /// The time until which the session may be used.
+    fn until(&self) -> Result<Instant> {
+        let state = self.lease.state();
+        if state.is_lost {
+            bail!("the lease was lost");
+        }
+        Ok(state.valid_until)
+    }
+
+    /// Publishes lines of the agent: first what it wrote to the file, then responses as records, then all in their order.
+    async fn deliver(&mut self, batch: Vec<Line>) -> Result<()> {
+        let (mut frames, mut answered) = (Vec::new(), Vec::new());
+        for line in batch {
+            match line.get("type").and_then(Value::as_str) {
+                Some("response") => self.response(line, &mut frames, &mut answered)?,
+                // The session only leaves this worker.
+                Some("session_closed") => {}
+                _ => frames.push(self.event(line)?),
+            }
+        }
+        let has_settled = |frame: &Frame| {
+            matches!(
+                frame,
+                Frame::Event {
+                    edge: Some(RunEdge::Ends),
+                    ..
+                }
+            )
+        };
+        if frames.iter().any(has_settled) {
+            tokio::select! {
+                saved = self.shared.workspace.save(&self.id, &self.file.cwd) => saved?,
+                () = self.lease.lost() => bail!("the lease was lost"),
+            }
+        }
+        self.until()?;
+        self.file.sync(self.shared.store.as_ref(), &self.id).await?;
+        let bus = &self.shared.bus;
+        for (pending, text) in &answered {
+            if let Some(begun) = pending.begun {
+                bus.answer(&self.id, &pending.key, text, begun, self.until()?)
+                    .await?;
+            }
+        }
+        let until = self.until()?;
+        self.events.publish(bus, &frames, until).await?;
+        for queued in answered.iter().flat_map(|(pending, _)| &pending.queued) {
+            bus.commands.remove(*queued).await?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, mut line: Line) -> Result<Frame> {
+        line.shift_remove("session");
+        let edge = match line.get("type").and_then(Value::as_str) {
+            Some("agent_start") => Some(RunEdge::Begins),
+            Some("agent_settled") => Some(RunEdge::Ends),
+            _ => None,
+        };
+        let seq = self.events.number();
+        line.insert("seq".to_owned(), json!(seq));
+        let line = serde_json::to_string(&line)?;
+        Ok(Frame::Event { seq, edge, line })
+    }
+
+    fn response(
+        &mut self,
+        mut line: Line,
+        frames: &mut Vec<Frame>,
+        answered: &mut Vec<(Pending, String)>,
+    ) -> Result<()> {
+        let id = line.get("id").and_then(Value::as_str).unwrap_or_default();
+        let Some(pending) = self.pending.remove(id) else {
+            return Ok(());
+        };
+        line.shift_remove("session");
+        match &pending.id {
+            Some(id) => drop(line.insert("id".to_owned(), id.clone())),
+            None => drop(line.shift_remove("id")),
+        }
+        // The agent numbers its own events; clients have the numbers of this session.
+        if line.get("command").and_then(Value::as_str) == Some("replay")
+            && let Some(Value::Object(data)) = line.get_mut("data")
+        {
+            data.insert("lastSeq".to_owned(), json!(self.events.last_number()));
+            data.insert("instanceId".to_owned(), json!(self.id.as_str()));
+        }
+        let text = serde_json::to_string(&line)?;
+        for gateway in &pending.gateways {
+            frames.push(Frame::Response {
+                gateway: gateway.clone(),
+                key: pending.key.clone(),
+                line: text.clone(),
+            });
+        }
+        answered.push((pending, text));
+        Ok(())
+    }
+
+    /// Gives the next command of the queue to the agent, or answers it.
+    async fn begin(&mut self, message: &StreamMessage) -> Result<()> {
+        let Some(command) = Command::read(message) else {
+            // No gateway sends such a message.
+            self.shared.bus.commands.remove(message.sequence).await?;
+            return Ok(());
+        };
+        if let Some(same) = self
+            .pending
+            .values_mut()
+            .find(|pending| pending.key == command.key)
+        {
+            same.gateways.push(command.gateway);
+            same.queued.push(message.sequence);
+            return Ok(());
+        }
+        if let Some(reason) = command::refusal(command.kind()) {
+            return self.answer(&command, &command.error(reason)).await;
+        }
+        if command::is_frame(command.kind()) {
+            self.send(command.line).await?;
+            return Ok(self.shared.bus.commands.remove(message.sequence).await?);
+        }
+        let mut begun = None;
+        if RECORDED(command.kind()) {
+            let noted = self
+                .shared
+                .bus
+                .begin(&self.id, &command.key, self.until()?)
+                .await?;
+            match command::fate(noted, command.kind()) {
+                Fate::Run(sequence) => begun = Some(sequence),
+                Fate::Answer(response) => return self.answer(&command, &response).await,
+                Fate::Unknown(sequence) => {
+                    let error = command.error(command::MAY_HAVE_RUN);
+                    let (bus, until) = (&self.shared.bus, self.until()?);
+                    bus.answer(&self.id, &command.key, &error, sequence, until)
+                        .await?;
+                    return self.answer(&command, &error).await;
+                }
+            }
+        }
+        let id = self.shared.agent.id(self.id.as_str());
+        let mut line = command.line;
+        let pending = Pending {
+            key: command.key,
+            id: line.insert("id".to_owned(), json!(id)),
+            gateways: vec![command.gateway],
+            queued: vec![message.sequence],
+            begun,
+        };
+        self.pending.insert(id, pending);
+        self.send(line).await
+    }
+
+    async fn send(&self, mut line: Line) -> Result<()> {
+        self.until()?;
+        line.insert("session".to_owned(), json!(self.id.as_str()));
+        self.shared.agent.send(&line).await
+    }
+
+    /// Publishes a response that the agent did not give.
+    async fn answer(&mut self, command: &Command, response: &str) -> Result<()> {
+        let until = self.until()?;
+        let frame = command.response(response);
+        self.events.publish(&self.shared.bus, &[frame], until).await?;
+        Ok(self.shared.bus.commands.remove(command.sequence).await?)
+    }
+
+    /// Closes the session in the agent. If the worker still has the lease, stores and publishes the rest, and gives it up.
+    async fn close(mut self, mut end: End) -> End {
+        let mut close = Line::new();
+        close.insert("type".to_owned(), json!("close_session"));
+        close.insert("session".to_owned(), json!(self.id.as_str()));
+        let is_lost = matches!(end, End::Lost(_));
+        self.shared.gate.close(&self.id);
+        let agent = Arc::clone(&self.shared.agent);
+        let closing = agent.request(close, CLOSE_WAIT);
+        tokio::pin!(closing);
+        let mut rest = Vec::new();
+        let closed = loop {
+            tokio::select! {
+                closed = &mut closing => break closed,
+                Some(line) = self.lines.recv() => if !is_lost { rest.push(line) },
+            }
+        };
+        while let Ok(line) = self.lines.try_recv() {
+            rest.push(line);
+        }
+        agent.unroute(self.id.as_str());
+        if let Err(error) = closed
+            && is_lost
+            && !format!("{error}").contains("session")
+        {
+            // A run that goes on without a lease is worse than the end of all runs of this worker.
+            agent.kill().await;
+        }
+        if !is_lost && let Err(error) = self.deliver(rest).await {
+            end = End::Lost(error);
+        }
+        if let End::Idle = end {
+            drop(
+                self.shared
+                    .bus
+                    .wanted
+                    .purge(&self.shared.bus.subject("wanted", &self.id))
+                    .await,
+            );
+        }
+        self.file.remove();
+        if !self.lease.state().is_lost {
+            self.lease.release().await;
+        }
+        // A command may have come after the last look.
+        if let End::Idle = end
+            && let Ok(Some(_)) = self
+                .shared
+                .bus
+                .commands
+                .last(&self.shared.bus.subject("command", &self.id))
+                .await
+        {
+            drop(self.shared.bus.want(&self.id).await);
+        }
+        end
+    }
+}
+
+/// Answers all commands of a session that cannot be opened with the reason, and asks for no other worker.
+async fn refuse(
+    shared: &Shared,
+    id: &SessionId,
+    mut events: EventWriter,
+    mut commands: Follower,
+    lease: &Lease,
+    reason: &str,
+) -> Result<()> {
+    let bus = &shared.bus;
+    bus.wanted.purge(&bus.subject("wanted", id)).await?;
+    let wait = std::time::Duration::from_millis(200);
+    while let Ok(message) = tokio::time::timeout(wait, commands.next()).await {
+        if let Some(command) = Command::read(&message) {
+            let frame = command.response(&command.error(reason));
+            events.publish(bus, &[frame], lease.state().valid_until).await?;
+        }
+        bus.commands.remove(message.sequence).await?;
+    }
+    Ok(())
+}

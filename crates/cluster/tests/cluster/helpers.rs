@@ -1,0 +1,48 @@
+//! What only tests need of a place and its clients.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use crate::place::{Client, Place, is};
+
+impl Place {
+    /// An executable with this shell script.
+    pub(crate) fn program(&self, name: &str, script: &str) -> Result<String> {
+        let path = self.path(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n"))?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))?;
+        Ok(path.display().to_string())
+    }
+
+    /// A gateway of a session that has said that it is ready.
+    pub(crate) fn attach(&self, session: &str) -> Result<Client> {
+        let mut client = self.start_gateway(session)?;
+        client.until("ready")?;
+        Ok(client)
+    }
+}
+
+impl Client {
+    /// Numbers of the events so far.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        self.seen
+            .iter()
+            .filter_map(|line| line.get("seq")?.as_u64())
+            .collect()
+    }
+}
+
+/// A reply of the script that is used again and again.
+pub(crate) fn always(text: &str) -> Value {
+    json!([{"repeat": true, "stream": [{"text": text}]}])
+}
+
+/// Waits for the end of the model's next answer.
+pub(crate) fn answer(client: &mut Client) -> Result<Value> {
+    client.find("answer", |line| {
+        let message = line.get("message");
+        is(line, "type", "message_end") && message.is_some_and(|message| is(message, "role", "assistant"))
+    })
+}

@@ -1,0 +1,166 @@
+//! Workers that are lost: killed, stopped, cut off.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use crate::helpers::{always, answer};
+
+#[test]
+fn killed_worker_is_replaced() -> Result<()> {
+    let Some(place) = crate::place()? else {
+        return Ok(());
+    };
+    let first = place.worker("a", &always("one"), &[])?;
+    let mut client = place.attach("lost")?;
+    client.ask(json!({"id": 1, "type": "prompt", "message": "Go"}))?;
+    client.until("agent_settled")?;
+    let _second = place.worker("b", &always("two"), &[])?;
+    std::thread::sleep(Duration::from_secs(1));
+    first.signal("-KILL")?;
+    let begin = Instant::now();
+    client.ask(json!({"id": 2, "type": "prompt", "message": "Again"}))?;
+    // How long it takes is a figure of the example `faults`. Here it must only not take for ever.
+    ensure!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
+    ensure!(answer(&mut client)?["message"]["content"][0]["text"] == "two");
+    let log = place.log("lost")?;
+    ensure!(
+        log.iter().filter(|entry| entry["type"] == "message").count() == 4,
+        "{log:#?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn restarted_server_loses_no_session() -> Result<()> {
+    let Some(mut place) = crate::place()? else {
+        return Ok(());
+    };
+    let _worker = place.worker("a", &always("one"), &[])?;
+    let mut client = place.attach("server")?;
+    client.ask(json!({"id": 0, "type": "hello", "sequence": true}))?;
+    client.ask(json!({"id": 1, "type": "prompt", "message": "Go"}))?;
+    client.until("agent_settled")?;
+    place.stop_nats();
+    client.send(&json!({"id": 2, "type": "prompt", "message": "Again"}))?;
+    std::thread::sleep(Duration::from_secs(3));
+    place.start_nats()?;
+    let accepted = client.response(&json!(2))?;
+    ensure!(accepted["success"] == true, "{accepted}");
+    client.until("agent_settled")?;
+    let expected: Vec<u64> = (1..=client.numbers().len() as u64).collect();
+    ensure!(client.numbers() == expected, "{:?}", client.numbers());
+    ensure!(
+        place
+            .log("server")?
+            .iter()
+            .filter(|entry| entry["type"] == "message")
+            .count()
+            == 4
+    );
+    Ok(())
+}
+
+#[test]
+fn stopped_worker_writes_nothing_after_takeover() -> Result<()> {
+    let Some(place) = crate::place()? else {
+        return Ok(());
+    };
+    let slow = json!([{"repeat": true, "stream": [{"text": ["a", {"delay": 3}, "b"]}]}]);
+    let first = place.worker("a", &slow, &[])?;
+    let mut client = place.attach("stopped")?;
+    client.ask(json!({"id": 0, "type": "hello", "sequence": true}))?;
+    client.ask(json!({"id": 1, "type": "prompt", "message": "Go"}))?;
+    client.until("message_update")?;
+    let _second = place.worker("b", &always("two"), &[])?;
+    std::thread::sleep(Duration::from_secs(1));
+    first.signal("-STOP")?;
+    let ended = client.until("agent_settled")?;
+    ensure!(ended["aborted"] == true, "{ended}");
+    client.ask(json!({"id": 2, "type": "prompt", "message": "Again"}))?;
+    ensure!(answer(&mut client)?["message"]["content"][0]["text"] == "two");
+    client.until("agent_settled")?;
+    first.signal("-CONT")?;
+    std::thread::sleep(Duration::from_secs(4));
+    client.ask(json!({"id": 3, "type": "get_messages"}))?;
+    let numbers = client.numbers();
+    let expected: Vec<u64> = (1..=numbers.len() as u64).collect();
+    ensure!(numbers == expected, "{numbers:?}");
+    let texts: Vec<Value> = place
+        .log("stopped")?
+        .iter()
+        .filter(|entry| entry["message"]["role"] == "assistant")
+        .map(|entry| {
+            json!([
+                entry["message"]["content"][0]["text"],
+                entry["message"]["stopReason"]
+            ])
+        })
+        .collect();
+    ensure!(
+        texts == [json!(["a", "aborted"]), json!(["two", "stop"])],
+        "{texts:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn interrupted_run_continues_if_the_worker_resumes() -> Result<()> {
+    let Some(place) = crate::place()? else {
+        return Ok(());
+    };
+    let call =
+        json!([{"stream": [{"tool": {"name": "bash", "args": {"command": "echo x >> ran; sleep 30"}}}]}]);
+    let first = place.worker("a", &call, &[])?;
+    let mut client = place.attach("resumed")?;
+    client.ask(json!({"id": 1, "type": "prompt", "message": "Go"}))?;
+    client.until("tool_execution_start")?;
+    client.ask(json!({"id": 2, "type": "steer", "message": "Hurry"}))?;
+    std::thread::sleep(Duration::from_secs(1));
+    let _second = place.worker("b", &always("fine"), &["--resume", "auto"])?;
+    std::thread::sleep(Duration::from_secs(1));
+    first.signal("-KILL")?;
+    let end = client.until("tool_execution_end")?;
+    ensure!(end["isError"] == true, "{end}");
+    let text = end["result"]["content"][0]["text"].as_str().unwrap_or_default();
+    ensure!(text.contains("may have run"), "{end}");
+    client.until("agent_settled")?;
+    client.until("agent_start")?;
+    ensure!(answer(&mut client)?["message"]["content"][0]["text"] == "fine");
+    let roles: Vec<String> = place
+        .log("resumed")?
+        .iter()
+        .filter_map(|entry| entry["message"]["role"].as_str().map(str::to_owned))
+        .collect();
+    ensure!(
+        roles == ["user", "assistant", "toolResult", "user", "assistant"],
+        "{roles:?}"
+    );
+    ensure!(std::fs::read_to_string(place.path("project").join("ran"))? == "x\n");
+    Ok(())
+}
+
+#[test]
+fn stopped_worker_begins_no_call_afterwards() -> Result<()> {
+    let Some(place) = crate::place()? else {
+        return Ok(());
+    };
+    let call =
+        json!([{"stream": [{"delay": 1}, {"tool": {"name": "bash", "args": {"command": "echo x >> ran"}}}]}]);
+    let first = place.worker("a", &call, &[])?;
+    let mut client = place.attach("gated")?;
+    client.ask(json!({"id": 1, "type": "prompt", "message": "Go"}))?;
+    client.until("turn_start")?;
+    // The agent continues without its worker and reaches the call.
+    first.signal("-STOP")?;
+    let _second = place.worker("b", &always("two"), &[])?;
+    client.until("agent_settled")?;
+    ensure!(!place.path("project").join("ran").exists());
+    first.signal("-CONT")?;
+    std::thread::sleep(Duration::from_secs(3));
+    ensure!(!place.path("project").join("ran").exists());
+    client.ask(json!({"id": 2, "type": "prompt", "message": "Again"}))?;
+    ensure!(answer(&mut client)?["message"]["content"][0]["text"] == "two");
+    Ok(())
+}
