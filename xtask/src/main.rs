@@ -19,7 +19,7 @@ Usage: cargo run -p xtask -- <chore>
   breaking [--against TAG|FILE]                   see whether clients of the last release would break
   examples --agent PATH [--check]                 record protocol/examples from an agent, or see that it is up to date
   tidy                                            see that the house rules are kept
-  fuzz-lines --agent PATH [--count N] [--seed S]  drive an agent with broken and odd lines
+  fuzz-lines --agent PATH [--count N] [--seed S] [--acp]  drive an agent with broken and odd lines
   kill9 --agent PATH [--rounds N] [--seed S]      kill an agent at random moments and see what is left
   abort --agent PATH [--rounds N] [--seed S] [--only MOMENT] [--untimed]
                                                   abort runs at random moments; with --untimed times are not judged

@@ -41,6 +41,12 @@ pub(super) enum Expect {
     OwnId,
     /// One response; which id it has depends on how much of the line can be read.
     OneAnswer,
+    /// One response with the line's own id: an error with this code.
+    Code(i64),
+    /// No response.
+    Nothing,
+    /// At most one response, which does not have the id of another line.
+    Anything,
 }
 
 /// A line without its LF.
@@ -59,13 +65,94 @@ pub(super) fn id(number: u64) -> String {
     format!("f{number}")
 }
 
+/// Makes odd texts, values and bytes.
+pub(super) struct Oddities {
+    /// Where chance comes from.
+    pub(super) random: Prng,
+}
+
 /// Makes lines without end.
 pub(super) struct Generator {
-    random: Prng,
+    odd: Oddities,
     number: u64,
     /// Name and parameter schemas of each command of the pool.
     pool: Vec<(String, Map<String, Value>)>,
     defs: Value,
+}
+
+impl Oddities {
+    /// The same seed brings the same.
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            random: Prng::new(seed),
+        }
+    }
+
+    pub(super) fn text(&mut self, longest: usize) -> String {
+        let mut out = String::new();
+        while out.len() < self.random.below(longest) {
+            match self.random.below(4) {
+                0 => out.push_str(self.random.pick(&NASTY).copied().unwrap_or("")),
+                _ => out.push(char::from(b'a' + self.random.byte() % 26)),
+            }
+        }
+        out
+    }
+
+    /// Any JSON value.
+    pub(super) fn any(&mut self, depth: usize) -> Value {
+        match self.random.below(if depth > 5 { 6 } else { 8 }) {
+            0 => Value::Null,
+            1 => json!(self.random.chance(50)),
+            2 => json!(self.random.next()),
+            3 => json!(-1.5e-7),
+            4 | 5 => json!(self.text(60)),
+            6 => (0..self.random.below(4)).map(|_| self.any(depth + 1)).collect(),
+            _ => Value::Object(self.object(depth)),
+        }
+    }
+
+    pub(super) fn mutate(&mut self, bytes: &mut Vec<u8>) {
+        let at = self.random.below(bytes.len());
+        let end = at + self.random.below(12).min(bytes.len() - at);
+        match self.random.below(6) {
+            0 => bytes
+                .get_mut(at)
+                .into_iter()
+                .for_each(|byte| *byte ^= 1 << self.random.below(8)),
+            1 => bytes.truncate(at),
+            2 => drop(bytes.drain(at..end)),
+            3 => {
+                let piece: Vec<u8> = bytes.get(at..end).unwrap_or_default().to_vec();
+                bytes.splice(at..at, piece);
+            }
+            4 => {
+                let piece = self.random.pick(&NASTY).copied().unwrap_or("");
+                bytes.splice(at..at, piece.bytes());
+            }
+            _ => bytes.insert(at, self.random.byte()),
+        }
+    }
+
+    /// No command at all.
+    pub(super) fn rubbish(&mut self) -> Vec<u8> {
+        let length = self.random.below(80);
+        let bytes = match self.random.below(6) {
+            0 => (0..length).map(|_| self.random.byte()).collect(),
+            1 => vec![self.random.pick(b"[{\"").copied().unwrap_or(b'['); self.random.below(2_000)],
+            2 => self.any(0).to_string().into_bytes(),
+            3 => vec![b' '; self.random.below(4)],
+            4 => self.text(80).into_bytes(),
+            _ => b"null".to_vec(),
+        };
+        without_line_feed(bytes)
+    }
+
+    /// An object with any members.
+    pub(super) fn object(&mut self, depth: usize) -> Map<String, Value> {
+        let fields = (0..self.random.below(4)).map(|_| (self.text(8), self.any(depth + 1)));
+        fields.collect()
+    }
 }
 
 impl Generator {
@@ -85,7 +172,7 @@ impl Generator {
             .filter(|name| !LEFT_OUT.contains(name));
         let pool = names.map(|name| (name.to_owned(), params(name))).collect();
         Self {
-            random: Prng::new(seed),
+            odd: Oddities::new(seed),
             number: 0,
             pool,
             defs,
@@ -93,7 +180,7 @@ impl Generator {
     }
 
     fn good(&mut self) -> Map<String, Value> {
-        let (name, params) = self.random.pick(&self.pool).cloned().unwrap_or_default();
+        let (name, params) = self.odd.random.pick(&self.pool).cloned().unwrap_or_default();
         let mut line = Map::new();
         line.insert("id".to_owned(), json!(id(self.number)));
         line.insert("type".to_owned(), json!(name));
@@ -118,7 +205,7 @@ impl Generator {
         let choices = ["enum", "oneOf", "anyOf"]
             .into_iter()
             .find_map(|key| schema.get(key)?.as_array());
-        if let Some(choice) = choices.and_then(|choices| self.random.pick(choices)) {
+        if let Some(choice) = choices.and_then(|choices| self.odd.random.pick(choices)) {
             return if schema.get("enum").is_some() {
                 choice.clone()
             } else {
@@ -129,43 +216,16 @@ impl Generator {
             return value.clone();
         }
         match schema.get("type").and_then(Value::as_str) {
-            Some("boolean") => json!(self.random.chance(50)),
-            Some("integer" | "number") => json!(self.random.below(1000)),
+            Some("boolean") => json!(self.odd.random.chance(50)),
+            Some("integer" | "number") => json!(self.odd.random.below(1000)),
             Some("null") => Value::Null,
             Some("array") if depth < 4 => {
                 let item = schema.get("items").cloned().unwrap_or_default();
-                (0..self.random.below(3))
+                (0..self.odd.random.below(3))
                     .map(|_| self.fitting(&item, depth + 1))
                     .collect()
             }
-            _ => json!(self.text(40)),
-        }
-    }
-
-    fn text(&mut self, longest: usize) -> String {
-        let mut out = String::new();
-        while out.len() < self.random.below(longest) {
-            match self.random.below(4) {
-                0 => out.push_str(self.random.pick(&NASTY).copied().unwrap_or("")),
-                _ => out.push(char::from(b'a' + self.random.byte() % 26)),
-            }
-        }
-        out
-    }
-
-    /// Any JSON value.
-    fn any(&mut self, depth: usize) -> Value {
-        match self.random.below(if depth > 5 { 6 } else { 8 }) {
-            0 => Value::Null,
-            1 => json!(self.random.chance(50)),
-            2 => json!(self.random.next()),
-            3 => json!(-1.5e-7),
-            4 | 5 => json!(self.text(60)),
-            6 => (0..self.random.below(4)).map(|_| self.any(depth + 1)).collect(),
-            _ => {
-                let fields = (0..self.random.below(4)).map(|_| (self.text(8), self.any(depth + 1)));
-                Value::Object(fields.collect())
-            }
+            _ => json!(self.odd.text(40)),
         }
     }
 
@@ -173,18 +233,21 @@ impl Generator {
     fn odd(&mut self) -> (Vec<u8>, Expect) {
         let mut line = self.good();
         let mut expect = Expect::OwnId;
-        match self.random.below(5) {
+        match self.odd.random.below(5) {
             0 => {
-                line.insert("type".to_owned(), json!(format!("x{}", self.text(20))));
+                line.insert("type".to_owned(), json!(format!("x{}", self.odd.text(20))));
             }
             1 => {
-                let value = self.any(0);
-                line.insert(self.text(10).replace("id", "").replace("type", "") + "?", value);
+                let value = self.odd.any(0);
+                line.insert(
+                    self.odd.text(10).replace("id", "").replace("type", "") + "?",
+                    value,
+                );
             }
             2 => {
                 let keys: Vec<String> = line.keys().filter(|key| *key != "id").cloned().collect();
-                let value = self.any(0);
-                let key = self.random.pick(&keys).cloned().unwrap_or_default();
+                let value = self.odd.any(0);
+                let key = self.odd.random.pick(&keys).cloned().unwrap_or_default();
                 if key == "type" {
                     expect = Expect::OneAnswer;
                 }
@@ -192,14 +255,14 @@ impl Generator {
             }
             3 => {
                 let keys: Vec<String> = line.keys().filter(|key| *key != "id").cloned().collect();
-                let key = self.random.pick(&keys).cloned().unwrap_or_default();
+                let key = self.odd.random.pick(&keys).cloned().unwrap_or_default();
                 line.shift_remove(&key);
                 if key == "type" {
                     expect = Expect::OneAnswer;
                 }
             }
             _ => {
-                line.insert("id".to_owned(), self.any(3));
+                line.insert("id".to_owned(), self.odd.any(3));
                 expect = Expect::OneAnswer;
             }
         }
@@ -212,45 +275,9 @@ impl Generator {
         // Another letter, since a broken id may otherwise be the good id of another line.
         line.insert("id".to_owned(), json!(format!("m{}", self.number)));
         let mut bytes = Value::Object(line).to_string().into_bytes();
-        for _ in 0..=self.random.below(3) {
-            self.mutate(&mut bytes);
+        for _ in 0..=self.odd.random.below(3) {
+            self.odd.mutate(&mut bytes);
         }
-        (without_line_feed(bytes), Expect::OneAnswer)
-    }
-
-    fn mutate(&mut self, bytes: &mut Vec<u8>) {
-        let at = self.random.below(bytes.len());
-        let end = at + self.random.below(12).min(bytes.len() - at);
-        match self.random.below(6) {
-            0 => bytes
-                .get_mut(at)
-                .into_iter()
-                .for_each(|byte| *byte ^= 1 << self.random.below(8)),
-            1 => bytes.truncate(at),
-            2 => drop(bytes.drain(at..end)),
-            3 => {
-                let piece: Vec<u8> = bytes.get(at..end).unwrap_or_default().to_vec();
-                bytes.splice(at..at, piece);
-            }
-            4 => {
-                let piece = self.random.pick(&NASTY).copied().unwrap_or("");
-                bytes.splice(at..at, piece.bytes());
-            }
-            _ => bytes.insert(at, self.random.byte()),
-        }
-    }
-
-    /// No command at all.
-    fn rubbish(&mut self) -> (Vec<u8>, Expect) {
-        let length = self.random.below(80);
-        let bytes = match self.random.below(6) {
-            0 => (0..length).map(|_| self.random.byte()).collect(),
-            1 => vec![self.random.pick(b"[{\"").copied().unwrap_or(b'['); self.random.below(2_000)],
-            2 => self.any(0).to_string().into_bytes(),
-            3 => vec![b' '; self.random.below(4)],
-            4 => self.text(80).into_bytes(),
-            _ => b"null".to_vec(),
-        };
         (without_line_feed(bytes), Expect::OneAnswer)
     }
 
@@ -258,13 +285,13 @@ impl Generator {
         let mut line = self.good();
         line.insert(
             "padding".to_owned(),
-            json!("x".repeat(self.random.below(MONSTER.0))),
+            json!("x".repeat(self.odd.random.below(MONSTER.0))),
         );
         (Value::Object(line).to_string().into_bytes(), Expect::OwnId)
     }
 }
 
-fn without_line_feed(mut bytes: Vec<u8>) -> Vec<u8> {
+pub(super) fn without_line_feed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
         .iter_mut()
         .filter(|byte| **byte == b'\n')
@@ -276,12 +303,12 @@ impl Iterator for Generator {
     type Item = Line;
 
     fn next(&mut self) -> Option<Line> {
-        let (bytes, expect) = match self.random.below(100) {
-            _ if self.random.below(MONSTER.1) == 0 => self.monster(),
+        let (bytes, expect) = match self.odd.random.below(100) {
+            _ if self.odd.random.below(MONSTER.1) == 0 => self.monster(),
             0..45 => (Value::Object(self.good()).to_string().into_bytes(), Expect::OwnId),
             45..65 => self.odd(),
             65..90 => self.mutated(),
-            _ => self.rubbish(),
+            _ => (self.odd.rubbish(), Expect::OneAnswer),
         };
         let number = self.number;
         self.number += 1;

@@ -1,8 +1,9 @@
 //! `xtask fuzz-lines`: no input line can end the agent, and each is answered as the protocol says (GUARANTEES.md).
 //!
-//! Here: running the agent, counting its answers, watching its memory, the report. The lines are made in `lines`, checked in
-//! `tally`. Lines that would ask a model, run a shell, write a file or open a session (which is memory that the client asked for) are left out.
+//! Here: running the agent, counting its answers, watching its memory, the report. The lines are made in `lines` and `acp`, checked
+//! in `tally`. Lines that would ask a model, run a shell, write a file or open a session (which is memory that the client asked for) are left out.
 
+mod acp;
 mod lines;
 pub(crate) mod prng;
 mod tally;
@@ -21,11 +22,13 @@ use testkit::workspace::Workspace;
 
 use crate::args::Args;
 use crate::out::{complain, say};
-use lines::Generator;
+use lines::{Generator, Line};
 use tally::{Seen, Tally};
 
 /// How long the agent may neither take nor give a byte before it counts as stuck.
 const STUCK: Duration = Duration::from_secs(30);
+/// How long nothing moves once all answers that must come are there.
+const QUIET: Duration = Duration::from_secs(1);
 /// How long it may take to end after stdin is closed.
 const EXIT: Duration = Duration::from_secs(10);
 /// Most growth of its memory after the warm-up, in KiB.
@@ -48,6 +51,8 @@ pub struct Options {
     count: u64,
     /// Same seed, same lines.
     seed: u64,
+    /// True for the Agent Client Protocol.
+    is_acp: bool,
 }
 
 impl Options {
@@ -60,6 +65,7 @@ impl Options {
             agent: std::path::absolute(args.required::<PathBuf>("--agent")?)?,
             count: args.option("--count")?.unwrap_or(1_000_000),
             seed: args.option("--seed")?.unwrap_or_else(prng::fresh_seed),
+            is_acp: args.flag("--acp"),
         })
     }
 }
@@ -70,14 +76,16 @@ impl Options {
 /// When the agent cannot be run at all.
 pub fn run(options: &Options) -> Result<bool> {
     say(&format!(
-        "fuzz-lines: {} lines, --seed {}",
-        options.count, options.seed
+        "fuzz-lines: {} lines{}, --seed {}",
+        options.count,
+        if options.is_acp { " of ACP" } else { "" },
+        options.seed
     ));
     let workspace = Workspace::new(NO_SERVER)?;
     let mut child = start(options, &workspace)?;
     let started = Instant::now();
     let run = Run::default();
-    let outcome = run.drive(options, &mut child);
+    let outcome = run.drive(options, &workspace, &mut child);
     let seconds = started.elapsed().as_secs_f64();
     if outcome.is_err() {
         child.kill().ok();
@@ -100,12 +108,26 @@ pub fn run(options: &Options) -> Result<bool> {
     Ok(outcome.problems.is_empty())
 }
 
+/// The lines of a run.
+fn lines(options: &Options, workspace: &Workspace) -> Box<dyn Iterator<Item = Line>> {
+    match options.is_acp {
+        true => Box::new(acp::Generator::new(options.seed, &workspace.cwd())),
+        false => Box::new(Generator::new(options.seed)),
+    }
+}
+
 fn start(options: &Options, workspace: &Workspace) -> Result<Child> {
     let mut command = Command::new(&options.agent);
-    command
-        .args(["--mode", "rpc", "--no-session"])
-        .env_clear()
-        .envs(workspace.env());
+    if options.is_acp {
+        let sample = acp::stored_session(&workspace.cwd());
+        let folder = workspace.agent_dir().join("sessions").join("--fuzzed--");
+        std::fs::create_dir_all(&folder)?;
+        std::fs::write(folder.join(sample.file_name()), sample.text())?;
+        command.args(["--mode", "acp"]);
+    } else {
+        command.args(["--mode", "rpc", "--no-session"]);
+    }
+    command.env_clear().envs(workspace.env());
     command
         .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
         .current_dir(workspace.cwd());
@@ -137,7 +159,7 @@ struct Run {
 }
 
 impl Run {
-    fn drive(&self, options: &Options, child: &mut Child) -> Result<Outcome> {
+    fn drive(&self, options: &Options, workspace: &Workspace, child: &mut Child) -> Result<Outcome> {
         let stdin = child.stdin.take().context("no stdin")?;
         let stdout = child.stdout.take().context("no stdout")?;
         let pid = child.id();
@@ -148,7 +170,7 @@ impl Run {
             let mut memory = Memory::new(pid, options.count);
             let mut problems = Vec::new();
             let mut pipe = BufWriter::with_capacity(64 << 10, stdin);
-            for line in Generator::new(options.seed).take(usize::try_from(options.count)?) {
+            for line in lines(options, workspace).take(usize::try_from(options.count)?) {
                 let written = pipe.write_all(&line.bytes).and_then(|()| pipe.write_all(b"\n"));
                 if let Err(error) = written {
                     problems.push(format!(
@@ -172,11 +194,11 @@ impl Run {
             problems.extend(self.end(child)?);
             self.done.store(true, Ordering::Relaxed);
             let seen = reader.join().unwrap_or_default();
-            problems.extend(tally.compare(&seen, options.seed));
+            problems.extend(tally.compare(&seen, lines(options, workspace)));
             problems.extend(memory.problem());
             let answers = self.answers.load(Ordering::Relaxed);
             Ok(Outcome {
-                sent: tally.expected(),
+                sent: tally.lines(),
                 answers,
                 memory: (memory.base, memory.peak),
                 problems,
@@ -198,10 +220,15 @@ impl Run {
         seen
     }
 
-    /// Waits until as many answers are there, or until nothing moves any more.
-    fn await_answers(&self, expected: u64) {
+    /// Waits until the most answers are there, or the least and no more follow, or nothing moves any more.
+    fn await_answers(&self, (least, most): (u64, u64)) {
         let mut last = (self.progress.load(Ordering::Relaxed), Instant::now());
-        while self.answers.load(Ordering::Relaxed) < expected && last.1.elapsed() < STUCK / 3 {
+        loop {
+            let answers = self.answers.load(Ordering::Relaxed);
+            let wait = if answers < least { STUCK / 3 } else { QUIET };
+            if answers >= most || last.1.elapsed() >= wait {
+                return;
+            }
             thread::sleep(Duration::from_millis(20));
             let now = self.progress.load(Ordering::Relaxed);
             if now != last.0 {

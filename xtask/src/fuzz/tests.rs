@@ -25,7 +25,7 @@ fn play(count: usize, respond: impl Fn(&Line) -> Vec<Vec<u8>>) -> Vec<String> {
             seen.line(&answer);
         }
     }
-    tally.compare(&seen, SEED)
+    tally.compare(&seen, Generator::new(SEED))
 }
 
 #[test]
