@@ -44,6 +44,7 @@ pub(crate) fn read(params: &Map<String, Value>) -> Result<PromptParams, Failure>
         streaming_behavior: None,
         limits: None,
         fallback_models: None,
+        output_schema: None,
     })
 }
 

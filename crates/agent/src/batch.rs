@@ -110,6 +110,11 @@ impl Batch {
         self.allowed.is_some_and(|allowed| allowed < self.calls.len())
     }
 
+    /// The tool of a call of the answer.
+    pub(crate) fn tool(&self, slot: usize) -> Option<&str> {
+        self.calls.get(slot).map(|call| call.call.name.as_str())
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
@@ -442,6 +447,10 @@ impl Batch {
     pub(crate) fn results(self, now: i64) -> Vec<Arc<Message>> {
         let results = self.calls.into_iter().filter_map(|call| match call.progress {
             Progress::Done(result, is_error, duration_ms) => {
+                let mut extra = serde_json::Map::new();
+                if let Some(usage) = result.usage.and_then(|usage| serde_json::to_value(usage).ok()) {
+                    extra.insert("usage".to_owned(), usage);
+                }
                 Some(Arc::new(Message::ToolResult(wire::ToolResultMessage {
                     tool_call_id: call.call.id,
                     tool_name: call.call.name,
@@ -450,7 +459,7 @@ impl Batch {
                     is_error,
                     duration_ms,
                     timestamp: now,
-                    extra: wire::Extra::default(),
+                    extra: extra.into(),
                 })))
             }
             _ => None,

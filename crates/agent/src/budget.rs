@@ -10,7 +10,7 @@ use wire::{Message, RunLimits, Usage};
 
 use crate::limits::LIMIT_WARNING_PERCENT;
 
-/// What requests outside of the turn loop used: summaries, requests of extensions.
+/// The use of models outside of the turn loop: summaries, requests of extensions, sub-agents.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Spent {
     /// Requests to a model.
@@ -19,6 +19,9 @@ pub struct Spent {
     pub tokens: u64,
     /// US dollars.
     pub cost: f64,
+    /// Tool calls.
+    #[serde(default)]
+    pub tool_calls: u64,
 }
 
 impl Spent {
@@ -30,6 +33,7 @@ impl Spent {
             requests: 1,
             tokens: counts.into_iter().fold(0, u64::saturating_add),
             cost: usage.cost.total,
+            tool_calls: 0,
         }
     }
 
@@ -38,6 +42,18 @@ impl Spent {
         self.requests = self.requests.saturating_add(other.requests);
         self.tokens = self.tokens.saturating_add(other.tokens);
         self.cost += other.cost;
+        self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
+    }
+
+    /// The use since `earlier`. Counting may have begun again meanwhile: then nothing.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_sub(earlier.requests),
+            tokens: self.tokens.saturating_sub(earlier.tokens),
+            cost: (self.cost - earlier.cost).max(0.0),
+            tool_calls: self.tool_calls.saturating_sub(earlier.tool_calls),
+        }
     }
 }
 
@@ -46,7 +62,6 @@ impl Spent {
 struct Budget {
     limits: RunLimits,
     spent: Spent,
-    tool_calls: u64,
     /// Milliseconds during which a run was active.
     active_ms: u64,
     /// The model was told that most of a limit is used.
@@ -68,7 +83,7 @@ impl Budget {
             (LimitKind::Turns, limits.max_turns, self.spent.requests),
             (LimitKind::Tokens, limits.max_tokens, self.spent.tokens),
             (LimitKind::Seconds, limits.max_seconds, self.active_ms / 1000),
-            (LimitKind::ToolCalls, limits.max_tool_calls, self.tool_calls),
+            (LimitKind::ToolCalls, limits.max_tool_calls, self.spent.tool_calls),
         ];
         let counts = counts
             .into_iter()
@@ -89,7 +104,7 @@ impl Budget {
 
     fn calls_left(&self) -> Option<u64> {
         let limit = self.limits.max_tool_calls;
-        limit.map(|limit| limit.saturating_sub(self.tool_calls))
+        limit.map(|limit| limit.saturating_sub(self.spent.tool_calls))
     }
 
     fn ms_left(&self) -> Option<u64> {
@@ -117,7 +132,7 @@ impl Budget {
     fn used(&self) -> LimitUse {
         LimitUse {
             turns: self.spent.requests,
-            tool_calls: self.tool_calls,
+            tool_calls: self.spent.tool_calls,
             tokens: self.spent.tokens,
             cost: self.spent.cost,
             seconds: number(self.active_ms) / 1000.0,
@@ -164,6 +179,50 @@ impl RunBudget {
     #[must_use]
     pub fn used(&self) -> LimitUse {
         self.session.used()
+    }
+
+    /// What the session used, time left out.
+    #[must_use]
+    pub fn spent(&self) -> Spent {
+        self.session.spent
+    }
+
+    /// The rest of the limits of session and prompt: the limits of a session that works for this one. Time is left out, since
+    /// the run ends the work when its time is over.
+    #[must_use]
+    pub fn left(&self) -> RunLimits {
+        fn least<T: PartialOrd>(values: impl Iterator<Item = T>) -> Option<T> {
+            values.reduce(|least, value| if value < least { value } else { least })
+        }
+        let count = |limit: fn(&RunLimits) -> Option<u64>, used: fn(&Spent) -> u64| {
+            let scopes = self.scopes();
+            least(scopes.filter_map(|scope| Some(limit(&scope.limits)?.saturating_sub(used(&scope.spent)))))
+        };
+        let cost = self.scopes().filter_map(|scope| {
+            let (limit, used) = (scope.limits.max_cost?, scope.spent.cost);
+            // A rounding error that is left over is no money.
+            Some(if is_used_up(limit, used) {
+                0.0
+            } else {
+                limit - used
+            })
+        });
+        RunLimits {
+            max_turns: count(|limits| limits.max_turns, |spent| spent.requests),
+            max_tool_calls: count(|limits| limits.max_tool_calls, |spent| spent.tool_calls),
+            max_tokens: count(|limits| limits.max_tokens, |spent| spent.tokens),
+            max_cost: least(cost),
+            max_seconds: None,
+            max_repeats: least(self.scopes().filter_map(|scope| scope.limits.max_repeats)),
+            warn: None,
+        }
+    }
+
+    /// Returns true if what one request uses is limited, so that requests at the same time could together pass the limit.
+    #[must_use]
+    pub fn limits_use(&self) -> bool {
+        self.scopes()
+            .any(|scope| scope.limits.max_cost.is_some() || scope.limits.max_tokens.is_some())
     }
 
     /// Returns true if a cost is limited.
@@ -274,9 +333,10 @@ impl RunBudget {
 
     /// Tool calls start.
     pub(crate) fn called(&mut self, calls: u64) {
-        for budget in self.scopes_mut() {
-            budget.tool_calls = budget.tool_calls.saturating_add(calls);
-        }
+        self.spend(Spent {
+            tool_calls: calls,
+            ..Spent::default()
+        });
     }
 
     /// The calls of a turn have ended with these results.

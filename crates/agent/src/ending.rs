@@ -10,6 +10,7 @@ use wire::{AssistantMessage, Event, Message, StopReason};
 use crate::batch::Refusal;
 use crate::effect::Effect;
 use crate::input::{Fallback, Verdict};
+use crate::output::Ending;
 use crate::pressure::overflowed_twice;
 use crate::turn_loop::{Next, Phase, RETRY_CANCELLED, Run, TurnLoop};
 
@@ -62,16 +63,14 @@ impl TurnLoop {
         let limit = self.budget.reached();
         let may_ask = !aborted && limit.is_none();
         match verdict {
-            Verdict::Retry(asked) if may_ask && retry.enabled && self.attempt < retry.max_retries => {
-                self.attempt += 1;
-                let delay_ms = retry.delay_ms(self.attempt, asked);
-                out.push(Effect::Emit(Event::AgentEnd {
-                    messages: run.added,
-                    will_retry: true,
-                    limit: None,
-                }));
+            Verdict::Retry(asked)
+                if may_ask && retry.enabled && self.recovery.attempt < retry.max_retries =>
+            {
+                self.recovery.attempt += 1;
+                let delay_ms = retry.delay_ms(self.recovery.attempt, asked);
+                out.push(Effect::Emit(self.output.end(run, Ending::RETRY)));
                 out.push(Effect::Emit(Event::AutoRetryStart {
-                    attempt: self.attempt,
+                    attempt: self.recovery.attempt,
                     max_attempts: retry.max_retries,
                     delay_ms,
                     error_message: error,
@@ -81,13 +80,9 @@ impl TurnLoop {
                 self.phase = Phase::Waiting;
                 out.push(Effect::StartRetryTimer(delay_ms));
             }
-            Verdict::Overflow if may_ask && !self.overflowed => {
-                self.overflowed = true;
-                out.push(Effect::Emit(Event::AgentEnd {
-                    messages: run.added,
-                    will_retry: true,
-                    limit: None,
-                }));
+            Verdict::Overflow if may_ask && !self.recovery.overflowed => {
+                self.recovery.overflowed = true;
+                out.push(Effect::Emit(self.output.end(run, Ending::RETRY)));
                 // As with a retry: the failed answer stays in the file but leaves the conversation.
                 self.messages.pop();
                 self.compact(CompactionReason::Overflow, Next::Again, out);
@@ -102,11 +97,13 @@ impl TurnLoop {
                 } else {
                     limit.filter(|_| matches!(verdict, Verdict::Retry(_) | Verdict::Overflow))
                 };
-                out.push(Effect::Emit(Event::AgentEnd {
-                    messages: run.added,
-                    will_retry: false,
+                let ending = Ending {
                     limit,
-                }));
+                    aborted,
+                    error: Some(&error),
+                    ..Ending::default()
+                };
+                out.push(Effect::Emit(self.output.end(run, ending)));
                 if verdict == Verdict::Overflow && !aborted {
                     out.push(Effect::Emit(overflowed_twice()));
                 }
@@ -127,11 +124,13 @@ impl TurnLoop {
             }
         };
         let fallback = fallback.filter(|_| !self.aborted);
-        out.push(Effect::Emit(Event::AgentEnd {
-            messages: run.added,
+        let ending = Ending {
             will_retry: fallback.is_some(),
-            limit: None,
-        }));
+            aborted: self.aborted,
+            error: Some(&error),
+            ..Ending::default()
+        };
+        out.push(Effect::Emit(self.output.end(run, ending)));
         self.give_up_retrying(error.clone(), out);
         let Some(Fallback { from, to }) = fallback else {
             return self.settle(self.aborted, out);
@@ -153,17 +152,18 @@ impl TurnLoop {
         out: &mut Vec<Effect>,
     ) {
         let limit = if aborted { self.budget.timed_out() } else { limit };
-        out.push(Effect::Emit(Event::AgentEnd {
-            messages: run.added,
-            will_retry: false,
+        let ending = Ending {
             limit,
-        }));
+            aborted,
+            ..Ending::default()
+        };
+        out.push(Effect::Emit(self.output.end(run, ending)));
         self.settle(aborted, out);
     }
 
     /// No retry will follow any more, if any were made.
     pub(crate) fn give_up_retrying(&mut self, error: String, out: &mut Vec<Effect>) {
-        let attempt = std::mem::take(&mut self.attempt);
+        let attempt = std::mem::take(&mut self.recovery.attempt);
         if attempt > 0 {
             out.push(Effect::Emit(Event::AutoRetryEnd {
                 success: false,

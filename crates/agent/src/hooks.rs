@@ -98,10 +98,6 @@ impl HookPoint {
 /// What hooks answered.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "comes once for a question and is moved once"
-)]
 pub enum HooksOutcome {
     /// Nothing changes.
     #[default]

@@ -27,6 +27,9 @@ pub enum Input {
         /// Limits of its run alone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<RunLimits>,
+        /// Whether its run must give a result.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        wants_result: bool,
     },
     /// A client wants the conversation compacted while the session is idle.
     Compact,

@@ -8,6 +8,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod account;
 mod batch;
 mod budget;
 pub mod compaction;
@@ -23,6 +24,7 @@ pub mod limits;
 mod machine;
 mod nested;
 mod nudge;
+pub mod output;
 mod pressure;
 mod queue;
 pub mod record;
@@ -35,6 +37,7 @@ pub mod todo;
 pub mod ttsr;
 mod turn_loop;
 
+pub use account::{AccountMember, SharedAccount, TASK_TOOL};
 pub use budget::{RunBudget, Spent};
 pub use deferred::{Condition, Deferred, Order, Readiness};
 pub use effect::Effect;
@@ -44,7 +47,8 @@ pub use input::{
 };
 pub use machine::Machine;
 pub use nested::is_nested;
-pub use queue::{QueueKind, Queued};
+pub use output::Output;
+pub use queue::{QueueKind, Queued, Queues};
 pub use retry::RetrySettings;
 pub use settings::LoopSettings;
 pub use turn_loop::TurnLoop;

@@ -9,6 +9,9 @@ pub const MAX_RETRY_DELAY_MS: u64 = 60_000;
 /// Part of a limit, in percent, at which the model gets a message if the host wants that.
 pub const LIMIT_WARNING_PERCENT: u64 = 80;
 
+/// Attempts to give a result that may fail before a run ends without one.
+pub const RESULT_REPAIRS: u32 = 3;
+
 /// Characters (UTF-16 units) per token in estimates.
 pub const CHARS_PER_TOKEN: u64 = 4;
 

@@ -313,7 +313,7 @@ impl Machine {
         // Something else may have begun meanwhile.
         if goes_on && !aborted && self.turn_loop.is_idle() {
             if self.turn_loop.can_ask() && self.turn_loop.budget.reached().is_none() {
-                self.turn_loop.overflowed = false;
+                self.turn_loop.recovery.overflowed = false;
                 self.turn_loop.phase = Phase::Checking(Next::Run(Vec::new()));
                 return self.gate.held.push_back(Effect::CheckContext);
             }

@@ -7,6 +7,7 @@ use wire::entry::TtsrInjection;
 use wire::{EntryBody, Event, Message, Rule, StreamEvent};
 
 use crate::effect::Effect;
+use crate::output::Ending;
 use crate::todo::REMINDER_MESSAGE;
 use crate::ttsr::hidden;
 use crate::turn_loop::{Run, TurnLoop};
@@ -47,11 +48,7 @@ impl TurnLoop {
         if let Some(limit) = self.budget.reached() {
             return self.finish_run(run, false, Some(limit), out);
         }
-        out.push(Effect::Emit(Event::AgentEnd {
-            messages: run.added,
-            will_retry: true,
-            limit: None,
-        }));
+        out.push(Effect::Emit(self.output.end(run, Ending::RETRY)));
         if let Some(watch) = &mut self.ttsr {
             if !watch.keeps_partial() {
                 // As with a retry: it stays in the file but leaves the conversation.

@@ -129,7 +129,7 @@ impl TurnLoop {
             Next::Run(prompts) => self.start_run(prompts, now, out),
             Next::Again => self.start_run(Vec::new(), now, out),
             Next::Rest(newest) if !aborted && self.queues.has_newer(newest) => self.start_queued(now, out),
-            Next::Remind if !aborted && self.queues.len() > 0 => self.start_queued(now, out),
+            Next::Remind if !aborted && !self.queues.is_empty() => self.start_queued(now, out),
             Next::Remind if !aborted => self.remind(now, out),
             Next::Rest(_) | Next::Remind => self.settle(aborted, out),
         }

@@ -40,7 +40,7 @@ struct Numbered {
 
 /// Both queues.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Queues {
+pub struct Queues {
     steering: VecDeque<Numbered>,
     follow_up: VecDeque<Numbered>,
     /// Messages that ever came; the number of the newest one.
@@ -56,7 +56,7 @@ impl Queues {
                 true
             }
             Input::ClearQueue => {
-                let is_full = self.len() > 0;
+                let is_full = !self.is_empty();
                 self.clear();
                 is_full
             }
@@ -74,7 +74,8 @@ impl Queues {
     }
 
     /// The number of the message that came last; 0 before the first.
-    pub(crate) fn newest(&self) -> u64 {
+    #[must_use]
+    pub fn newest(&self) -> u64 {
         self.newest
     }
 
@@ -84,7 +85,7 @@ impl Queues {
     }
 
     /// Everything that waits, in the order in which it will be taken: number, queue, message.
-    pub(crate) fn items(&self) -> impl Iterator<Item = (u64, QueueKind, &Queued)> {
+    pub fn items(&self) -> impl Iterator<Item = (u64, QueueKind, &Queued)> {
         self.all()
             .map(|(kind, waiting)| (waiting.number, kind, &waiting.item))
     }
@@ -148,11 +149,21 @@ impl Queues {
         self.steering.iter().any(|item| item.item.interrupts)
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Does no message wait?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Messages in both queues.
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.steering.len() + self.follow_up.len()
     }
 
-    pub(crate) fn texts(&self) -> (Vec<String>, Vec<String>) {
+    /// Texts that wait: steering, follow-ups.
+    #[must_use]
+    pub fn texts(&self) -> (Vec<String>, Vec<String>) {
         let texts = |queue: &VecDeque<Numbered>| {
             // Messages of extensions are not shown (behaviour.md 2).
             let said = queue

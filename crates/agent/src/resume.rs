@@ -34,6 +34,7 @@ impl TurnLoop {
             self.messages.pop();
         }
         self.budget.user_spoke();
+        self.output.resume();
         self.begin(Vec::new(), full, now, out);
     }
 }

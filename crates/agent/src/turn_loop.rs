@@ -12,7 +12,8 @@ use crate::effect::Effect;
 use crate::hooks::{Hooks, HooksOutcome};
 use crate::input::{Input, ModelInput, ToolInput, Verdict};
 use crate::nested::{self, is_nested};
-use crate::queue::{QueueKind, Queued, Queues};
+use crate::output::{Ending, MISSING_MESSAGE, Output};
+use crate::queue::{QueueKind, Queues};
 use crate::settings::LoopSettings;
 use crate::todo::Todos;
 use crate::ttsr::{Watch, hidden};
@@ -76,6 +77,15 @@ pub(crate) enum Next {
     Remind,
 }
 
+/// Attempts to make a prompt succeed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Recovery {
+    /// Retries made since the last success.
+    pub(crate) attempt: u32,
+    /// Has the prompt overflowed before? One compaction per prompt must do.
+    pub(crate) overflowed: bool,
+}
+
 /// What follows what in one session, as if nothing had to wait for hooks. A [`Machine`](crate::Machine) gives it inputs and lets its
 /// effects leave.
 #[derive(Debug, Clone, Default)]
@@ -84,8 +94,10 @@ pub struct TurnLoop {
     pub(crate) messages: Vec<Arc<Message>>,
     pub(crate) queues: Queues,
     pub(crate) phase: Phase,
-    /// Retries made since the last success.
-    pub(crate) attempt: u32,
+    /// Attempts to make the current prompt succeed.
+    pub(crate) recovery: Recovery,
+    /// The result that the run must give, if it must.
+    pub(crate) output: Output,
     pub(crate) todos: Todos,
     /// Rules that watch answers; none until the caller gives them.
     pub(crate) ttsr: Option<Watch>,
@@ -93,8 +105,6 @@ pub struct TurnLoop {
     pub(crate) added: Vec<Arc<Message>>,
     /// Rules that stopped the request that is out.
     pub(crate) stopped_by: Vec<Arc<Rule>>,
-    /// Has this prompt overflowed before? One compaction per prompt must do.
-    pub(crate) overflowed: bool,
     /// A run was told to begin; `agent_settled` must follow when nothing comes after it.
     pub(crate) has_run: bool,
     /// Which hook points have subscribers.
@@ -172,27 +182,16 @@ impl TurnLoop {
         matches!(self.phase, Phase::Compacting(..) | Phase::Moving(_))
     }
 
-    /// Messages in both queues.
+    /// Messages that wait.
     #[must_use]
-    pub fn queued(&self) -> usize {
-        self.queues.len()
+    pub fn queues(&self) -> &Queues {
+        &self.queues
     }
 
-    /// What waits, in the order in which it will be taken: its number, which queue, the message.
-    pub fn queued_items(&self) -> impl Iterator<Item = (u64, QueueKind, &Queued)> {
-        self.queues.items()
-    }
-
-    /// The number of the message that was queued last; 0 when none ever was.
+    /// The result that the run must give, if it must.
     #[must_use]
-    pub fn newest_queued(&self) -> u64 {
-        self.queues.newest()
-    }
-
-    /// Texts in both queues: steering, follow-ups.
-    #[must_use]
-    pub fn queue_texts(&self) -> (Vec<String>, Vec<String>) {
-        self.queues.texts()
+    pub fn output(&self) -> &Output {
+        &self.output
     }
 
     /// Takes an input at a time (Unix milliseconds) and appends what follows.
@@ -202,9 +201,11 @@ impl TurnLoop {
                 messages,
                 full,
                 limits,
+                wants_result,
             } => {
                 if self.is_idle() {
                     self.budget.begin_prompt(limits);
+                    self.output = Output::of_prompt(wants_result);
                     self.begin(messages, full, now, out);
                 }
             }
@@ -266,7 +267,7 @@ impl TurnLoop {
 
     /// Begins a run with these messages; a context that is full is compacted first.
     pub(crate) fn begin(&mut self, prompts: Vec<Arc<Message>>, full: bool, now: i64, out: &mut Vec<Effect>) {
-        self.overflowed = false;
+        self.recovery.overflowed = false;
         if full {
             self.compact(CompactionReason::Threshold, Next::Run(prompts), out);
         } else {
@@ -303,7 +304,7 @@ impl TurnLoop {
     /// A message is complete: on disk first, then told.
     fn complete(&mut self, run: &mut Run, message: Arc<Message>, out: &mut Vec<Effect>) {
         if matches!(*message, Message::User(_)) {
-            self.overflowed = false;
+            self.recovery.overflowed = false;
             self.todos.user_spoke();
             self.budget.user_spoke();
         }
@@ -329,6 +330,9 @@ impl TurnLoop {
     pub(crate) fn ask(&mut self, mut run: Run, now: i64, out: &mut Vec<Effect>) {
         if let Some(limit) = self.budget.reached() {
             return self.end_unanswered_turn(run, Some(limit), now, out);
+        }
+        if let Some(reminder) = self.output.take_reminder() {
+            self.say(&mut run, Arc::new(hidden(MISSING_MESSAGE, reminder, now)), out);
         }
         if let Some(warning) = self.budget.take_warning() {
             self.say(&mut run, Arc::new(hidden(LIMIT_MESSAGE, warning, now)), out);
@@ -392,10 +396,10 @@ impl TurnLoop {
         // An answer that found no room is as good as none.
         let failed = answer.failed() || verdict == Verdict::Overflow;
         if !failed {
-            self.overflowed = false;
+            self.recovery.overflowed = false;
         }
-        if !failed && self.attempt > 0 {
-            let attempt = std::mem::take(&mut self.attempt);
+        if !failed && self.recovery.attempt > 0 {
+            let attempt = std::mem::take(&mut self.recovery.attempt);
             out.push(Effect::Emit(Event::AutoRetryEnd {
                 success: true,
                 attempt,
@@ -448,7 +452,10 @@ impl TurnLoop {
                 result,
                 is_error,
                 duration_ms,
-            } => ended = batch.on_done(slot, result, is_error, duration_ms, &mut self.hooks, out),
+            } => {
+                self.output.call_ended(slot, batch.tool(slot), &result);
+                ended = batch.on_done(slot, result, is_error, duration_ms, &mut self.hooks, out);
+            }
         }
         self.advance(run, batch, ended, now, out);
     }
@@ -526,6 +533,8 @@ impl TurnLoop {
         if !answered {
             self.budget.turn_ended(&message, &tool_results);
         }
+        let has_more = !self.queues.is_empty() || self.has_notes();
+        self.output.turn_ended(&mut run, &tool_results, has_more);
         out.push(Effect::Emit(Event::TurnEnd {
             message,
             tool_results,
@@ -536,19 +545,20 @@ impl TurnLoop {
         }
         let beyond = is_over.then(|| self.budget.call_limit()).flatten();
         let limit = beyond.or_else(|| self.budget.reached());
-        if run.goes_on || self.queues.len() > 0 || self.has_notes() {
+        if run.goes_on || has_more {
             if limit.is_some() {
                 return self.finish_run(run, false, limit, out);
             }
             self.phase = Phase::Checking(Next::Turn(run));
         } else {
             // A tool that ends the run knows why.
-            let will_retry = answered && limit.is_none() && self.todos.wants_reminder();
-            out.push(Effect::Emit(Event::AgentEnd {
-                messages: run.added,
+            let is_asked = self.output.is_expected();
+            let will_retry = answered && limit.is_none() && !is_asked && self.todos.wants_reminder();
+            let ending = Ending {
                 will_retry,
-                limit: None,
-            }));
+                ..Ending::default()
+            };
+            out.push(Effect::Emit(self.output.end(run, ending)));
             let next = if will_retry { Next::Remind } else { Next::Rest(0) };
             self.phase = Phase::Checking(next);
         }
@@ -557,7 +567,7 @@ impl TurnLoop {
 
     /// The next turn: first steering, and only when there is nothing else to do follow-ups.
     pub(crate) fn next_turn(&mut self, mut run: Run, now: i64, out: &mut Vec<Effect>) {
-        if !run.goes_on && self.queues.len() == 0 && !self.has_notes() {
+        if !run.goes_on && self.queues.is_empty() && !self.has_notes() {
             // The queues were emptied meanwhile: there is nothing left to ask.
             self.finish_run(run, false, None, out);
             return;

@@ -31,6 +31,7 @@ fn prompt(text: &str) -> Input {
         messages: vec![Arc::new(Message::user(text, 0))],
         full: false,
         limits: None,
+        wants_result: false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Commands with names of their own. All others go through [`Session::call`].
 
 use serde_json::json;
+use wire::changes::{Changes, ChangesParams, RewindParams, Rewound, UnrewindParams};
 use wire::command::{BashParams, MessageParams, SetModelParams};
 use wire::event::CompactionResult;
 use wire::reply::{
@@ -82,6 +83,12 @@ commands! {
     switch_session(path: &str) = "switch_session", json!({ "sessionPath": path }) => Cancelled;
     /// Goes on in a new session that holds what came before a user message.
     fork(entry: &str) = "fork", json!({ "entryId": entry }) => Forked;
+    /// Compares the files before and after the changes of a turn, a run or the session.
+    changes(params: ChangesParams) = "get_changes", params => Changes;
+    /// Restores files, the conversation or both as they were when an entry was the last one.
+    rewind(params: RewindParams) = "rewind", params => Rewound;
+    /// Takes the newest rewind back; with `force` also where others have changed files since.
+    unrewind(force: bool) = "unrewind", UnrewindParams { force } => Rewound;
     /// User messages that `fork` takes.
     fork_messages() = "get_fork_messages", json!({}) => ForkMessages;
     /// Sessions on disk, newest first.

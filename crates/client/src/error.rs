@@ -42,7 +42,7 @@ pub enum Error {
     #[error("too many events are waiting to be taken")]
     Lagged,
     /// A run ended in an error or was aborted.
-    #[error("{}", .0.error.as_deref().unwrap_or("the run was aborted"))]
+    #[error("{}", .0.why())]
     Failed(Box<Outcome>),
     /// The script of replies could not be written.
     #[error("cannot write the script: {0}")]

@@ -1,7 +1,7 @@
 //! Events as a client gets them. Events that hosts act on have members; all others, also those of later versions, are
 //! JSON. docs/reference/protocol/events.md lists all events.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use wire::event::{CompactionReason, CompactionResult};
 use wire::{Message, StreamEvent, ToolResult, Usage};
@@ -21,6 +21,12 @@ pub enum Event {
     AgentEnd {
         messages: Vec<Message>,
         will_retry: bool,
+        #[serde(default)]
+        limit: Option<wire::run_limits::ReachedLimit>,
+        #[serde(default, deserialize_with = "given")]
+        result: Option<Value>,
+        #[serde(default)]
+        result_error: Option<String>,
     },
     /// Nothing will happen any more until a client asks for something.
     AgentSettled {
@@ -100,6 +106,11 @@ pub enum Event {
     /// Any other event.
     #[serde(skip)]
     Other(Value),
+}
+
+/// A member that is there, also if it is `null`.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 impl Event {

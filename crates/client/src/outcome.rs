@@ -1,5 +1,7 @@
 //! How a run ended.
 
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use wire::{AssistantBlock, Message, StopReason};
 
 use crate::error::{Error, Result};
@@ -19,6 +21,10 @@ pub struct Outcome {
     pub error: Option<String>,
     /// True if the run was aborted.
     pub aborted: bool,
+    /// The value that fits the schema of the prompt, if it had one.
+    pub result: Option<Value>,
+    /// Why there is no result although the prompt had a schema.
+    pub result_error: Option<String>,
 }
 
 impl Outcome {
@@ -34,10 +40,44 @@ impl Outcome {
         }
     }
 
+    /// The result that the prompt's schema describes.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if the run gave none, [`Error::Protocol`] if the schema allows what `T` does not.
+    pub fn into_result<T: DeserializeOwned>(mut self) -> Result<T> {
+        match self.result.take() {
+            Some(result) => serde_json::from_value(result)
+                .map_err(|error| Error::Protocol(format!("the result: {error}"))),
+            None => Err(Error::Failed(Box::new(self))),
+        }
+    }
+
+    /// Why it failed.
+    pub(crate) fn why(&self) -> &str {
+        let reason = self.error.as_deref().or(self.result_error.as_deref());
+        let aborted = if self.aborted {
+            "the run was aborted"
+        } else {
+            "the run gave no result"
+        };
+        reason.unwrap_or(aborted)
+    }
+
     /// Takes an event of the run into account.
     pub(crate) fn see(&mut self, event: &Event) {
         match event {
             Event::AgentSettled { aborted } => self.aborted = *aborted,
+            Event::AgentEnd {
+                will_retry: false,
+                result,
+                result_error,
+                ..
+            } => {
+                if result.is_some() {
+                    self.result.clone_from(result);
+                }
+                self.result_error.clone_from(result_error);
+            }
             Event::MessageEnd { message } => {
                 if let Message::Assistant(answer) = message {
                     let text = |block: &AssistantBlock| match block {

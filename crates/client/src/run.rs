@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use wire::ImageContent;
+use serde_json::Value;
 use wire::reply::{Accepted, Disposition};
+use wire::{ImageContent, RunLimits};
 
 use crate::error::Result;
 use crate::event::Event;
@@ -19,7 +20,14 @@ pub struct Prompt {
     message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     images: Vec<ImageContent>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     streaming_behavior: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_schema: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<RunLimits>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fallback_models: Option<Vec<String>>,
 }
 
 impl Prompt {
@@ -35,6 +43,27 @@ impl Prompt {
     #[must_use]
     pub fn image(mut self, image: ImageContent) -> Self {
         self.images.push(image);
+        self
+    }
+
+    /// With a JSON Schema of the result that the run must give; see [`Outcome::result`].
+    #[must_use]
+    pub fn output_schema(mut self, schema: Value) -> Self {
+        self.output_schema = Some(schema);
+        self
+    }
+
+    /// With limits of its run, in addition to those of the session.
+    #[must_use]
+    pub fn limits(mut self, limits: RunLimits) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// With the models (`provider/id`) that take over when the model of its run fails for good.
+    #[must_use]
+    pub fn fallback_models(mut self, models: impl IntoIterator<Item = String>) -> Self {
+        self.fallback_models = Some(models.into_iter().collect());
         self
     }
 

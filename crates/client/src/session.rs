@@ -86,6 +86,15 @@ impl Session {
         Ok(self.run(prompt).await?.finish().await?.checked()?.text)
     }
 
+    /// Prompts and returns a value that fits the JSON Schema.
+    ///
+    /// # Errors
+    /// Those of [`Outcome::into_result`](crate::Outcome::into_result) and of [`Session::call`].
+    pub async fn ask_json<T: DeserializeOwned>(&self, prompt: impl Into<Prompt>, schema: Value) -> Result<T> {
+        let prompt = prompt.into().output_schema(schema);
+        self.run(prompt).await?.finish().await?.into_result()
+    }
+
     /// Like [`Session::ask`], with a time limit after which the run is aborted.
     ///
     /// # Errors

@@ -123,6 +123,18 @@ impl Client {
         self.connector.client(&url).await
     }
 
+    /// A new client for pages of the web, with the system's certificates. It connects only to what `resolver` gives, follows no redirect
+    /// and uses no proxy.
+    ///
+    /// # Errors
+    /// When the system's certificates cannot be read.
+    pub async fn direct(
+        &self,
+        resolver: Arc<dyn reqwest::dns::Resolve>,
+    ) -> Result<reqwest::Client, LlmError> {
+        self.connector.direct_with(resolver).await
+    }
+
     /// Posts something that is no request to a model, with the same proxies and certificates; gives status and body. Needs a
     /// tokio runtime, always the same one.
     ///

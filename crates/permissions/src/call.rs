@@ -26,6 +26,8 @@ pub(super) enum Subject {
     Uri(String),
     /// Something that rules cannot look into.
     Unknown,
+    /// It reaches nothing outside of its run.
+    Nothing,
 }
 
 impl Call {
@@ -51,6 +53,12 @@ impl Call {
     #[must_use]
     pub fn other(tool: &str) -> Self {
         Self::new(tool, Subject::Unknown)
+    }
+
+    /// A tool that reaches nothing outside of its run. Only a deny or ask rule concerns it.
+    #[must_use]
+    pub fn harmless(tool: &str) -> Self {
+        Self::new(tool, Subject::Nothing)
     }
 
     fn new(tool: &str, subject: Subject) -> Self {
@@ -82,7 +90,7 @@ impl Call {
             Subject::Command(script) => script.text().to_owned(),
             Subject::File(place) => place.real.to_string_lossy().into_owned(),
             Subject::Uri(uri) => uri.clone(),
-            Subject::Unknown => String::new(),
+            Subject::Unknown | Subject::Nothing => String::new(),
         };
         let identity = self.identity.as_deref().unwrap_or_default();
         format!("{identity}\0{}\0{about}", self.tool)
@@ -101,7 +109,7 @@ impl Call {
             }
             Subject::File(place) => format!("{} (which is {})", place.named.display(), place.real.display()),
             Subject::Uri(uri) => uri.clone(),
-            Subject::Unknown => String::new(),
+            Subject::Unknown | Subject::Nothing => String::new(),
         }
     }
 }

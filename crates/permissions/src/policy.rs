@@ -118,7 +118,7 @@ impl Policy {
         if is_opaque && self.deny.iter().any(Rule::looks_into_commands) {
             return Verdict::Refuse(strings::UNCLEAR_COMMAND.to_owned());
         }
-        let is_reading = READING.contains(&call.tool.as_str());
+        let is_reading = READING.contains(&call.tool.as_str()) || matches!(call.subject, Subject::Nothing);
         let is_allowed = self.allows(call);
         if mode == PermissionMode::ReadOnly
             && !is_reading

@@ -93,7 +93,7 @@ impl Rule {
                 Subject::File(place) => pattern.path.as_ref().is_some_and(|path| path.forbids(place)),
                 Subject::Uri(uri) => wild::fits(&pattern.text, uri),
                 // Nothing is known of what the call does; a rule for many tools is not about its arguments.
-                Subject::Unknown => !self.tool.contains('*'),
+                Subject::Unknown | Subject::Nothing => !self.tool.contains('*'),
             })
     }
 
@@ -101,7 +101,7 @@ impl Rule {
     pub(super) fn allows(&self, call: &Call) -> bool {
         self.is_about(call)
             && self.what.fits(|pattern| match &call.subject {
-                Subject::Command(_) | Subject::Unknown => false,
+                Subject::Command(_) | Subject::Unknown | Subject::Nothing => false,
                 Subject::File(place) => pattern.path.as_ref().is_some_and(|path| path.allows(place)),
                 Subject::Uri(uri) => wild::fits(&pattern.text, uri),
             })

@@ -7,6 +7,8 @@ pub(crate) const SUCCESS: u8 = 0;
 pub(crate) const FAILURE: u8 = 1;
 /// The command line is wrong: an unknown option or command, or a value that an option does not take. Nothing was started.
 pub(crate) const USAGE: u8 = 2;
+/// With `--output-schema`: the prompt was accepted, but its run gave no result that fits the schema. The reason is on stderr.
+pub(crate) const NO_RESULT: u8 = 3;
 /// With `-p` and `--mode json`: the run ended because it reached a limit, such as `--max-turns`. The limit is on stderr.
 pub(crate) const LIMIT: u8 = 4;
 /// SIGHUP (128 + 1): the terminal was closed. Child processes were ended and all output was written.

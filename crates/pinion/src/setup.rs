@@ -260,8 +260,10 @@ fn options(args: &Args, env: &Environment, settings: &Settings) -> Options {
             .permission_mode
             .filter(|mode| settings.faults.is_empty() || *mode == PermissionMode::ReadOnly),
         sandbox: None,
-        durability: args.durability,
-        limits: args.limits,
+        durability: args.storage.durability,
+        limits: args.run.limits,
+        offline: args.offline || env.is_offline(),
+        checkpoints: args.storage.checkpoints,
         only_tools: match &args.tools {
             Some(list) => Some(list.clone()),
             None => args.no_tools.then(Vec::new),
@@ -461,15 +463,20 @@ fn tools_config(registry: &Registry, settings: &Settings, env: &Environment) -> 
 pub(crate) fn active_tools(args: &Args, settings: &Settings) -> Vec<String> {
     let infos = Toolbox::infos();
     let all = infos.iter().map(|info| info.spec.name.as_str());
-    let wanted = |name: &str, by_default: bool| match (&args.tools, &settings.default_tools) {
+    let wanted = |name: &str, by_default: bool| match (&args.tools, &settings.tools.default) {
         (Some(list), _) => list.iter().any(|item| means(item, name)),
         (None, _) if args.no_tools || args.no_builtin_tools => false,
         (None, Some(list)) => chosen(list, name, by_default),
         (None, None) => by_default,
     };
-    let todo = (todo::TOOL, settings.todo.enabled);
+    let optional = [
+        (todo::TOOL, settings.todo.enabled),
+        (fetch::TOOL, settings.tools.fetch),
+        (agent::TASK_TOOL, settings.tools.subagents),
+        (session::PROCESS_TOOL, settings.tools.processes),
+    ];
     all.zip(infos.iter().map(|info| info.active_by_default))
-        .chain([todo])
+        .chain(optional)
         .filter(|(name, by_default)| wanted(name, *by_default))
         .map(|(name, _)| name.to_owned())
         .filter(|name| !args.exclude_tools.iter().any(|item| fits(item, name)))
@@ -478,7 +485,7 @@ pub(crate) fn active_tools(args: &Args, settings: &Settings) -> Vec<String> {
 
 /// Patterns of explicitly named tools: these activate hidden tools of a host (dialects.md 7).
 fn named_tools(args: &Args, settings: &Settings) -> Vec<String> {
-    let wanted = args.tools.as_ref().or(settings.default_tools.as_ref());
+    let wanted = args.tools.as_ref().or(settings.tools.default.as_ref());
     let names = wanted.into_iter().flatten().filter(|item| !item.starts_with('-'));
     names
         .map(|item| item.trim_start_matches('+').to_owned())
@@ -498,10 +505,13 @@ fn chosen(list: &[String], name: &str, by_default: bool) -> bool {
     }
 }
 
-/// Returns true if a pattern that activates tools matches this name. A pattern for all tools does not match the todo
-/// tool: todos change how a model works, so a user must name it.
+/// Tools that a user must name. Todos, sub-agents and background processes change how a model works; `fetch` reaches the network.
+pub(crate) const OPTIONAL_TOOLS: [&str; 4] =
+    [todo::TOOL, fetch::TOOL, agent::TASK_TOOL, session::PROCESS_TOOL];
+
+/// Returns true if a pattern that activates tools matches this name. A pattern for all tools does not match optional tools.
 fn means(pattern: &str, name: &str) -> bool {
-    fits(pattern, name) && !(name == todo::TOOL && pattern.starts_with('*'))
+    fits(pattern, name) && !(OPTIONAL_TOOLS.contains(&name) && pattern.starts_with('*'))
 }
 
 /// What separates a project from the user's own files. What tools may not read in the sandbox, no link of the project brings to

@@ -20,5 +20,5 @@ pub use lines::{Line, LineReader};
 pub use path::real_path;
 #[cfg(target_os = "linux")]
 pub use reaper::guardian;
-pub use reaper::{Child, Ended, GuardianLaunch, Reaper, SpawnSpec};
+pub use reaper::{Child, Ended, GuardianLaunch, Reaper, SpawnSpec, Terminal, TerminalSize};
 pub use sandbox::Sandbox;

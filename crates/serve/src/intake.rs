@@ -97,5 +97,6 @@ fn prompt(params: MessageParams, behavior: &str) -> SessionCommand {
         streaming_behavior: Some(behavior.to_owned()),
         limits: None,
         fallback_models: None,
+        output_schema: None,
     })
 }

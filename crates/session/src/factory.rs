@@ -17,6 +17,7 @@ use models::{Registry, Start, StartRequest};
 use process::Reaper;
 use tools::Toolbox;
 use tools::pattern::fits;
+use wire::changes::Checkpoints;
 use wire::state::{Durability, PermissionMode, SandboxState};
 use wire::{Model, ThinkingLevel};
 
@@ -45,6 +46,8 @@ pub struct Options {
     pub permission_mode: Option<PermissionMode>,
     /// What stored entries survive, if the command line names it (`--durability`).
     pub durability: Option<Durability>,
+    /// What a checkpoint of files contains, if the command line names it (`--checkpoints`).
+    pub checkpoints: Option<Checkpoints>,
     /// The sandbox of tools, for those who ask; the toolbox has it itself.
     pub sandbox: Option<SandboxState>,
     /// How long providers should keep prompts cached.
@@ -53,6 +56,8 @@ pub struct Options {
     pub only_tools: Option<Vec<String>>,
     /// Which extensions are loaded.
     pub extensions: Choice,
+    /// Whether only models may be asked over the network (`--offline`).
+    pub offline: bool,
     /// Limits that the command line names.
     pub limits: wire::RunLimits,
 }
@@ -137,7 +142,17 @@ impl Agent {
     /// settings.
     #[must_use]
     pub fn durability(&self) -> Durability {
-        self.options.durability.unwrap_or(self.settings.durability)
+        self.options
+            .durability
+            .unwrap_or(self.settings.storage.durability)
+    }
+
+    /// The content of checkpoints: as the command line names it, else as the settings do.
+    #[must_use]
+    pub fn checkpoints(&self) -> Checkpoints {
+        self.options
+            .checkpoints
+            .unwrap_or(self.settings.storage.checkpoints)
     }
 
     /// Where the sessions of a working directory go; none when they live in memory.

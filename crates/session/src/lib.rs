@@ -29,4 +29,4 @@ pub use input_record::{InputRecord, InputWriter};
 pub use manager::{AgentByDirectory, Eviction, Lane, SessionManager};
 pub use outbox::{ClientId, Origin, Outbox, Outgoing, Responder, WriterGone, outbox};
 pub use requests::{RequestReceiver, RequestSender, SessionRequest, request_queue};
-pub use session::{Answer, Dialog, NoAnswer, Opening, Session, Show, Ui};
+pub use session::{Answer, Dialog, NoAnswer, Opening, PROCESS_TOOL, Session, Show, Ui};

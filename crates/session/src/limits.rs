@@ -181,6 +181,66 @@ pub const MCP_STRUCTURED: usize = 256 << 10;
 /// Concurrent `bash` commands of the user. Further ones are refused.
 pub const BASH_RUNNING: usize = 64;
 
+/// Background processes of one session that run at the same time.
+pub(crate) const PROCESSES: usize = 50;
+
+/// Ended background processes that a session keeps.
+pub(crate) const ENDED_PROCESSES: usize = 50;
+
+/// Bytes of the output of a background process that are kept.
+pub(crate) const PROCESS_OUTPUT: usize = 512 * 1024;
+
+/// Bytes of the output of a background process that the model gets at once.
+pub(crate) const PROCESS_TEXT: usize = 50 * 1024;
+
+/// Bytes that are read of a background process at once.
+pub(crate) const PROCESS_READ: usize = 64 * 1024;
+
+/// How long a background process that prints much is not read, for each two processes that are read.
+pub(crate) const PROCESS_PAUSE: Duration = Duration::from_millis(1);
+
+/// How long the output of an ended background process is read.
+pub(crate) const PROCESS_DRAIN: Duration = Duration::from_millis(250);
+
+/// How long a background process may take to read its input.
+pub(crate) const PROCESS_INPUT_WAIT: Duration = Duration::from_secs(5);
+
+/// Bytes of a line that the model types in several calls. Rules judge the line as a whole.
+pub(crate) const PROCESS_LINE: usize = 16 * 1024;
+
+/// How long `bash` waits for a background process that fails at once.
+pub(crate) const PROCESS_FIRST_WAIT: Duration = Duration::from_millis(300);
+
+/// How long a model waits for a background process if it does not say.
+pub(crate) const PROCESS_WAIT: Duration = Duration::from_secs(30);
+
+/// How long a model can wait for a background process.
+pub(crate) const PROCESS_WAIT_MAX: Duration = Duration::from_secs(600);
+
+/// Time between two attempts to connect to a port, and for each of them.
+pub(crate) const PORT_PROBE: Duration = Duration::from_millis(100);
+
+/// Sub-agents of one session that work at the same time, even if the settings allow more.
+pub(crate) const SUBAGENTS: u32 = 32;
+
+/// Characters of the arguments of a sub-agent's tool call in its progress.
+pub(crate) const SUBAGENT_ARGS: usize = 200;
+
+/// Ended tool calls in the progress of a sub-agent.
+pub(crate) const SUBAGENT_RECENT_TOOLS: usize = 5;
+
+/// Lines of the newest answer in the progress of a sub-agent.
+pub(crate) const SUBAGENT_RECENT_LINES: usize = 8;
+
+/// Milliseconds between two reports of progress of a sub-agent.
+pub(crate) const SUBAGENT_PROGRESS_MS: u64 = 100;
+
+/// Sub-agents of a session whose conversations clients can read.
+pub(crate) const SUBAGENT_TRANSCRIPTS: usize = 256;
+
+/// Bytes of a sub-agent's session file in one response.
+pub(crate) const SUBAGENT_TRANSCRIPT_BYTES: u64 = 8 * 1024 * 1024;
+
 /// Subordinate sessions of the extensions of one session.
 pub(crate) const SUBORDINATES: usize = 16;
 /// Bytes of the output of a hook.

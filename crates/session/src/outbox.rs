@@ -54,11 +54,21 @@ pub struct Origin {
 /// Sends the reply to one command. `R` is the reply that the command's row of the table names, so that nothing else can be
 /// sent, and sending uses the responder up, so that nothing is sent twice.
 #[must_use = "a command without a response leaves its client waiting"]
-#[derive(Debug)]
 pub struct Responder<R> {
     origin: Origin,
     queue: mpsc::Sender<Outgoing>,
-    convert: fn(Result<R, String>) -> Result<Reply, String>,
+    convert: Convert<R>,
+}
+
+/// Makes the reply of an outcome.
+type Convert<R> = Box<dyn FnOnce(Result<R, String>) -> Result<Reply, String> + Send>;
+
+impl<R> std::fmt::Debug for Responder<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Responder")
+            .field("origin", &self.origin)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<R: Into<Reply>> Responder<R> {
@@ -66,7 +76,7 @@ impl<R: Into<Reply>> Responder<R> {
         Self {
             origin,
             queue: outbox.queue.clone(),
-            convert: |outcome| outcome.map(R::into),
+            convert: Box::new(|outcome| outcome.map(R::into)),
         }
     }
 
@@ -76,11 +86,14 @@ impl<R: Into<Reply>> Responder<R> {
     }
 
     /// A responder for a command that is carried out as another one; `convert` makes the reply of the other's outcome.
-    pub(crate) fn taking<S>(self, convert: fn(Result<S, String>) -> Result<Reply, String>) -> Responder<S> {
+    pub(crate) fn taking<S>(
+        self,
+        convert: impl FnOnce(Result<S, String>) -> Result<Reply, String> + Send + 'static,
+    ) -> Responder<S> {
         Responder {
             origin: self.origin,
             queue: self.queue,
-            convert,
+            convert: Box::new(convert),
         }
     }
 

@@ -8,8 +8,15 @@ use wire::hosted::UriOperation;
 /// A prompt came during a run without saying what to do with it. Told in the client's words (dialects.md 5, row 12).
 pub(crate) const BUSY: &str = wire::dialect::BUSY;
 
-/// Limits or fallback models came with a message that waits in a queue.
-pub(crate) const LIMITS_OF_QUEUED: &str = "Limits and fallback models belong to a prompt that starts a run; a run is active. Use set_limits or set_fallback_models";
+/// The sandbox has no network, so nothing leaves the machine through a tool.
+pub(crate) const FETCH_SANDBOX: &str =
+    "The sandbox has no network, so pages are not fetched. The user can allow it: sandbox.network";
+
+/// `--offline`.
+pub(crate) const FETCH_OFFLINE: &str = "Pages are not fetched with --offline or PI_OFFLINE";
+
+/// Limits, fallback models or a schema came with a message that waits in a queue.
+pub(crate) const LIMITS_OF_QUEUED: &str = "Limits, fallback models and outputSchema belong to a prompt that starts a run; a run is active. For a session, use set_limits or set_fallback_models";
 
 /// A limit prevents every further request.
 pub(crate) fn limit_reached(limit: wire::run_limits::ReachedLimit) -> String {
@@ -58,6 +65,18 @@ pub(crate) fn too_many_commands(limit: usize) -> String {
     format!("{limit} bash commands are running already; abort_bash ends them")
 }
 
+/// A rewind while files or the conversation may change.
+pub(crate) const REWIND_BUSY: &str =
+    "Files cannot be rewound while a run or a bash command is active; abort it first";
+
+/// A command of checkpoints in a session without them.
+pub(crate) const CHECKPOINTS_OFF: &str =
+    "Checkpoints are off; the option --checkpoints or the setting checkpoints turns them on";
+
+/// A command of checkpoints in a session without a file.
+pub(crate) const NO_CHECKPOINTS_IN_MEMORY: &str =
+    "The session is not stored in a file, so it has no checkpoints";
+
 /// A framing that is not spoken.
 pub(crate) fn unknown_protocol(version: &serde_json::Value) -> String {
     format!("Unsupported RPC protocol version: {version}")
@@ -73,6 +92,72 @@ pub(crate) fn page_limit(most: usize) -> String {
 
 /// Fast mode for a model that has none.
 pub(crate) const NO_FAST_MODE: &str = "Fast mode is unavailable for the current model.";
+
+/// A background process that does not exist.
+pub(crate) fn no_such_process(id: &str, known: &[&str]) -> String {
+    let known = if known.is_empty() {
+        "none"
+    } else {
+        &known.join(", ")
+    };
+    format!("There is no process \"{id}\". Processes: {known}")
+}
+
+/// More background processes than there may be.
+pub(crate) fn too_many_processes(most: usize) -> String {
+    format!("{most} background processes run already. End one of them first")
+}
+
+/// Input for a background process that has ended.
+pub(crate) fn process_ended(id: &str) -> String {
+    format!("Process {id} has ended")
+}
+
+/// Input for a background process that does not read it.
+pub(crate) fn process_does_not_read(id: &str) -> String {
+    format!("Process {id} does not read its input")
+}
+
+/// A size for a background process that has no terminal.
+pub(crate) fn no_terminal(id: &str) -> String {
+    format!("Process {id} has no terminal")
+}
+
+/// A terminal for a command that does not run in the background.
+pub(crate) const PTY_WITHOUT_BACKGROUND: &str = "pty needs background: true";
+
+/// Input whose last line is too long to be judged.
+pub(crate) fn line_too_long(most: usize) -> String {
+    format!("A line of input may have at most {most} bytes")
+}
+
+/// A call of `task` for an agent that does not exist.
+pub(crate) fn unknown_agent(name: &str, known: &[&str]) -> String {
+    format!("There is no agent \"{name}\". Agents: {}", known.join(", "))
+}
+
+/// A call of `task` without a task.
+pub(crate) const EMPTY_TASK: &str = "The prompt is empty";
+
+/// A call of `task` that the model did not make.
+pub(crate) const NO_TASKS_HERE: &str = "Only the model can give tasks to sub-agents";
+
+/// A task of which the limits leave nothing.
+pub(crate) fn nothing_left(limit: &str) -> String {
+    format!("Nothing is left of the limit {limit}, so no sub-agent can work")
+}
+
+/// A sub-agent that a limit ended.
+pub(crate) fn subagent_limit(limit: wire::run_limits::ReachedLimit, text: &str) -> String {
+    let text = if text.trim().is_empty() { "nothing" } else { text };
+    format!("The sub-agent was ended by a limit: {limit}. What it said last: {text}")
+}
+
+/// A sub-agent that gave no result.
+pub(crate) const SUBAGENT_SILENT: &str = "The sub-agent ended without a result";
+
+/// A sub-agent whose session ended.
+pub(crate) const SUBAGENT_GONE: &str = "The session of the sub-agent has ended";
 
 /// Messages of no sub-agent.
 pub(crate) const WHICH_SUBAGENT: &str = "get_subagent_messages requires subagentId or sessionFile";
@@ -413,4 +498,9 @@ pub(crate) fn too_many_queries(limit: usize) -> String {
     format!(
         "Too many queries are running (at most {limit}). Send this command again when one has been answered."
     )
+}
+
+/// A call that may change files is not run, since its checkpoint cannot be stored.
+pub(crate) fn checkpoint_failed(error: &dyn std::fmt::Display) -> String {
+    format!("Nothing was changed, since the checkpoint could not be stored: {error}")
 }

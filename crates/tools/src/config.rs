@@ -1,7 +1,7 @@
 //! What the tools are given: configuration, the context of one call, and the slot their progress goes into.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -74,6 +74,23 @@ pub struct ToolContext {
     pub env: Vec<(OsString, OsString)>,
     /// The call for requests to the client. None keeps the call local.
     pub caller: Option<Caller>,
+    /// Keeps files that `edit` and `write` change as they were, so that they can be restored; absent without checkpoints.
+    pub changes: Option<Arc<dyn ChangeRecorder>>,
+}
+
+/// Keeps files as they were before a tool changes them.
+pub trait ChangeRecorder: std::fmt::Debug + Send + Sync {
+    /// The file at this absolute path is about to change. Blocks.
+    ///
+    /// # Errors
+    /// The text for the model: the file cannot be recorded, so it must not be changed.
+    fn begin(&self, path: &Path) -> Result<Box<dyn PendingChange>, String>;
+}
+
+/// A change that is under way.
+pub trait PendingChange: Send {
+    /// The change was made, or not. Blocks.
+    fn end(self: Box<Self>);
 }
 
 /// What a tool came to.

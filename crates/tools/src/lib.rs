@@ -28,10 +28,13 @@ mod toolbox;
 pub mod validate;
 mod write;
 
-pub use bash::{BashRun, UserBash};
-pub use config::{FuzzyEdit, Progress, ToolContext, ToolOutcome, ToolRequest, ToolsConfig};
+pub use bash::{BackgroundCommand, BashRun, StartedCommand, UserBash};
+pub use config::{
+    ChangeRecorder, FuzzyEdit, PendingChange, Progress, ToolContext, ToolOutcome, ToolRequest, ToolsConfig,
+};
 pub use error::ToolsError;
 pub use info::{ToolInfo, infos};
+pub use process::TerminalSize;
 pub use search::complete::{Completed, Fitting, complete};
 pub use toolbox::Toolbox;
-pub use validate::ForeignSchema;
+pub use validate::{ForeignSchema, OutputSchema};

@@ -122,5 +122,7 @@ pub const SCHEMA_ERRORS: usize = 100;
 pub const SCHEMA_PASSES: usize = 4;
 /// References that are followed to find the schema of one field.
 pub const SCHEMA_HOPS: usize = 16;
+/// Size of the schema of a result, in bytes.
+pub const OUTPUT_SCHEMA_BYTES: usize = 64 * 1024;
 /// Size of a compiled `pattern` of a schema, in bytes.
 pub const SCHEMA_PATTERN_SIZE: usize = 1 << 20;

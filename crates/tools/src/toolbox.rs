@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 use wire::ToolResult;
 
 use crate::args::Args;
-use crate::bash::{self, BashRun, Means, Shell, UserBash};
+use crate::bash::{self, BackgroundCommand, BashRun, Means, Shell, StartedCommand, UserBash};
 use crate::client::{CallClient, Service};
-use crate::config::{ToolContext, ToolOutcome, ToolRequest, ToolsConfig};
+use crate::config::{ChangeRecorder, PendingChange, ToolContext, ToolOutcome, ToolRequest, ToolsConfig};
 use crate::error::ToolsError;
 use crate::info::{ToolInfo, infos};
 use crate::nearest::{unknown_tool, with_similar_paths};
@@ -24,7 +24,7 @@ use crate::search::{Names, find, grep, ls};
 use crate::validate::{NullText, validate_with};
 use crate::{edit, limits, read, write};
 use process::Reaper;
-use process::sandbox::{Aim, Guard, Policy, file_tool};
+use process::sandbox::{Aim, Guard, Policy, check_file, file_tool};
 
 const ABORTED: &str = "Operation aborted";
 
@@ -175,6 +175,23 @@ impl Toolbox {
         bash::user::run(request, &means).await
     }
 
+    /// Starts a command of the model that goes on in the background. Always here: a terminal of the client ends with its call.
+    ///
+    /// # Errors
+    /// A text for the model, if it cannot be started.
+    pub async fn start_background(&self, command: BackgroundCommand) -> Result<StartedCommand, String> {
+        let shared = &self.shared;
+        let means = Means {
+            shell: &shared.shell,
+            reaper: &shared.reaper,
+            tmp_dir: &shared.config.tmp_dir,
+            guard: shared.guard.as_ref(),
+            default_timeout: None,
+            client: None,
+        };
+        bash::background::start(command, &means).await
+    }
+
     /// The diff that `edit` with prepared arguments would report now. Changes nothing.
     ///
     /// # Errors
@@ -277,15 +294,21 @@ impl Toolbox {
             && let Some(text) = client.text(&path, &ctx.cancel).await?
         {
             let changed = edit::change(&text, args.str("path"), &edits, mode)?;
-            if client.put(&path, &changed.text, &ctx.cancel).await? {
+            let put = client.put(&path, &changed.text, &ctx.cancel);
+            if recorded_by_client(ctx.changes.clone(), &path, put).await? {
                 return Ok(changed.result);
             }
         }
+        let changes = ctx.changes.clone();
         blocking(&ctx.cancel, limits::WRITE_GRACE, move |_| {
             let _turn = turn;
-            file_tool(policy.as_ref(), Aim::Edit, &path, || {
-                edit::edit(&path, args.str("path"), &edits, mode)
-                    .map_err(|error| with_similar_paths(error, &path, policy.as_ref()))
+            // The recorder reads the file without the limits of the sandbox.
+            check_file(policy.as_ref(), Aim::Edit, &path)?;
+            recorded(changes.as_deref(), &path, || {
+                file_tool(policy.as_ref(), Aim::Edit, &path, || {
+                    edit::edit(&path, args.str("path"), &edits, mode)
+                        .map_err(|error| with_similar_paths(error, &path, policy.as_ref()))
+                })
             })
         })
         .await
@@ -298,14 +321,23 @@ impl Toolbox {
         let turn = self.turn(&path, not_before, ctx).await?;
         if let Some(client) = self.client(ctx, Some(&path), &[Service::Write])
             && write::prepare(&path, args.str("content"))?
-            && client.put(&path, args.str("content"), &ctx.cancel).await?
+            && recorded_by_client(
+                ctx.changes.clone(),
+                &path,
+                client.put(&path, args.str("content"), &ctx.cancel),
+            )
+            .await?
         {
             return Ok(write::result(args.str("path"), args.str("content")));
         }
+        let changes = ctx.changes.clone();
         blocking(&ctx.cancel, limits::WRITE_GRACE, move |_| {
             let _turn = turn;
-            file_tool(policy.as_ref(), Aim::Write, &path, || {
-                write::write(&path, args.str("path"), args.str("content"))
+            check_file(policy.as_ref(), Aim::Write, &path)?;
+            recorded(changes.as_deref(), &path, || {
+                file_tool(policy.as_ref(), Aim::Write, &path, || {
+                    write::write(&path, args.str("path"), args.str("content"))
+                })
             })
         })
         .await
@@ -379,6 +411,38 @@ impl Toolbox {
         })
         .await
     }
+}
+
+/// Changes a file between two looks of the recorder, if there is one. Blocks.
+fn recorded(
+    recorder: Option<&dyn ChangeRecorder>,
+    path: &Path,
+    change: impl FnOnce() -> Result<ToolResult, String>,
+) -> Result<ToolResult, String> {
+    let pending = recorder.map(|recorder| recorder.begin(path)).transpose()?;
+    let outcome = change();
+    pending.into_iter().for_each(PendingChange::end);
+    outcome
+}
+
+/// Lets the client change a file between two looks of the recorder, if there is one.
+async fn recorded_by_client(
+    recorder: Option<Arc<dyn ChangeRecorder>>,
+    path: &Path,
+    change: impl Future<Output = Result<bool, String>>,
+) -> Result<bool, String> {
+    let Some(recorder) = recorder else {
+        return change.await;
+    };
+    let path = path.to_path_buf();
+    let failed = |error: tokio::task::JoinError| format!("The checkpoint failed: {error}");
+    let pending = tokio::task::spawn_blocking(move || recorder.begin(&path)).await;
+    let pending = pending.map_err(failed)??;
+    let outcome = change.await;
+    tokio::task::spawn_blocking(move || pending.end())
+        .await
+        .map_err(failed)?;
+    outcome
 }
 
 /// Runs blocking work off the runtime's thread. After an abort the work has `grace` to end with a true result; searches

@@ -69,6 +69,10 @@ pub struct PromptParams {
     /// Limits of the run that the prompt starts, in addition to those of the session. Fails if the message would be queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<crate::RunLimits>,
+    /// JSON Schema (2020-12, or as its `$schema` says) of the result that the run must give; at most 64 KiB. `agent_end` has the result.
+    /// Fails if the message would be queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
 }
 
 /// Parameters of `set_fallback_models`.

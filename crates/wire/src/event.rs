@@ -12,9 +12,11 @@ use crate::hosted::UriOperation;
 use crate::mcp::McpServer;
 use crate::message::Message;
 use crate::model::ThinkingLevel;
+use crate::process::ProcessInfo;
 use crate::rule::Rule;
 use crate::run_limits::ReachedLimit;
 use crate::state::BashResult;
+use crate::subagent::{SubagentEvent, SubagentLifecycle, SubagentProgress};
 use crate::todo::OpenTodo;
 use crate::tool::ToolResult;
 use crate::ui::UiRequest;
@@ -197,6 +199,12 @@ pub enum Event {
         /// The limit that ended the run. A higher limit and `continue` resume it.
         #[serde(skip_serializing_if = "Option::is_none")]
         limit: Option<ReachedLimit>,
+        /// The result, if the prompt had a schema (`outputSchema`): a value that fits it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result: Option<serde_json::Value>,
+        /// Why there is no result although the prompt had a schema. Absent if another run follows by itself.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result_error: Option<String>,
     },
     /// The model of a run failed for good, and the run goes on with the next fallback model until the session has settled.
     ModelFallback {
@@ -327,6 +335,31 @@ pub enum Event {
         /// requests of their own name the call.
         #[serde(skip)]
         permission_for: Option<String>,
+    },
+    /// A sub-agent starts or ends. Sent to clients that ask for it with `set_subagent_subscription`.
+    SubagentLifecycle {
+        /// The sub-agent and what happens.
+        payload: Box<SubagentLifecycle>,
+    },
+    /// A sub-agent came further. Sent to clients that ask for it with `set_subagent_subscription`.
+    SubagentProgress {
+        /// The sub-agent and what it has done so far.
+        payload: Box<SubagentProgress>,
+    },
+    /// An event of a sub-agent's session. Sent to clients that ask for it with `set_subagent_subscription`.
+    SubagentEvent {
+        /// The sub-agent and the event.
+        payload: Box<SubagentEvent>,
+    },
+    /// A background process was started.
+    ProcessStart {
+        /// The process.
+        process: Box<ProcessInfo>,
+    },
+    /// A background process has ended.
+    ProcessEnd {
+        /// The process.
+        process: Box<ProcessInfo>,
     },
     /// A queue changed.
     QueueUpdate {

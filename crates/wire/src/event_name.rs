@@ -74,6 +74,11 @@ events! {
     BashExecutionStart = "bash_execution_start", OWN;
     BashExecutionUpdate = "bash_execution_update", PI;
     BashExecutionEnd = "bash_execution_end", OWN;
+    SubagentLifecycle = "subagent_lifecycle", N;
+    SubagentProgress = "subagent_progress", N;
+    SubagentEvent = "subagent_event", N;
+    ProcessStart = "process_start", OWN;
+    ProcessEnd = "process_end", OWN;
     Notice = "notice", N;
     SessionDamage = "session_damage", OWN;
     StorageStatus = "storage_status", OWN;

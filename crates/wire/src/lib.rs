@@ -8,6 +8,7 @@
 
 pub mod attachment;
 mod cast;
+pub mod changes;
 pub mod command;
 pub mod connection;
 pub mod content;
@@ -27,6 +28,7 @@ pub mod model;
 pub mod number;
 pub mod omp;
 pub mod partial_json;
+pub mod process;
 pub mod protocol;
 pub mod reply;
 mod response;
@@ -36,6 +38,7 @@ pub mod said;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod state;
+pub mod subagent;
 pub mod table;
 pub mod todo;
 pub mod tool;

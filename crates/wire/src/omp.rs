@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
 
 use crate::Message;
 
@@ -79,57 +78,6 @@ pub struct AvailableCommand {
 pub struct CommandInput {
     /// What to write there.
     pub hint: String,
-}
-
-/// How much a client receives of sub-agents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum SubagentLevel {
-    /// Nothing.
-    #[default]
-    Off,
-    /// Starts, ends and progress.
-    Progress,
-    /// All events too.
-    Events,
-}
-
-/// Parameters of `set_subagent_subscription`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SubagentSubscriptionParams {
-    /// How much the client wants to receive.
-    pub level: SubagentLevel,
-}
-
-/// Response to `set_subagent_subscription`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SubagentSubscription {
-    /// How much the client receives.
-    pub level: SubagentLevel,
-}
-
-/// Response to `get_subagents`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Subagents {
-    /// The sub-agents of the session.
-    pub subagents: Vec<Value>,
-}
-
-/// Parameters of `get_subagent_messages`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct SubagentMessagesParams {
-    /// The sub-agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub subagent_id: Option<String>,
-    /// Or its session file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_file: Option<String>,
 }
 
 /// Parameters of `get_messages_page`.

@@ -5,16 +5,15 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::changes::{Changes, Rewound};
 use crate::connection::{Protocol, Replayed, Welcome};
 use crate::event::CompactionResult;
 use crate::hosted::{HostToolNames, HostUriSchemes};
 use crate::looking::{DeletedSession, Directory, FoundFiles};
 use crate::mcp::McpServers;
 use crate::model::Model;
-use crate::omp::{
-    AvailableCommands, ContinuedSession, EventFilter, FastMode, Handoff, MessagesPage, SubagentSubscription,
-    Subagents,
-};
+use crate::omp::{AvailableCommands, ContinuedSession, EventFilter, FastMode, Handoff, MessagesPage};
+use crate::process::{ProcessData, ProcessInfo, ProcessesReply};
 use crate::reply::{
     Accepted, Cancelled, Commands, Completions, ContextUsageReply, CycledModel, CycledThinking, Entries,
     Exported, FallbackModels, ForkMessages, Forked, LastText, LoggedIn, LoginProviders, Messages, Models,
@@ -23,6 +22,7 @@ use crate::reply::{
 };
 use crate::run_limits::SessionLimits;
 use crate::state::{BashResult, SessionState, SessionStats};
+use crate::subagent::{SubagentMessages, SubagentSubscription, Subagents};
 use crate::tool::{ActiveTools, Tools};
 
 /// The `data` of a successful response.
@@ -87,10 +87,16 @@ pub enum Reply {
     FastMode(FastMode),
     SubagentSubscription(SubagentSubscription),
     Subagents(Subagents),
+    SubagentMessages(Box<SubagentMessages>),
+    Processes(ProcessesReply),
+    ProcessData(Box<ProcessData>),
+    Process(Box<ProcessInfo>),
     Handoff(Handoff),
     ContinuedSession(ContinuedSession),
     Limits(Box<SessionLimits>),
     FallbackModels(FallbackModels),
+    Changes(Box<Changes>),
+    Rewound(Box<Rewound>),
 }
 
 /// Lets a handler return the type that its row of the command table names.
@@ -157,6 +163,7 @@ reply_from! {
     Handoff(Handoff),
     ContinuedSession(ContinuedSession),
     FallbackModels(FallbackModels),
+    Processes(ProcessesReply),
     ] in boxes [
     State(SessionState),
     Stats(SessionStats),
@@ -168,6 +175,11 @@ reply_from! {
     OpenedSession(OpenedSession),
     Compacted(CompactionResult),
     Limits(SessionLimits),
+    Changes(Changes),
+    Rewound(Rewound),
+    SubagentMessages(SubagentMessages),
+    ProcessData(ProcessData),
+    Process(ProcessInfo),
     ]
 }
 

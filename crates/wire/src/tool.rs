@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::content::{UserBlock, joined_text};
+use crate::usage::Usage;
 
 /// Definition of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,10 +64,13 @@ pub struct ToolResult {
     /// Data for clients. Its format depends on the tool. `{}` for errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// The result for programs, beyond the text for the model. Only `bash`, and tools of clients and extensions that give one,
-    /// have it. It is in `tool_execution_end`, never in the session file (pi-1.5-delta.md 7).
+    /// The result for programs, beyond the text for the model. Only `bash`, `submit_result`, and tools of clients and
+    /// extensions that give one, have it. It is in `tool_execution_end`, never in the session file (pi-1.5-delta.md 7).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Value>,
+    /// What models used that the tool gave work to. It counts in the totals of the session (pi-1.5-delta.md 3).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Box<Usage>>,
     /// True ends the run after this turn if all results of the turn have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminate: Option<bool>,
@@ -79,6 +83,7 @@ impl ToolResult {
             content: vec![UserBlock::text(text)],
             details: None,
             structured_content: None,
+            usage: None,
             terminate: None,
         }
     }

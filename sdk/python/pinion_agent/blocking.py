@@ -133,6 +133,10 @@ class Session(BlockingCommands):
         """Prompts and gives the text of the last answer; options and errors as in `AsyncSession.ask`."""
         return self._thread.wait(self._inner.ask(message, **options))
 
+    def ask_json(self, message: str, schema: dict[str, Any], **options: Any) -> Any:
+        """Prompts and gives a value that fits the JSON Schema; options and errors as in `AsyncSession.ask_json`."""
+        return self._thread.wait(self._inner.ask_json(message, schema, **options))
+
     def events(self, *, idle_timeout: Optional[float] = None) -> Events:
         """All events of this session from now on. Call `close` when done."""
 

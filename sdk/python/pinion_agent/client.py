@@ -15,7 +15,7 @@ from .commands import AsyncCommands
 from .dialogs import RENDERED, DialogHandler, DialogHost
 from .errors import AgentExited, CommandError, PinionError, StartError, TimedOut
 from .process import Process
-from .run import AsyncEvents, AsyncRun
+from .run import AsyncEvents, AsyncRun, RunResult
 from .script import Reply, write_script
 from .tools import Tool, ToolHost, as_tool
 
@@ -48,11 +48,22 @@ class AsyncSession(AsyncCommands):
         images: Optional[list[Any]] = None,
         streaming_behavior: Optional[str] = None,
         idle_timeout: Optional[float] = None,
+        output_schema: Optional[dict[str, Any]] = None,
+        limits: Optional[dict[str, Any]] = None,
+        fallback_models: Optional[list[str]] = None,
     ) -> AsyncRun:
-        """Prompts and gives what follows. `idle_timeout`: seconds without any event after which waiting ends."""
+        """Prompts and gives what follows. `idle_timeout`: seconds without any event after which waiting ends.
+        `output_schema`: JSON Schema of `RunResult.result`. `limits`: as in `set_limits`, for this run."""
         events = self.events(idle_timeout=idle_timeout)
         try:
-            params = {"message": message, "images": images, "streamingBehavior": streaming_behavior}
+            params = {
+                "message": message,
+                "images": images,
+                "streamingBehavior": streaming_behavior,
+                "outputSchema": output_schema,
+                "limits": limits,
+                "fallbackModels": fallback_models,
+            }
             accepted = await self._agent._call(self.handle, "prompt", params, None, barrier=events)
         except BaseException:
             self._unsubscribe(events)
@@ -62,16 +73,24 @@ class AsyncSession(AsyncCommands):
     async def ask(self, message: str, *, timeout: float = 3600.0, **options: Any) -> str:
         """Prompts and gives the text of the last answer. Raises `RunFailed` when the model failed; after `timeout` the
         run is aborted and `TimedOut` raised."""
+        return (await self._finish(message, timeout, options)).raise_for_error().text
+
+    async def ask_json(self, message: str, schema: dict[str, Any], *, timeout: float = 3600.0, **options: Any) -> Any:
+        """Prompts and gives a value that fits the JSON Schema. Raises `RunFailed` if the run gives none, and `TimedOut`
+        as `ask` does."""
+        result = await self._finish(message, timeout, {**options, "output_schema": schema})
+        return result.raise_for_result().result
+
+    async def _finish(self, message: str, timeout: float, options: dict[str, Any]) -> RunResult:
         run = await self.run(message, **options)
         try:
-            result = await asyncio.wait_for(run.result(), timeout)
+            return await asyncio.wait_for(run.result(), timeout)
         except (asyncio.TimeoutError, TimedOut, asyncio.CancelledError) as error:
             run.close()
             self._agent._quietly({"type": "abort", **({"session": self.handle} if self.handle else {})})
             if isinstance(error, asyncio.TimeoutError) and not isinstance(error, TimedOut):
                 raise TimedOut(f"no complete answer after {timeout:g} s") from None
             raise
-        return result.raise_for_error().text
 
     def events(self, *, idle_timeout: Optional[float] = None) -> AsyncEvents:
         """All events of this session from now on. Call `close` when done."""

@@ -12,6 +12,8 @@ from .protocol import (
     AvailableCommands,
     BashResult,
     Cancelled,
+    Changes,
+    ChangeScope,
     Commands,
     CompactionResult,
     Completions,
@@ -53,12 +55,17 @@ from .protocol import (
     OpenSessions,
     PermissionMode,
     PermissionModeReply,
+    ProcessData,
+    ProcessesReply,
+    ProcessInfo,
     ProjectTrust,
     Protocol,
     QueueItems,
     QueueMode,
     Queues,
     Replayed,
+    RewindTarget,
+    Rewound,
     RunLimits,
     SessionLimits,
     SessionOutline,
@@ -68,6 +75,7 @@ from .protocol import (
     SessionTree,
     Shortcuts,
     SubagentLevel,
+    SubagentMessages,
     Subagents,
     SubagentSubscription,
     ThinkingLevels,
@@ -94,6 +102,7 @@ class AsyncCommands:
         streaming_behavior: Optional[Union[str, None]] = None,
         fallback_models: Optional[Union[list[str], None]] = None,
         limits: Optional[Union[RunLimits, None]] = None,
+        output_schema: Optional[Any] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
@@ -101,7 +110,7 @@ class AsyncCommands:
         any network request. While a run is active, `streamingBehavior` says whether the message is
         queued; without it the command fails.
         """
-        return await self.call("prompt", {"message": message, "images": images, "attachments": attachments, "streamingBehavior": streaming_behavior, "fallbackModels": fallback_models, "limits": limits}, timeout)
+        return await self.call("prompt", {"message": message, "images": images, "attachments": attachments, "streamingBehavior": streaming_behavior, "fallbackModels": fallback_models, "limits": limits, "outputSchema": output_schema}, timeout)
 
     async def steer(
         self,
@@ -533,6 +542,41 @@ class AsyncCommands:
         """
         return await self.call("navigate_tree", {"targetId": target_id, "summarize": summarize, "customInstructions": custom_instructions, "replaceInstructions": replace_instructions, "label": label}, timeout)
 
+    async def get_changes(
+        self,
+        scope: Optional[ChangeScope] = None,
+        entry_id: Optional[Union[str, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Changes:
+        """Compare the files before and after the changes of a turn, a run or the whole session. Fails if
+        checkpoints are off.
+        """
+        return await self.call("get_changes", {"scope": scope, "entryId": entry_id}, timeout)
+
+    async def rewind(
+        self,
+        entry_id: str,
+        what: Optional[RewindTarget] = None,
+        force: Optional[bool] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Rewound:
+        """Restore the files, the conversation or both as they were when an entry was the last one. Files
+        that others have changed meanwhile stay as they are, unless `force`. Fails while a run or a
+        `bash` command is active, and if checkpoints are off.
+        """
+        return await self.call("rewind", {"entryId": entry_id, "what": what, "force": force}, timeout)
+
+    async def unrewind(
+        self,
+        force: Optional[bool] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Rewound:
+        """Take the newest `rewind` back. Fails if there is none."""
+        return await self.call("unrewind", {"force": force}, timeout)
+
     async def set_entry_label(
         self,
         target_id: Optional[str] = None,
@@ -688,22 +732,19 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Subagents:
-        """List the sub-agents of the session, for clients of oh-my-pi. Pinion has none, so the list is
-        empty.
-        """
+        """List the sub-agents of the session, that work now."""
         return await self.call("get_subagents", {}, timeout)
 
     async def get_subagent_messages(
         self,
         subagent_id: Optional[Union[str, None]] = None,
         session_file: Optional[Union[str, None]] = None,
+        from_byte: Optional[Union[int, None]] = None,
         *,
         timeout: Optional[float] = None,
-    ) -> None:
-        """Return messages of a sub-agent, for clients of oh-my-pi. Fails for every sub-agent, as Pinion
-        has none.
-        """
-        return await self.call("get_subagent_messages", {"subagentId": subagent_id, "sessionFile": session_file}, timeout)
+    ) -> SubagentMessages:
+        """Return messages of a sub-agent that has a session file."""
+        return await self.call("get_subagent_messages", {"subagentId": subagent_id, "sessionFile": session_file, "fromByte": from_byte}, timeout)
 
     async def set_subagent_subscription(
         self,
@@ -711,8 +752,57 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> SubagentSubscription:
-        """Set which events of sub-agents are sent, for clients of oh-my-pi. Pinion has no sub-agents."""
+        """Set which events of sub-agents are sent."""
         return await self.call("set_subagent_subscription", {"level": level}, timeout)
+
+    async def list_processes(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> ProcessesReply:
+        """List the background processes of the session."""
+        return await self.call("list_processes", {}, timeout)
+
+    async def read_process(
+        self,
+        process_id: str,
+        from_byte: Optional[Union[int, None]] = None,
+        max_bytes: Optional[Union[int, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> ProcessData:
+        """Read the output of a background process."""
+        return await self.call("read_process", {"processId": process_id, "fromByte": from_byte, "maxBytes": max_bytes}, timeout)
+
+    async def write_process(
+        self,
+        process_id: str,
+        data: str,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Write to the input of a background process."""
+        return await self.call("write_process", {"processId": process_id, "data": data}, timeout)
+
+    async def resize_process(
+        self,
+        process_id: str,
+        columns: int,
+        rows: int,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Change the size of the terminal of a background process."""
+        return await self.call("resize_process", {"processId": process_id, "columns": columns, "rows": rows}, timeout)
+
+    async def kill_process(
+        self,
+        process_id: str,
+        *,
+        timeout: Optional[float] = None,
+    ) -> ProcessInfo:
+        """Kill a background process and all that it started."""
+        return await self.call("kill_process", {"processId": process_id}, timeout)
 
     async def complete_arguments(
         self,
@@ -983,6 +1073,7 @@ class BlockingCommands:
         streaming_behavior: Optional[Union[str, None]] = None,
         fallback_models: Optional[Union[list[str], None]] = None,
         limits: Optional[Union[RunLimits, None]] = None,
+        output_schema: Optional[Any] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
@@ -990,7 +1081,7 @@ class BlockingCommands:
         any network request. While a run is active, `streamingBehavior` says whether the message is
         queued; without it the command fails.
         """
-        return self.call("prompt", {"message": message, "images": images, "attachments": attachments, "streamingBehavior": streaming_behavior, "fallbackModels": fallback_models, "limits": limits}, timeout)
+        return self.call("prompt", {"message": message, "images": images, "attachments": attachments, "streamingBehavior": streaming_behavior, "fallbackModels": fallback_models, "limits": limits, "outputSchema": output_schema}, timeout)
 
     def steer(
         self,
@@ -1422,6 +1513,41 @@ class BlockingCommands:
         """
         return self.call("navigate_tree", {"targetId": target_id, "summarize": summarize, "customInstructions": custom_instructions, "replaceInstructions": replace_instructions, "label": label}, timeout)
 
+    def get_changes(
+        self,
+        scope: Optional[ChangeScope] = None,
+        entry_id: Optional[Union[str, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Changes:
+        """Compare the files before and after the changes of a turn, a run or the whole session. Fails if
+        checkpoints are off.
+        """
+        return self.call("get_changes", {"scope": scope, "entryId": entry_id}, timeout)
+
+    def rewind(
+        self,
+        entry_id: str,
+        what: Optional[RewindTarget] = None,
+        force: Optional[bool] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Rewound:
+        """Restore the files, the conversation or both as they were when an entry was the last one. Files
+        that others have changed meanwhile stay as they are, unless `force`. Fails while a run or a
+        `bash` command is active, and if checkpoints are off.
+        """
+        return self.call("rewind", {"entryId": entry_id, "what": what, "force": force}, timeout)
+
+    def unrewind(
+        self,
+        force: Optional[bool] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Rewound:
+        """Take the newest `rewind` back. Fails if there is none."""
+        return self.call("unrewind", {"force": force}, timeout)
+
     def set_entry_label(
         self,
         target_id: Optional[str] = None,
@@ -1577,22 +1703,19 @@ class BlockingCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Subagents:
-        """List the sub-agents of the session, for clients of oh-my-pi. Pinion has none, so the list is
-        empty.
-        """
+        """List the sub-agents of the session, that work now."""
         return self.call("get_subagents", {}, timeout)
 
     def get_subagent_messages(
         self,
         subagent_id: Optional[Union[str, None]] = None,
         session_file: Optional[Union[str, None]] = None,
+        from_byte: Optional[Union[int, None]] = None,
         *,
         timeout: Optional[float] = None,
-    ) -> None:
-        """Return messages of a sub-agent, for clients of oh-my-pi. Fails for every sub-agent, as Pinion
-        has none.
-        """
-        return self.call("get_subagent_messages", {"subagentId": subagent_id, "sessionFile": session_file}, timeout)
+    ) -> SubagentMessages:
+        """Return messages of a sub-agent that has a session file."""
+        return self.call("get_subagent_messages", {"subagentId": subagent_id, "sessionFile": session_file, "fromByte": from_byte}, timeout)
 
     def set_subagent_subscription(
         self,
@@ -1600,8 +1723,57 @@ class BlockingCommands:
         *,
         timeout: Optional[float] = None,
     ) -> SubagentSubscription:
-        """Set which events of sub-agents are sent, for clients of oh-my-pi. Pinion has no sub-agents."""
+        """Set which events of sub-agents are sent."""
         return self.call("set_subagent_subscription", {"level": level}, timeout)
+
+    def list_processes(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> ProcessesReply:
+        """List the background processes of the session."""
+        return self.call("list_processes", {}, timeout)
+
+    def read_process(
+        self,
+        process_id: str,
+        from_byte: Optional[Union[int, None]] = None,
+        max_bytes: Optional[Union[int, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> ProcessData:
+        """Read the output of a background process."""
+        return self.call("read_process", {"processId": process_id, "fromByte": from_byte, "maxBytes": max_bytes}, timeout)
+
+    def write_process(
+        self,
+        process_id: str,
+        data: str,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Write to the input of a background process."""
+        return self.call("write_process", {"processId": process_id, "data": data}, timeout)
+
+    def resize_process(
+        self,
+        process_id: str,
+        columns: int,
+        rows: int,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Change the size of the terminal of a background process."""
+        return self.call("resize_process", {"processId": process_id, "columns": columns, "rows": rows}, timeout)
+
+    def kill_process(
+        self,
+        process_id: str,
+        *,
+        timeout: Optional[float] = None,
+    ) -> ProcessInfo:
+        """Kill a background process and all that it started."""
+        return self.call("kill_process", {"processId": process_id}, timeout)
 
     def complete_arguments(
         self,

@@ -58,5 +58,6 @@ class RunFailed(PinionError):
     """A run ended in an error or was aborted; `result` has what there is of it."""
 
     def __init__(self, result: Any) -> None:
-        super().__init__(result.error or "the run was aborted")
+        aborted = "the run was aborted" if result.aborted else "the run gave no result"
+        super().__init__(result.error or result.result_error or aborted)
         self.result = result

@@ -11,7 +11,7 @@ SessionLine = Union["SessionHeader", "Entry"]
 
 
 # What the agent tells on its own account.
-Event = Union["ReadyEvent", "ConnectedEvent", "AgentStartEvent", "AgentEndEvent", "ModelFallbackEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SessionClosedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "ExtensionErrorEvent", "EntryAppendedEvent", "BashExecutionStartEvent", "BashExecutionUpdateEvent", "BashExecutionEndEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "StorageStatusEvent", "McpServersChangeEvent", "HeartbeatEvent"]
+Event = Union["ReadyEvent", "ConnectedEvent", "AgentStartEvent", "AgentEndEvent", "ModelFallbackEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "SubagentLifecycleEvent", "SubagentProgressEvent", "SubagentEventEvent", "ProcessStartEvent", "ProcessEndEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SessionClosedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "ExtensionErrorEvent", "EntryAppendedEvent", "BashExecutionStartEvent", "BashExecutionUpdateEvent", "BashExecutionEndEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "StorageStatusEvent", "McpServersChangeEvent", "HeartbeatEvent"]
 
 
 class HostToolUpdateFrame(TypedDict):
@@ -158,6 +158,12 @@ class _AgentEndEvent(TypedDict, total=False):
 
     #: The limit that ended the run. A higher limit and `continue` resume it.
     limit: "ReachedLimit"
+
+    #: The result, if the prompt had a schema (`outputSchema`): a value that fits it.
+    result: Any
+
+    #: Why there is no result although the prompt had a schema. Absent if another run follows by itself.
+    resultError: str
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
@@ -532,6 +538,81 @@ class ExtensionUiRequestEvent(_ExtensionUiRequestEvent):
 
     #: The method. `select`, `confirm`, `input` and `editor` need an answer.
     method: "UiMethod"
+
+
+class _SubagentLifecycleEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class SubagentLifecycleEvent(_SubagentLifecycleEvent):
+    """A sub-agent starts or ends. Sent to clients that ask for it with `set_subagent_subscription`."""
+
+    type: Literal["subagent_lifecycle"]
+
+    #: The sub-agent and what happens.
+    payload: "SubagentLifecycle"
+
+
+class _SubagentProgressEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class SubagentProgressEvent(_SubagentProgressEvent):
+    """A sub-agent came further. Sent to clients that ask for it with `set_subagent_subscription`."""
+
+    type: Literal["subagent_progress"]
+
+    #: The sub-agent and what it has done so far.
+    payload: "SubagentProgress"
+
+
+class _SubagentEventEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class SubagentEventEvent(_SubagentEventEvent):
+    """An event of a sub-agent's session. Sent to clients that ask for it with `set_subagent_subscription`."""
+
+    type: Literal["subagent_event"]
+
+    #: The sub-agent and the event.
+    payload: "SubagentEvent"
+
+
+class _ProcessStartEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class ProcessStartEvent(_ProcessStartEvent):
+    """A background process was started."""
+
+    type: Literal["process_start"]
+
+    #: The process.
+    process: "ProcessInfo"
+
+
+class _ProcessEndEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class ProcessEndEvent(_ProcessEndEvent):
+    """A background process has ended."""
+
+    type: Literal["process_end"]
+
+    #: The process.
+    process: "ProcessInfo"
 
 
 class _QueueUpdateEvent(TypedDict, total=False):
@@ -1199,6 +1280,74 @@ class ActiveTools(TypedDict):
     activeToolNames: list[str]
 
 
+class _AgentProgress(TypedDict, total=False):
+
+    #: The task in a few words.
+    description: str
+
+    #: The tool that runs.
+    currentTool: str
+
+    #: Its arguments as JSON, cut after 200 characters.
+    currentToolArgs: str
+
+    #: When it started, in Unix milliseconds.
+    currentToolStartMs: int
+
+
+class AgentProgress(_AgentProgress):
+    """What a sub-agent has done so far."""
+
+    #: Number of the sub-agent in its session, from 0.
+    index: int
+
+    #: Id of the sub-agent.
+    id: str
+
+    #: Name of the agent.
+    agent: str
+
+    #: Where its definition comes from.
+    agentSource: "AgentSource"
+
+    #: Its state.
+    status: "SubagentStatus"
+
+    #: The task.
+    task: str
+
+    #: The newest tool calls that have ended, newest first; at most 5.
+    recentTools: list["RecentTool"]
+
+    #: The last lines of the newest answer; at most 8.
+    recentOutput: list[str]
+
+    #: Tool calls that have ended.
+    toolCount: int
+
+    #: Answers of the model.
+    requests: int
+
+    #: Tokens of all answers: input, output and cache writes.
+    tokens: int
+
+    #: US dollars.
+    cost: float
+
+    #: How long it has worked, in milliseconds.
+    durationMs: int
+
+    #: The model as `provider/id`.
+    resolvedModel: str
+
+
+# Where the definition of an agent comes from.
+#   "bundled": Pinion.
+#   "user": The agent directory.
+#   "project": The project.
+AgentSource = Literal["bundled", "user", "project"]
+
+
 # A block of an assistant message.
 AssistantBlock = Union["AssistantBlockText", "AssistantBlockThinking", "AssistantBlockToolCall"]
 
@@ -1427,6 +1576,32 @@ class Cancelled(TypedDict):
 #   "tree": `navigate_tree`: the same session at another entry.
 #   "reload": `reload_resources`: the same session with reloaded settings and resources.
 ChangeReason = Literal["new", "switch", "fork", "tree", "reload"]
+
+
+# Which changes `get_changes` returns.
+#   "session": All changes of the session that are not undone.
+#   "run": The changes between a user message and the next one.
+#   "turn": The changes of the tool calls of one answer.
+ChangeScope = Literal["session", "run", "turn"]
+
+
+class Changes(TypedDict):
+    """Response to `get_changes`."""
+
+    #: What checkpoints of this session contain.
+    checkpoints: "Checkpoints"
+
+    #: The changed files, by path.
+    files: list["FileChange"]
+
+    #: What may have changed as well.
+    unknown: list["UnknownChange"]
+
+
+# What a checkpoint contains.
+#   "off": There are no checkpoints.
+#   "files": The files that `edit` and `write` change, as they were before.
+Checkpoints = Literal["off", "files"]
 
 
 # Why a session is closed.
@@ -1826,6 +2001,40 @@ class FastMode(TypedDict):
     active: bool
 
 
+class _FileChange(TypedDict, total=False):
+
+    #: Kind and permission bits before, as in git: `100644` for a file, `120000` for a link, `040755` for a
+    #: directory. Absent if the file did not exist or the mode is not known.
+    oldMode: str
+
+    #: The same after the change.
+    newMode: str
+
+    #: Unified diff without the two lines of file names. Absent for binary files, for contents that are not
+    #: kept, and behind the limit of all diffs (2 MiB).
+    diff: str
+
+    #: True if the diff is cut after 256 KiB.
+    truncated: bool
+
+
+class FileChange(_FileChange):
+    """A changed file."""
+
+    #: The absolute path.
+    path: str
+
+    #: What happened to the file.
+    status: "FileStatus"
+
+
+# What happened to a file.
+#   "added": It exists after the change and did not exist before.
+#   "modified": Content, mode or kind are different.
+#   "deleted": It existed before and does not exist any more.
+FileStatus = Literal["added", "modified", "deleted"]
+
+
 class _ForkMessage(TypedDict, total=False):
 
     #: Its line in the session file; the header is line 0. Only in the response to `get_branch_messages`.
@@ -2011,6 +2220,25 @@ class InputLimits(TypedDict, total=False):
 #   "immediate": After the current tool. The other tool calls of the turn are cancelled.
 #   "wait": After all tool calls of the turn.
 InterruptMode = Literal["immediate", "wait"]
+
+
+class KeptFile(TypedDict):
+    """A file that `rewind` or `unrewind` has not changed."""
+
+    #: The absolute path.
+    path: str
+
+    #: Why it stayed as it was.
+    reason: "KeptReason"
+
+    #: The reason in words.
+    message: str
+
+
+# Why a file stayed as it was.
+#   "changed": Something other than the agent's tools has changed it. `force` restores it.
+#   "failed": It could not be restored.
+KeptReason = Literal["changed", "failed"]
 
 
 class _Label(TypedDict, total=False):
@@ -2544,6 +2772,76 @@ class Prices(_Prices):
     cacheWrite: float
 
 
+class ProcessData(TypedDict):
+    """Response to `read_process`: a part of the output."""
+
+    #: The process.
+    process: "ProcessInfo"
+
+    #: Where the text begins.
+    fromByte: int
+
+    #: Where the next text begins.
+    nextByte: int
+
+    #: Bytes after the position that was asked for which are not kept any more.
+    droppedBytes: int
+
+    #: The output as it is, escape sequences included. Bytes that are no UTF-8 are replaced.
+    text: str
+
+
+class _ProcessInfo(TypedDict, total=False):
+
+    #: Exit code. Absent while it runs, and if a signal ended it.
+    exitCode: int
+
+    #: The signal that ended it.
+    signal: int
+
+    #: When it ended, in Unix milliseconds.
+    endedAt: int
+
+
+class ProcessInfo(_ProcessInfo):
+    """A background process of a session."""
+
+    #: Id in the session: `p1`, `p2`, ...
+    processId: str
+
+    #: The command line.
+    command: str
+
+    #: Process id of the system.
+    pid: int
+
+    #: Whether it has a terminal.
+    terminal: bool
+
+    #: Its state.
+    status: "ProcessStatus"
+
+    #: Bytes that it has printed.
+    outputBytes: int
+
+    #: When it started, in Unix milliseconds.
+    startedAt: int
+
+
+# State of a process.
+#   "running": It runs.
+#   "exited": It ended by itself.
+#   "killed": It was killed.
+ProcessStatus = Literal["running", "exited", "killed"]
+
+
+class ProcessesReply(TypedDict):
+    """Response to `list_processes`."""
+
+    #: The processes, oldest first. Of ended ones, the newest 50 are kept.
+    processes: list["ProcessInfo"]
+
+
 class ProjectTrust(TypedDict):
     """Response to `get_project_trust` and `set_project_trust`."""
 
@@ -2669,6 +2967,19 @@ class ReachedLimit(TypedDict):
     value: float
 
 
+class RecentTool(TypedDict):
+    """A tool call of a sub-agent that has ended."""
+
+    #: The tool.
+    tool: str
+
+    #: Its arguments as JSON, cut after 200 characters.
+    args: str
+
+    #: When it ended, in Unix milliseconds.
+    endMs: int
+
+
 class Refused(TypedDict):
     """An option of `hello` that was refused."""
 
@@ -2700,6 +3011,45 @@ class Replayed(_Replayed):
     #: Sequence number of the last event before this response. A snapshot reflects the session after this
     #: event.
     lastSeq: int
+
+
+class RestoredFile(TypedDict):
+    """A file that `rewind` or `unrewind` has changed."""
+
+    #: The absolute path.
+    path: str
+
+    #: What the command did to the file.
+    status: "FileStatus"
+
+
+# What `rewind` takes back.
+#   "both": Files and conversation.
+#   "files": Files only.
+#   "conversation": The conversation only.
+RewindTarget = Literal["both", "files", "conversation"]
+
+
+class _Rewound(TypedDict, total=False):
+
+    #: The text of the user message that the conversation was rewound to, to edit it.
+    editorText: str
+
+    #: True if an extension kept the conversation where it was. Files are restored in any case.
+    cancelled: bool
+
+
+class Rewound(_Rewound):
+    """Response to `rewind` and `unrewind`."""
+
+    #: The files that were changed, by path.
+    restored: list["RestoredFile"]
+
+    #: The files that should have been changed and stayed as they were.
+    kept: list["KeptFile"]
+
+    #: Possible changes of the undone turns that are not restored.
+    unknown: list["UnknownChange"]
 
 
 class _Rule(TypedDict, total=False):
@@ -3144,11 +3494,162 @@ class StorageState(_StorageState):
 StreamEvent = Union["TextStartEvent", "TextDeltaEvent", "TextEndEvent", "ThinkingStartEvent", "ThinkingDeltaEvent", "ThinkingEndEvent", "ToolcallStartEvent", "ToolcallDeltaEvent", "ToolcallEndEvent"]
 
 
+class _Subagent(TypedDict, total=False):
+
+    #: The task in a few words.
+    description: str
+
+    #: Its session file. Absent if sessions are not kept.
+    sessionFile: str
+
+    #: What it has done so far.
+    progress: "AgentProgress"
+
+
+class Subagent(_Subagent):
+    """A sub-agent that works."""
+
+    #: Its id, unique in the session.
+    id: str
+
+    #: Number of the sub-agent in its session, from 0.
+    index: int
+
+    #: Name of the agent.
+    agent: str
+
+    #: Where its definition comes from.
+    agentSource: "AgentSource"
+
+    #: Its state.
+    status: "SubagentStatus"
+
+    #: The task.
+    task: str
+
+    #: Id of the call of `task`.
+    parentToolCallId: str
+
+    #: When it last did something, in Unix milliseconds.
+    lastUpdate: int
+
+
+class SubagentEvent(TypedDict):
+    """Payload of `subagent_event`: an event of a sub-agent's session."""
+
+    #: Id of the sub-agent.
+    id: str
+
+    #: Id of the call of `task`.
+    parentToolCallId: str
+
+    #: The event, as a line of the native dialect.
+    event: Any
+
+
 # How much a client receives of sub-agents.
 #   "off": Nothing.
 #   "progress": Starts, ends and progress.
 #   "events": All events too.
 SubagentLevel = Literal["off", "progress", "events"]
+
+
+class _SubagentLifecycle(TypedDict, total=False):
+
+    #: The task in a few words.
+    description: str
+
+    #: Its session file. Absent if sessions are not kept.
+    sessionFile: str
+
+
+class SubagentLifecycle(_SubagentLifecycle):
+    """Payload of `subagent_lifecycle`: a sub-agent starts or ends."""
+
+    #: Id of the sub-agent.
+    id: str
+
+    #: Name of the agent.
+    agent: str
+
+    #: Where its definition comes from.
+    agentSource: "AgentSource"
+
+    #: What happens.
+    status: "SubagentPhase"
+
+    #: Id of the call of `task`.
+    parentToolCallId: str
+
+    #: Number of the sub-agent in its session, from 0.
+    index: int
+
+
+class SubagentMessages(TypedDict):
+    """Response to `get_subagent_messages`."""
+
+    #: The session file.
+    sessionFile: str
+
+    #: Where these entries begin, in bytes.
+    fromByte: int
+
+    #: Where the next ones begin.
+    nextByte: int
+
+    #: True if the file is shorter than `fromByte`: it was read from its beginning.
+    reset: bool
+
+    #: The entries, as in the file.
+    entries: list[Any]
+
+    #: The messages of these entries.
+    messages: list[Any]
+
+
+# A step in the life of a sub-agent.
+#   "started": It starts.
+#   "completed": It gave a result.
+#   "failed": It failed, or a limit ended it.
+#   "aborted": It was aborted.
+SubagentPhase = Literal["started", "completed", "failed", "aborted"]
+
+
+class _SubagentProgress(TypedDict, total=False):
+
+    #: Its session file. Absent if sessions are not kept.
+    sessionFile: str
+
+
+class SubagentProgress(_SubagentProgress):
+    """Payload of `subagent_progress`."""
+
+    #: Number of the sub-agent in its session, from 0.
+    index: int
+
+    #: Name of the agent.
+    agent: str
+
+    #: Where its definition comes from.
+    agentSource: "AgentSource"
+
+    #: The task.
+    task: str
+
+    #: Id of the call of `task`.
+    parentToolCallId: str
+
+    #: What it has done so far.
+    progress: "AgentProgress"
+
+
+# State of a sub-agent.
+#   "pending": It waits for its turn.
+#   "running": It works.
+#   "completed": It gave a result.
+#   "failed": It failed, or a limit ended it.
+#   "aborted": It was aborted.
+SubagentStatus = Literal["pending", "running", "completed", "failed", "aborted"]
 
 
 class SubagentSubscription(TypedDict):
@@ -3161,8 +3662,8 @@ class SubagentSubscription(TypedDict):
 class Subagents(TypedDict):
     """Response to `get_subagents`."""
 
-    #: The sub-agents of the session.
-    subagents: list[Any]
+    #: The sub-agents that work now, in the order of their numbers.
+    subagents: list["Subagent"]
 
 
 # What a summary is for.
@@ -3329,9 +3830,13 @@ class _ToolResult(TypedDict, total=False):
     #: Data for clients. Its format depends on the tool. `{}` for errors.
     details: Any
 
-    #: The result for programs, beyond the text for the model. Only `bash`, and tools of clients and
-    #: extensions that give one, have it. It is in `tool_execution_end`, never in the session file.
+    #: The result for programs, beyond the text for the model. Only `bash`, `submit_result`, and tools of
+    #: clients and extensions that give one, have it. It is in `tool_execution_end`, never in the session
+    #: file.
     structuredContent: Any
+
+    #: What models used that the tool gave work to. It counts in the totals of the session.
+    usage: "Usage"
 
     #: True ends the run after this turn if all results of the turn have it.
     terminate: bool
@@ -3512,6 +4017,25 @@ class UiRequest(_UiRequest):
 
     #: The method. `select`, `confirm`, `input` and `editor` need an answer.
     method: "UiMethod"
+
+
+class _UnknownChange(TypedDict, total=False):
+
+    #: The file, if it is about one.
+    path: str
+
+    #: The tool that may have changed files, if it is about a tool.
+    toolName: str
+
+    #: The entry of the answer that called the tool.
+    entryId: str
+
+
+class UnknownChange(_UnknownChange):
+    """Something that a checkpoint could not know."""
+
+    #: Why it is not known.
+    reason: str
 
 
 # Operation on a URI.

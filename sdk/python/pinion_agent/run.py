@@ -89,11 +89,20 @@ class RunResult:
     #: The provider's words for a failure.
     error: Optional[str] = None
     aborted: bool = False
+    #: The value that fits the `output_schema` of the prompt.
+    result: Any = None
+    #: Why there is no result although the prompt had an `output_schema`.
+    result_error: Optional[str] = None
+    _has_result: bool = field(default=False, repr=False)
 
     def _see(self, event: Event) -> None:
         kind = event.get("type")
         if kind == "agent_settled":
             self.aborted = bool(event.get("aborted"))
+        elif kind == "agent_end" and not event.get("willRetry"):
+            if "result" in event:
+                self.result, self._has_result = event["result"], True
+            self.result_error = event.get("resultError")
         elif kind == "message_end":
             message = event["message"]
             self.messages.append(message)
@@ -106,6 +115,12 @@ class RunResult:
     def raise_for_error(self) -> RunResult:
         """Raises `RunFailed` when the last answer failed or was aborted."""
         if self.error is not None or self.aborted:
+            raise RunFailed(self)
+        return self
+
+    def raise_for_result(self) -> RunResult:
+        """Raises `RunFailed` when the run gave no result that fits the `output_schema` of its prompt."""
+        if not self._has_result:
             raise RunFailed(self)
         return self
 

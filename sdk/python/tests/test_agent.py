@@ -69,6 +69,19 @@ class Blocking(Case):
         self.assertEqual(caught.exception.result.stop_reason, "error")
         self.assertIn("401", agent.run("again").result().error)
 
+    def test_results_fit_their_schema(self):
+        schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+        right = tool_call("submit_result", n=4)
+        agent = self.agent(script=[tool_call("submit_result", n="x"), right, right, "no", "no", "no", "no"])
+        self.assertEqual(agent.ask_json("count", schema), {"n": 4})
+        result = agent.run("count", output_schema=schema).result()
+        self.assertEqual((result.result, result.result_error), ({"n": 4}, None))
+        with self.assertRaises(RunFailed) as caught:
+            agent.ask_json("count", schema, limits={"maxTurns": 9})
+        self.assertEqual(str(caught.exception), "The model gave no result")
+        with self.assertRaises(CommandError):
+            agent.ask_json("count", {"type": "nothing"})
+
     def test_refused_commands_are_exceptions(self):
         agent = self.agent(script=[])
         with self.assertRaises(CommandError) as caught:

@@ -46,7 +46,8 @@ export class Lagged extends PinionError {}
 /** A run ended in an error or was aborted; `result` has what there is of it. */
 export class RunFailed extends PinionError {
   constructor(result) {
-    super(result.error ?? "the run was aborted");
+    const aborted = result.aborted ? "the run was aborted" : "the run gave no result";
+    super(result.error ?? result.resultError ?? aborted);
     this.result = result;
   }
 }

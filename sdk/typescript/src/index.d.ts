@@ -3,6 +3,8 @@ import type * as protocol from "./protocol.js";
 import type {
   AssistantMessage,
   BashResult,
+  Changes,
+  ChangeScope,
   CompactionResult,
   ContextUsage,
   CycledModel,
@@ -22,6 +24,8 @@ import type {
   Queues,
   QueueMode,
   ResponseOf,
+  RewindTarget,
+  Rewound,
   SessionState,
   SessionStats,
   SessionTree,
@@ -163,6 +167,12 @@ export interface RunOptions {
   images?: Image[];
   /** What to do when a run is under way. Without it such a prompt is refused. */
   streamingBehavior?: "steer" | "followUp";
+  /** JSON Schema of `RunResult.result`. */
+  outputSchema?: object;
+  /** Limits of this run, in addition to those of the session. */
+  limits?: protocol.RunLimits;
+  /** Models of this run that take over when its model fails for good, as `provider/id`. */
+  fallbackModels?: string[];
   /** Longest silence. */
   idleTimeoutMs?: number;
 }
@@ -177,6 +187,12 @@ export class RunResult {
   /** The provider's words for a failure. */
   error: string | null;
   aborted: boolean;
+  /** The value that fits the schema of the prompt; undefined if there is none. */
+  result: unknown;
+  /** Why there is no result although the prompt had a schema. */
+  resultError: string | null;
+  /** Throws RunFailed when the run gave no result that fits the schema of its prompt. */
+  throwIfNoResult(): this;
   /** Throws RunFailed when the last answer failed or was aborted. */
   throwIfFailed(): this;
 }
@@ -216,6 +232,8 @@ export class Session {
   run(message: string, options?: RunOptions): Promise<Run>;
   /** Prompts and gives the text of the last answer; throws RunFailed when the model failed. After `timeoutMs` it aborts. */
   ask(message: string, options?: RunOptions & { timeoutMs?: number }): Promise<string>;
+  /** Prompts and gives a value that fits the JSON Schema. Rejects with RunFailed if the run gives none. */
+  askJson<T = unknown>(message: string, schema: object, options?: RunOptions & { timeoutMs?: number }): Promise<T>;
   steer(message: string, images?: Image[]): Promise<void>;
   followUp(message: string, images?: Image[]): Promise<void>;
   abort(): Promise<void>;
@@ -266,6 +284,12 @@ export class Session {
     targetId: string,
     options?: { summarize?: boolean; customInstructions?: string; replaceInstructions?: boolean; label?: string },
   ): Promise<Navigated>;
+  /** Compares the files before and after the changes of a turn, a run or the session. Needs checkpoints. */
+  getChanges(options?: { scope?: ChangeScope; entryId?: string }): Promise<Changes>;
+  /** Restores files, the conversation or both as they were when an entry was the last one. Needs checkpoints. */
+  rewind(entryId: string, options?: { what?: RewindTarget; force?: boolean }): Promise<Rewound>;
+  /** Takes the newest rewind back. */
+  unrewind(options?: { force?: boolean }): Promise<Rewound>;
   listSessions(scope?: ListScope): Promise<ListedSession[]>;
   setSessionName(name: string): Promise<void>;
 

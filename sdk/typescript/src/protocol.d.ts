@@ -49,6 +49,9 @@ export type InboundLine =
   | ForkCommand
   | BranchCommand
   | NavigateTreeCommand
+  | GetChangesCommand
+  | RewindCommand
+  | UnrewindCommand
   | SetEntryLabelCommand
   | CloneCommand
   | GetForkMessagesCommand
@@ -68,6 +71,11 @@ export type InboundLine =
   | GetSubagentsCommand
   | GetSubagentMessagesCommand
   | SetSubagentSubscriptionCommand
+  | ListProcessesCommand
+  | ReadProcessCommand
+  | WriteProcessCommand
+  | ResizeProcessCommand
+  | KillProcessCommand
   | CompleteArgumentsCommand
   | GetToolsCommand
   | SetActiveToolsCommand
@@ -151,6 +159,9 @@ export type Response =
   | ForkResponse
   | BranchResponse
   | NavigateTreeResponse
+  | GetChangesResponse
+  | RewindResponse
+  | UnrewindResponse
   | SetEntryLabelResponse
   | CloneResponse
   | GetForkMessagesResponse
@@ -170,6 +181,11 @@ export type Response =
   | GetSubagentsResponse
   | GetSubagentMessagesResponse
   | SetSubagentSubscriptionResponse
+  | ListProcessesResponse
+  | ReadProcessResponse
+  | WriteProcessResponse
+  | ResizeProcessResponse
+  | KillProcessResponse
   | CompleteArgumentsResponse
   | GetToolsResponse
   | SetActiveToolsResponse
@@ -219,6 +235,11 @@ export type Event =
   | HostUriRequestEvent
   | HostUriCancelEvent
   | ExtensionUiRequestEvent
+  | SubagentLifecycleEvent
+  | SubagentProgressEvent
+  | SubagentEventEvent
+  | ProcessStartEvent
+  | ProcessEndEvent
   | QueueUpdateEvent
   | CompactionStartEvent
   | CompactionEndEvent
@@ -272,6 +293,11 @@ export interface PromptCommand {
    * be queued.
    */
   limits?: RunLimits | null;
+  /**
+   * JSON Schema (2020-12, or as its `$schema` says) of the result that the run must give; at most 64 KiB.
+   * `agent_end` has the result. Fails if the message would be queued.
+   */
+  outputSchema?: unknown;
 }
 
 /** Queue a steering message. The model receives it after the current turn. */
@@ -721,6 +747,49 @@ export interface NavigateTreeCommand {
   label?: string | null;
 }
 
+/**
+ * Compare the files before and after the changes of a turn, a run or the whole session. Fails if checkpoints
+ * are off.
+ */
+export interface GetChangesCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "get_changes";
+  /** Which changes are returned. Default: `session`. */
+  scope?: ChangeScope;
+  /** An entry of the run or turn. Default: the last entry of the conversation. Without effect for `session`. */
+  entryId?: string | null;
+}
+
+/**
+ * Restore the files, the conversation or both as they were when an entry was the last one. Files that others
+ * have changed meanwhile stay as they are, unless `force`. Fails while a run or a `bash` command is active,
+ * and if checkpoints are off.
+ */
+export interface RewindCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "rewind";
+  /**
+   * The entry to go to. Files become what they were when this entry was the last one. A user message counts
+   * as not sent.
+   */
+  entryId: string;
+  /** The part of the session to restore. Default: `both`. */
+  what?: RewindTarget;
+  /** Restore files that others have changed meanwhile, too. */
+  force?: boolean;
+}
+
+/** Take the newest `rewind` back. Fails if there is none. */
+export interface UnrewindCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "unrewind";
+  /** Restore files that others have changed since the rewind, too. */
+  force?: boolean;
+}
+
 /** Set or remove the label of an entry. */
 export interface SetEntryLabelCommand {
   /** Any JSON value; the response carries the same. */
@@ -878,31 +947,86 @@ export interface GetAvailableCommandsCommand {
   type: "get_available_commands";
 }
 
-/** List the sub-agents of the session, for clients of oh-my-pi. Pinion has none, so the list is empty. */
+/** List the sub-agents of the session, that work now. */
 export interface GetSubagentsCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_subagents";
 }
 
-/** Return messages of a sub-agent, for clients of oh-my-pi. Fails for every sub-agent, as Pinion has none. */
+/** Return messages of a sub-agent that has a session file. */
 export interface GetSubagentMessagesCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_subagent_messages";
-  /** The sub-agent. */
+  /** The sub-agent, which may have ended. */
   subagentId?: string | null;
   /** Or its session file. */
   sessionFile?: string | null;
+  /** Where to begin in the file, in bytes: `nextByte` of the response before. Default: 0. */
+  fromByte?: number | null;
 }
 
-/** Set which events of sub-agents are sent, for clients of oh-my-pi. Pinion has no sub-agents. */
+/** Set which events of sub-agents are sent. */
 export interface SetSubagentSubscriptionCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_subagent_subscription";
   /** How much the client wants to receive. */
   level: SubagentLevel;
+}
+
+/** List the background processes of the session. */
+export interface ListProcessesCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "list_processes";
+}
+
+/** Read the output of a background process. */
+export interface ReadProcessCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "read_process";
+  /** The process. */
+  processId: string;
+  /** Where to begin, in bytes since the start of the process: `nextByte` of the response before. Default: 0. */
+  fromByte?: number | null;
+  /** Most bytes of the response. Default and maximum: 512 KiB. */
+  maxBytes?: number | null;
+}
+
+/** Write to the input of a background process. */
+export interface WriteProcessCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "write_process";
+  /** The process. */
+  processId: string;
+  /** What to write to its input. */
+  data: string;
+}
+
+/** Change the size of the terminal of a background process. */
+export interface ResizeProcessCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "resize_process";
+  /** The process, which must have a terminal. */
+  processId: string;
+  /** Characters of a line. */
+  columns: number;
+  /** Lines. */
+  rows: number;
+}
+
+/** Kill a background process and all that it started. */
+export interface KillProcessCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "kill_process";
+  /** The process. */
+  processId: string;
 }
 
 /** Return completions for the arguments of a slash command of an extension. */
@@ -1680,6 +1804,36 @@ export interface NavigateTreeResponse {
   data: Navigated;
 }
 
+/** `get_changes` succeeded. */
+export interface GetChangesResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "get_changes";
+  success: true;
+  data: Changes;
+}
+
+/** `rewind` succeeded. */
+export interface RewindResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "rewind";
+  success: true;
+  data: Rewound;
+}
+
+/** `unrewind` succeeded. */
+export interface UnrewindResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "unrewind";
+  success: true;
+  data: Rewound;
+}
+
 /** `set_entry_label` succeeded. */
 export interface SetEntryLabelResponse {
   /** The command's `id`; absent when it had none. */
@@ -1855,6 +2009,7 @@ export interface GetSubagentMessagesResponse {
   type: "response";
   command: "get_subagent_messages";
   success: true;
+  data: SubagentMessages;
 }
 
 /** `set_subagent_subscription` succeeded. */
@@ -1865,6 +2020,54 @@ export interface SetSubagentSubscriptionResponse {
   command: "set_subagent_subscription";
   success: true;
   data: SubagentSubscription;
+}
+
+/** `list_processes` succeeded. */
+export interface ListProcessesResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "list_processes";
+  success: true;
+  data: ProcessesReply;
+}
+
+/** `read_process` succeeded. */
+export interface ReadProcessResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "read_process";
+  success: true;
+  data: ProcessData;
+}
+
+/** `write_process` succeeded. */
+export interface WriteProcessResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "write_process";
+  success: true;
+}
+
+/** `resize_process` succeeded. */
+export interface ResizeProcessResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "resize_process";
+  success: true;
+}
+
+/** `kill_process` succeeded. */
+export interface KillProcessResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "kill_process";
+  success: true;
+  data: ProcessInfo;
 }
 
 /** `complete_arguments` succeeded. */
@@ -2166,6 +2369,10 @@ export interface AgentEndEvent {
   willRetry: boolean;
   /** The limit that ended the run. A higher limit and `continue` resume it. */
   limit?: ReachedLimit;
+  /** The result, if the prompt had a schema (`outputSchema`): a value that fits it. */
+  result?: unknown;
+  /** Why there is no result although the prompt had a schema. Absent if another run follows by itself. */
+  resultError?: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
@@ -2414,6 +2621,51 @@ export interface ExtensionUiRequestEvent {
   launchUrl?: string;
   /** `open_url`: instructions for the user. */
   instructions?: string;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/** A sub-agent starts or ends. Sent to clients that ask for it with `set_subagent_subscription`. */
+export interface SubagentLifecycleEvent {
+  type: "subagent_lifecycle";
+  /** The sub-agent and what happens. */
+  payload: SubagentLifecycle;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/** A sub-agent came further. Sent to clients that ask for it with `set_subagent_subscription`. */
+export interface SubagentProgressEvent {
+  type: "subagent_progress";
+  /** The sub-agent and what it has done so far. */
+  payload: SubagentProgress;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/** An event of a sub-agent's session. Sent to clients that ask for it with `set_subagent_subscription`. */
+export interface SubagentEventEvent {
+  type: "subagent_event";
+  /** The sub-agent and the event. */
+  payload: SubagentEvent;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/** A background process was started. */
+export interface ProcessStartEvent {
+  type: "process_start";
+  /** The process. */
+  process: ProcessInfo;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/** A background process has ended. */
+export interface ProcessEndEvent {
+  type: "process_end";
+  /** The process. */
+  process: ProcessInfo;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
@@ -2846,6 +3098,54 @@ export interface ActiveTools {
   activeToolNames: string[];
 }
 
+/** What a sub-agent has done so far. */
+export interface AgentProgress {
+  /** Number of the sub-agent in its session, from 0. */
+  index: number;
+  /** Id of the sub-agent. */
+  id: string;
+  /** Name of the agent. */
+  agent: string;
+  /** Where its definition comes from. */
+  agentSource: AgentSource;
+  /** Its state. */
+  status: SubagentStatus;
+  /** The task. */
+  task: string;
+  /** The task in a few words. */
+  description?: string;
+  /** The tool that runs. */
+  currentTool?: string;
+  /** Its arguments as JSON, cut after 200 characters. */
+  currentToolArgs?: string;
+  /** When it started, in Unix milliseconds. */
+  currentToolStartMs?: number;
+  /** The newest tool calls that have ended, newest first; at most 5. */
+  recentTools: RecentTool[];
+  /** The last lines of the newest answer; at most 8. */
+  recentOutput: string[];
+  /** Tool calls that have ended. */
+  toolCount: number;
+  /** Answers of the model. */
+  requests: number;
+  /** Tokens of all answers: input, output and cache writes. */
+  tokens: number;
+  /** US dollars. */
+  cost: number;
+  /** How long it has worked, in milliseconds. */
+  durationMs: number;
+  /** The model as `provider/id`. */
+  resolvedModel: string;
+}
+
+/**
+ * Where the definition of an agent comes from.
+ * - `"bundled"`: Pinion.
+ * - `"user"`: The agent directory.
+ * - `"project"`: The project.
+ */
+export type AgentSource = "bundled" | "user" | "project";
+
 /** A block of an assistant message. */
 export type AssistantBlock = ({ type: "text" } & TextContent) | ({ type: "thinking" } & ThinkingContent) | ({ type: "toolCall" } & ToolCall);
 
@@ -3011,6 +3311,31 @@ export type ChangeReason =
   | "fork"
   | "tree"
   | "reload";
+
+/**
+ * Which changes `get_changes` returns.
+ * - `"session"`: All changes of the session that are not undone.
+ * - `"run"`: The changes between a user message and the next one.
+ * - `"turn"`: The changes of the tool calls of one answer.
+ */
+export type ChangeScope = "session" | "run" | "turn";
+
+/** Response to `get_changes`. */
+export interface Changes {
+  /** What checkpoints of this session contain. */
+  checkpoints: Checkpoints;
+  /** The changed files, by path. */
+  files: FileChange[];
+  /** What may have changed as well. */
+  unknown: UnknownChange[];
+}
+
+/**
+ * What a checkpoint contains.
+ * - `"off"`: There are no checkpoints.
+ * - `"files"`: The files that `edit` and `write` change, as they were before.
+ */
+export type Checkpoints = "off" | "files";
 
 /**
  * Why a session is closed.
@@ -3320,6 +3645,36 @@ export interface FastMode {
   active: boolean;
 }
 
+/** A changed file. */
+export interface FileChange {
+  /** The absolute path. */
+  path: string;
+  /** What happened to the file. */
+  status: FileStatus;
+  /**
+   * Kind and permission bits before, as in git: `100644` for a file, `120000` for a link, `040755` for a
+   * directory. Absent if the file did not exist or the mode is not known.
+   */
+  oldMode?: string;
+  /** The same after the change. */
+  newMode?: string;
+  /**
+   * Unified diff without the two lines of file names. Absent for binary files, for contents that are not
+   * kept, and behind the limit of all diffs (2 MiB).
+   */
+  diff?: string;
+  /** True if the diff is cut after 256 KiB. */
+  truncated?: boolean;
+}
+
+/**
+ * What happened to a file.
+ * - `"added"`: It exists after the change and did not exist before.
+ * - `"modified"`: Content, mode or kind are different.
+ * - `"deleted"`: It existed before and does not exist any more.
+ */
+export type FileStatus = "added" | "modified" | "deleted";
+
 /** A user message that `fork` accepts. */
 export interface ForkMessage {
   /** Id of its entry. */
@@ -3461,6 +3816,23 @@ export interface InputLimits {
  * - `"wait"`: After all tool calls of the turn.
  */
 export type InterruptMode = "immediate" | "wait";
+
+/** A file that `rewind` or `unrewind` has not changed. */
+export interface KeptFile {
+  /** The absolute path. */
+  path: string;
+  /** Why it stayed as it was. */
+  reason: KeptReason;
+  /** The reason in words. */
+  message: string;
+}
+
+/**
+ * Why a file stayed as it was.
+ * - `"changed"`: Something other than the agent's tools has changed it. `force` restores it.
+ * - `"failed"`: It could not be restored.
+ */
+export type KeptReason = "changed" | "failed";
 
 /** Body of a `label` entry. */
 export interface Label {
@@ -3868,6 +4240,58 @@ export interface Prices {
   tiers?: PriceTier[];
 }
 
+/** Response to `read_process`: a part of the output. */
+export interface ProcessData {
+  /** The process. */
+  process: ProcessInfo;
+  /** Where the text begins. */
+  fromByte: number;
+  /** Where the next text begins. */
+  nextByte: number;
+  /** Bytes after the position that was asked for which are not kept any more. */
+  droppedBytes: number;
+  /** The output as it is, escape sequences included. Bytes that are no UTF-8 are replaced. */
+  text: string;
+}
+
+/** A background process of a session. */
+export interface ProcessInfo {
+  /** Id in the session: `p1`, `p2`, ... */
+  processId: string;
+  /** The command line. */
+  command: string;
+  /** Process id of the system. */
+  pid: number;
+  /** Whether it has a terminal. */
+  terminal: boolean;
+  /** Its state. */
+  status: ProcessStatus;
+  /** Exit code. Absent while it runs, and if a signal ended it. */
+  exitCode?: number;
+  /** The signal that ended it. */
+  signal?: number;
+  /** Bytes that it has printed. */
+  outputBytes: number;
+  /** When it started, in Unix milliseconds. */
+  startedAt: number;
+  /** When it ended, in Unix milliseconds. */
+  endedAt?: number;
+}
+
+/**
+ * State of a process.
+ * - `"running"`: It runs.
+ * - `"exited"`: It ended by itself.
+ * - `"killed"`: It was killed.
+ */
+export type ProcessStatus = "running" | "exited" | "killed";
+
+/** Response to `list_processes`. */
+export interface ProcessesReply {
+  /** The processes, oldest first. Of ended ones, the newest 50 are kept. */
+  processes: ProcessInfo[];
+}
+
 /** Response to `get_project_trust` and `set_project_trust`. */
 export interface ProjectTrust {
   /** Directory of the project. */
@@ -3969,6 +4393,16 @@ export interface ReachedLimit {
   value: number;
 }
 
+/** A tool call of a sub-agent that has ended. */
+export interface RecentTool {
+  /** The tool. */
+  tool: string;
+  /** Its arguments as JSON, cut after 200 characters. */
+  args: string;
+  /** When it ended, in Unix milliseconds. */
+  endMs: number;
+}
+
 /** An option of `hello` that was refused. */
 export interface Refused {
   /** The parameter. */
@@ -3989,6 +4423,36 @@ export interface Replayed {
   instanceId?: string;
   /** The session state, if the events are not available or no number was given. */
   snapshot?: Snapshot;
+}
+
+/** A file that `rewind` or `unrewind` has changed. */
+export interface RestoredFile {
+  /** The absolute path. */
+  path: string;
+  /** What the command did to the file. */
+  status: FileStatus;
+}
+
+/**
+ * What `rewind` takes back.
+ * - `"both"`: Files and conversation.
+ * - `"files"`: Files only.
+ * - `"conversation"`: The conversation only.
+ */
+export type RewindTarget = "both" | "files" | "conversation";
+
+/** Response to `rewind` and `unrewind`. */
+export interface Rewound {
+  /** The files that were changed, by path. */
+  restored: RestoredFile[];
+  /** The files that should have been changed and stayed as they were. */
+  kept: KeptFile[];
+  /** Possible changes of the undone turns that are not restored. */
+  unknown: UnknownChange[];
+  /** The text of the user message that the conversation was rewound to, to edit it. */
+  editorText?: string;
+  /** True if an extension kept the conversation where it was. Files are restored in any case. */
+  cancelled?: boolean;
 }
 
 /** A rule. */
@@ -4327,6 +4791,42 @@ export type StreamEvent =
   | ToolcallDeltaEvent
   | ToolcallEndEvent;
 
+/** A sub-agent that works. */
+export interface Subagent {
+  /** Its id, unique in the session. */
+  id: string;
+  /** Number of the sub-agent in its session, from 0. */
+  index: number;
+  /** Name of the agent. */
+  agent: string;
+  /** Where its definition comes from. */
+  agentSource: AgentSource;
+  /** The task in a few words. */
+  description?: string;
+  /** Its state. */
+  status: SubagentStatus;
+  /** The task. */
+  task: string;
+  /** Its session file. Absent if sessions are not kept. */
+  sessionFile?: string;
+  /** Id of the call of `task`. */
+  parentToolCallId: string;
+  /** When it last did something, in Unix milliseconds. */
+  lastUpdate: number;
+  /** What it has done so far. */
+  progress?: AgentProgress;
+}
+
+/** Payload of `subagent_event`: an event of a sub-agent's session. */
+export interface SubagentEvent {
+  /** Id of the sub-agent. */
+  id: string;
+  /** Id of the call of `task`. */
+  parentToolCallId: string;
+  /** The event, as a line of the native dialect. */
+  event: unknown;
+}
+
 /**
  * How much a client receives of sub-agents.
  * - `"off"`: Nothing.
@@ -4334,6 +4834,84 @@ export type StreamEvent =
  * - `"events"`: All events too.
  */
 export type SubagentLevel = "off" | "progress" | "events";
+
+/** Payload of `subagent_lifecycle`: a sub-agent starts or ends. */
+export interface SubagentLifecycle {
+  /** Id of the sub-agent. */
+  id: string;
+  /** Name of the agent. */
+  agent: string;
+  /** Where its definition comes from. */
+  agentSource: AgentSource;
+  /** The task in a few words. */
+  description?: string;
+  /** What happens. */
+  status: SubagentPhase;
+  /** Its session file. Absent if sessions are not kept. */
+  sessionFile?: string;
+  /** Id of the call of `task`. */
+  parentToolCallId: string;
+  /** Number of the sub-agent in its session, from 0. */
+  index: number;
+}
+
+/** Response to `get_subagent_messages`. */
+export interface SubagentMessages {
+  /** The session file. */
+  sessionFile: string;
+  /** Where these entries begin, in bytes. */
+  fromByte: number;
+  /** Where the next ones begin. */
+  nextByte: number;
+  /** True if the file is shorter than `fromByte`: it was read from its beginning. */
+  reset: boolean;
+  /** The entries, as in the file. */
+  entries: unknown[];
+  /** The messages of these entries. */
+  messages: unknown[];
+}
+
+/**
+ * A step in the life of a sub-agent.
+ * - `"started"`: It starts.
+ * - `"completed"`: It gave a result.
+ * - `"failed"`: It failed, or a limit ended it.
+ * - `"aborted"`: It was aborted.
+ */
+export type SubagentPhase = "started" | "completed" | "failed" | "aborted";
+
+/** Payload of `subagent_progress`. */
+export interface SubagentProgress {
+  /** Number of the sub-agent in its session, from 0. */
+  index: number;
+  /** Name of the agent. */
+  agent: string;
+  /** Where its definition comes from. */
+  agentSource: AgentSource;
+  /** The task. */
+  task: string;
+  /** Id of the call of `task`. */
+  parentToolCallId: string;
+  /** What it has done so far. */
+  progress: AgentProgress;
+  /** Its session file. Absent if sessions are not kept. */
+  sessionFile?: string;
+}
+
+/**
+ * State of a sub-agent.
+ * - `"pending"`: It waits for its turn.
+ * - `"running"`: It works.
+ * - `"completed"`: It gave a result.
+ * - `"failed"`: It failed, or a limit ended it.
+ * - `"aborted"`: It was aborted.
+ */
+export type SubagentStatus =
+  | "pending"
+  | "running"
+  | "completed"
+  | "failed"
+  | "aborted";
 
 /** Response to `set_subagent_subscription`. */
 export interface SubagentSubscription {
@@ -4343,8 +4921,8 @@ export interface SubagentSubscription {
 
 /** Response to `get_subagents`. */
 export interface Subagents {
-  /** The sub-agents of the session. */
-  subagents: unknown[];
+  /** The sub-agents that work now, in the order of their numbers. */
+  subagents: Subagent[];
 }
 
 /**
@@ -4482,10 +5060,12 @@ export interface ToolResult {
   /** Data for clients. Its format depends on the tool. `{}` for errors. */
   details?: unknown;
   /**
-   * The result for programs, beyond the text for the model. Only `bash`, and tools of clients and extensions
-   * that give one, have it. It is in `tool_execution_end`, never in the session file.
+   * The result for programs, beyond the text for the model. Only `bash`, `submit_result`, and tools of
+   * clients and extensions that give one, have it. It is in `tool_execution_end`, never in the session file.
    */
   structuredContent?: unknown;
+  /** What models used that the tool gave work to. It counts in the totals of the session. */
+  usage?: Usage;
   /** True ends the run after this turn if all results of the turn have it. */
   terminate?: boolean;
 }
@@ -4622,6 +5202,18 @@ export interface UiRequest {
   launchUrl?: string;
   /** `open_url`: instructions for the user. */
   instructions?: string;
+}
+
+/** Something that a checkpoint could not know. */
+export interface UnknownChange {
+  /** Why it is not known. */
+  reason: string;
+  /** The file, if it is about one. */
+  path?: string;
+  /** The tool that may have changed files, if it is about a tool. */
+  toolName?: string;
+  /** The entry of the answer that called the tool. */
+  entryId?: string;
 }
 
 /**
@@ -4761,6 +5353,9 @@ export interface ResponseOf {
   fork: ForkResponse | ErrorResponse;
   branch: BranchResponse | ErrorResponse;
   navigate_tree: NavigateTreeResponse | ErrorResponse;
+  get_changes: GetChangesResponse | ErrorResponse;
+  rewind: RewindResponse | ErrorResponse;
+  unrewind: UnrewindResponse | ErrorResponse;
   set_entry_label: SetEntryLabelResponse | ErrorResponse;
   clone: CloneResponse | ErrorResponse;
   get_fork_messages: GetForkMessagesResponse | ErrorResponse;
@@ -4780,6 +5375,11 @@ export interface ResponseOf {
   get_subagents: GetSubagentsResponse | ErrorResponse;
   get_subagent_messages: GetSubagentMessagesResponse | ErrorResponse;
   set_subagent_subscription: SetSubagentSubscriptionResponse | ErrorResponse;
+  list_processes: ListProcessesResponse | ErrorResponse;
+  read_process: ReadProcessResponse | ErrorResponse;
+  write_process: WriteProcessResponse | ErrorResponse;
+  resize_process: ResizeProcessResponse | ErrorResponse;
+  kill_process: KillProcessResponse | ErrorResponse;
   complete_arguments: CompleteArgumentsResponse | ErrorResponse;
   get_tools: GetToolsResponse | ErrorResponse;
   set_active_tools: SetActiveToolsResponse | ErrorResponse;

@@ -82,10 +82,15 @@ export class RunResult {
   stopReason = null;
   error = null;
   aborted = false;
+  result = undefined;
+  resultError = null;
 
   see(event) {
     if (event.type === "agent_settled") {
       this.aborted = Boolean(event.aborted);
+    } else if (event.type === "agent_end" && !event.willRetry) {
+      if ("result" in event) this.result = event.result;
+      this.resultError = event.resultError ?? null;
     } else if (event.type === "message_end") {
       this.messages.push(event.message);
       if (event.message.role === "assistant") {
@@ -101,6 +106,12 @@ export class RunResult {
   /** Throws RunFailed when the last answer failed or was aborted. */
   throwIfFailed() {
     if (this.error !== null || this.aborted) throw new RunFailed(this);
+    return this;
+  }
+
+  /** Throws RunFailed when the run gave no result that fits the schema of its prompt. */
+  throwIfNoResult() {
+    if (this.result === undefined) throw new RunFailed(this);
     return this;
   }
 }

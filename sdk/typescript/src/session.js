@@ -31,12 +31,14 @@ export class Session {
   /**
    * Prompts and gives what follows.
    * @param {string} message
-   * @param {{ images?: object[], streamingBehavior?: string, idleTimeoutMs?: number }} [options]
+   * @param {{ images?: object[], streamingBehavior?: string, outputSchema?: object, limits?: object, fallbackModels?: string[],
+   *   idleTimeoutMs?: number }} [options]
    */
-  async run(message, { images, streamingBehavior, idleTimeoutMs } = {}) {
+  async run(message, { idleTimeoutMs, ...options } = {}) {
     const events = this.events({ idleTimeoutMs });
     try {
-      const params = { message, images, streamingBehavior };
+      const { images, streamingBehavior, outputSchema, limits, fallbackModels } = options;
+      const params = { message, images, streamingBehavior, outputSchema, limits, fallbackModels };
       const accepted = await this.agent_.send_(this.handle, "prompt", params, undefined, () => events.clear());
       return new Run(this, events, accepted?.disposition ?? "started");
     } catch (error) {
@@ -46,11 +48,19 @@ export class Session {
   }
 
   /** Prompts and gives the text of the last answer; throws RunFailed when the model failed. After `timeoutMs` it aborts. */
-  async ask(message, { timeoutMs = 3_600_000, ...options } = {}) {
+  async ask(message, options = {}) {
+    return (await this.#finish(message, options)).throwIfFailed().text;
+  }
+
+  /** Prompts and gives a value that fits the JSON Schema; throws RunFailed if the run gives none. */
+  async askJson(message, schema, options = {}) {
+    return (await this.#finish(message, { ...options, outputSchema: schema })).throwIfNoResult().result;
+  }
+
+  async #finish(message, { timeoutMs = 3_600_000, ...options }) {
     const run = await this.run(message, options);
     try {
-      const result = await within(run.result(), timeoutMs, "no complete answer");
-      return result.throwIfFailed().text;
+      return await within(run.result(), timeoutMs, "no complete answer");
     } catch (error) {
       if (error instanceof TimedOut) {
         run.close();
@@ -252,6 +262,18 @@ export class Session {
 
   navigateTree(targetId, options = {}) {
     return this.call("navigate_tree", { targetId, ...options });
+  }
+
+  getChanges(options = {}) {
+    return this.call("get_changes", { ...options });
+  }
+
+  rewind(entryId, options = {}) {
+    return this.call("rewind", { entryId, ...options });
+  }
+
+  unrewind(options = {}) {
+    return this.call("unrewind", { ...options });
   }
 
   async listSessions(scope) {

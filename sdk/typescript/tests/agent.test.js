@@ -46,6 +46,21 @@ test("a recorded conversation is played again", live, async (t) => {
   await assert.rejects(it.ask("And?"), (error) => error instanceof RunFailed && /no further answer/.test(error.message));
 });
 
+test("results fit their schema", live, async (t) => {
+  const schema = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
+  const right = toolCall("submit_result", { n: 4 });
+  const script = [toolCall("submit_result", { n: "x" }), right, right, "no", "no", "no", "no"];
+  const it = await agent(t, { script });
+  assert.deepEqual(await it.askJson("count", schema), { n: 4 });
+  const result = await (await it.run("count", { outputSchema: schema })).result();
+  assert.deepEqual([result.result, result.resultError], [{ n: 4 }, null]);
+  await assert.rejects(
+    it.askJson("count", schema, { limits: { maxTurns: 9 } }),
+    (error) => error instanceof RunFailed && error.message === "The model gave no result",
+  );
+  await assert.rejects(it.askJson("count", { type: "nothing" }), CommandError);
+});
+
 test("updates do not repeat the whole message", live, async (t) => {
   const it = await agent(t, { script: [reply(["a", "b"], { delayMs: 20 })] });
   const updates = (await all(await it.run("x"))).filter((event) => event.type === "message_update");

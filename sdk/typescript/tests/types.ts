@@ -16,6 +16,8 @@ export async function main(): Promise<void> {
   for await (const event of run) {
     if (event.type === "message_end" && event.message.role === "assistant") event.message.stopReason satisfies string;
   }
+  const count = await agent.askJson<{ n: number }>("count", { type: "object" }, { limits: { maxTurns: 3 } });
+  count.n satisfies number;
   const state = await agent.call("get_state");
   state.sessionId satisfies string;
   const answer: Data<"bash"> = await agent.call("bash", { command: "ls" } satisfies Params<"bash">);

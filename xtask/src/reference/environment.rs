@@ -245,6 +245,18 @@ const CHILDREN: &[Variable] = &[
         "PINION_COMMAND_ID",
         "Marks the processes of a command, so that all of them can be ended.",
     ),
+    (
+        "PINION_SESSION",
+        "Id of the session, for programs of `pinion worker`.",
+    ),
+    (
+        "PINION_CWD",
+        "Working directory of the session, for programs of `pinion worker`.",
+    ),
+    (
+        "PINION_HOOK",
+        "`prepare` or `save`, for programs of `pinion worker`.",
+    ),
 ];
 
 /// Literals in the sources that look like variables and are none, are documented by another name, or are set for git alone.

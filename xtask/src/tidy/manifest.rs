@@ -6,9 +6,11 @@ use serde::Deserialize;
 use super::{Finding, finding};
 
 /// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and more where [`TESTS`] says so.
-const ARROWS: [(&str, &[&str]); 22] = [
+const ARROWS: [(&str, &[&str]); 25] = [
     ("wire", &[]),
+    ("fetch", &[]),
     ("files", &[]),
+    ("checkpoints", &["wire"]),
     ("agent", &["wire"]),
     ("auth", &["files"]),
     ("llm", &["wire", "files", "auth"]),
@@ -16,6 +18,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     ("process", &["wire"]),
     ("tools", &["wire", "process"]),
     ("store", &["wire"]),
+    ("cluster", &["store"]),
     ("export", &["wire", "store"]),
     ("extensions", &["files", "process"]),
     ("mcp", &["process"]),
@@ -25,6 +28,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
         "session",
         &[
             "wire",
+            "fetch",
             "files",
             "permissions",
             "process",
@@ -38,6 +42,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "export",
             "extensions",
             "mcp",
+            "checkpoints",
         ],
     ),
     ("serve", &["wire", "config", "session"]),
@@ -47,6 +52,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
         "pinion",
         &[
             "wire",
+            "fetch",
             "files",
             "permissions",
             "process",

@@ -13,7 +13,7 @@ const LIMITS: Spread = Spread(40, 3, 15);
 const KNOWN: [(&str, &str, Spread); 17] = [
     ("config", "ResourceOptions", Spread(40, 3, 16)),
     ("config", "Settings", Spread(40, 3, 44)),
-    ("agent", "TurnLoop", Spread(59, 6, 15)),
+    ("agent", "TurnLoop", Spread(57, 6, 15)),
     ("session", "Agent", Spread(40, 3, 16)),
     ("session", "Extensions", Spread(40, 5, 15)),
     ("session", "Session", Spread(247, 26, 24)),

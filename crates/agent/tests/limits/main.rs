@@ -1,5 +1,6 @@
 //! Limits of runs: each kind ends a run in order, and no request is made beyond one.
 
+mod family;
 mod simulation;
 
 use std::sync::Arc;
@@ -56,6 +57,7 @@ impl World {
             messages: vec![Arc::new(Message::user("go", 0))],
             full: false,
             limits,
+            wants_result: false,
         });
     }
 

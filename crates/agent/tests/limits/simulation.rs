@@ -12,23 +12,23 @@ use wire::run_limits::LimitKind;
 use wire::{AssistantMessage, Event, Message, RunLimits, StopReason, ToolCall, ToolResult, Usage};
 
 /// Sessions that are played.
-const SEEDS: u64 = 10_000;
+pub(crate) const SEEDS: u64 = 10_000;
 
 /// Steps of one session.
 const STEPS: usize = 120;
 
 /// Numbers by chance (xorshift).
-struct Chance(u64);
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % end
     }
 
-    fn once_in(&mut self, times: u64) -> bool {
+    pub(crate) fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
@@ -39,11 +39,11 @@ impl Chance {
 
 /// What the provider and the tools have seen.
 #[derive(Debug, Clone, Copy, Default)]
-struct Bill {
-    requests: u64,
-    tokens: u64,
-    cents: u64,
-    calls: u64,
+pub(crate) struct Bill {
+    pub(crate) requests: u64,
+    pub(crate) tokens: u64,
+    pub(crate) cents: u64,
+    pub(crate) calls: u64,
 }
 
 struct World {
@@ -146,10 +146,12 @@ impl World {
         let limits = self.chance.once_in(3).then(|| some_limits(&mut self.chance));
         self.prompt_limits = limits;
         let full = self.chance.once_in(5);
+        let wants_result = self.chance.once_in(4);
         self.step(Input::Prompt {
             messages: vec![Arc::new(Message::user("go", self.now))],
             full,
             limits,
+            wants_result,
         })
     }
 
@@ -341,7 +343,7 @@ impl World {
     }
 }
 
-fn some_limits(chance: &mut Chance) -> RunLimits {
+pub(crate) fn some_limits(chance: &mut Chance) -> RunLimits {
     #[expect(clippy::cast_precision_loss, reason = "small")]
     let max_cost = chance.maybe(30).map(|cents| cents as f64 / 100.0);
     RunLimits {
@@ -355,7 +357,7 @@ fn some_limits(chance: &mut Chance) -> RunLimits {
     }
 }
 
-fn within(limits: RunLimits, bill: Bill) -> Result<(), String> {
+pub(crate) fn within(limits: RunLimits, bill: Bill) -> Result<(), String> {
     let is_beyond = limits.max_turns.is_some_and(|limit| bill.requests >= limit)
         || limits.max_tokens.is_some_and(|limit| bill.tokens >= limit)
         || limits.max_cost.is_some_and(|limit| {

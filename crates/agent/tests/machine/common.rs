@@ -62,6 +62,7 @@ impl World {
             messages: vec![Arc::new(Message::user(text, 0))],
             full: false,
             limits: None,
+            wants_result: false,
         });
     }
 

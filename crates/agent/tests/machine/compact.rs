@@ -84,6 +84,7 @@ fn compaction_before_prompt_precedes_run() {
         messages: vec![Arc::new(Message::user("hi", 0))],
         full: true,
         limits: None,
+        wants_result: false,
     });
     assert_eq!(world.take(), ["compaction_start Threshold", "COMPACT Threshold"]);
     world.step(Input::Compacted(CompactOutcome::Failed("no".to_owned())));

@@ -137,6 +137,7 @@ fn every_message_is_shown_to_hooks_once() {
         messages: vec![user("one"), user("two")],
         full: false,
         limits: None,
+        wants_result: false,
     });
     done(&mut world, HooksOutcome::Unchanged);
     done(&mut world, HooksOutcome::Unchanged);

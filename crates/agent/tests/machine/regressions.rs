@@ -84,6 +84,7 @@ fn abort_during_compaction_before_prompt_ends_run() {
             messages,
             full: true,
             limits: None,
+            wants_result: false,
         });
         world.step(Input::Abort);
         world.step(Input::Abort);

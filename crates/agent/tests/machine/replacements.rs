@@ -75,7 +75,7 @@ fn session_opened_during_run_forgets_it() {
     let settings = world.machine.settings();
     let messages = Vec::new();
     assert_eq!(world.step(Change::Open { settings, messages }.into()), []);
-    assert!(world.machine.is_idle() && world.machine.queued() == 0);
+    assert!(world.machine.is_idle() && world.machine.queues().is_empty());
     let late = ToolInput::Prepared(Prepared::Run);
     assert_eq!(world.step(Input::Tool(0, late)), []);
 }

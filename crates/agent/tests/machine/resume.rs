@@ -13,7 +13,7 @@ fn world() -> World {
 }
 
 fn waiting(world: &World) -> Vec<(u64, String)> {
-    let items = world.machine.queued_items();
+    let items = world.machine.queues().items();
     items
         .map(|(number, _, item)| (number, item.text.clone()))
         .collect()
@@ -129,7 +129,7 @@ fn queue_ids_are_never_reused() {
     world.step(Input::ClearQueue);
     world.queue(QueueKind::Steering, "two");
     assert_eq!(waiting(&world), [(2, "two".to_owned())]);
-    assert_eq!(world.machine.newest_queued(), 2);
+    assert_eq!(world.machine.queues().newest(), 2);
 }
 
 #[test]

@@ -298,7 +298,7 @@ fn abort_during_tools_keeps_queues() {
             "IDLE",
         ]
     );
-    assert_eq!(world.machine.queued(), 1);
+    assert_eq!(world.machine.queues().len(), 1);
 }
 
 #[test]

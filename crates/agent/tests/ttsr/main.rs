@@ -87,6 +87,7 @@ impl World {
             messages: vec![Arc::new(Message::user("Go", 0))],
             full: false,
             limits: None,
+            wants_result: false,
         });
         self.begin();
     }

@@ -43,3 +43,7 @@ pub const ANCESTORS: usize = 256;
 pub const RULE_BYTES: u64 = 256 * 1024;
 /// Directory entries looked at in one directory of rules.
 pub const RULE_ENTRIES: usize = 2_000;
+/// Bytes of a file with an agent.
+pub const AGENT_BYTES: u64 = 256 * 1024;
+/// Directory entries looked at in one directory of agents.
+pub const AGENT_ENTRIES: usize = 2_000;

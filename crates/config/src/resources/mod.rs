@@ -4,6 +4,7 @@
 //! it is first asked for and kept; a reload is a new [`Resources`]. What does not: settings files (`settings`), extensions,
 //! the environment, and any decision about when a prompt is sent.
 
+mod agents;
 mod changes;
 mod commands;
 mod context;
@@ -32,6 +33,7 @@ use files::Boundaries;
 use crate::diagnostic::Diagnostic;
 use crate::source::ExtraPath;
 
+pub use agents::{AgentDefinition, agent_definitions};
 pub(crate) use changes::is_change;
 pub use changes::{Changes, counts};
 pub use commands::CommandInfo;

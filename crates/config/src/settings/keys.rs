@@ -19,7 +19,7 @@ enum Members {
 }
 
 /// The keys whose values are objects.
-const OBJECTS: [(&str, Members); 15] = [
+const OBJECTS: [(&str, Members); 18] = [
     ("mcpServers", Members::Names),
     ("thinkingBudgets", Members::Keys),
     ("compaction", Members::Keys),
@@ -28,6 +28,9 @@ const OBJECTS: [(&str, Members); 15] = [
     ("retry.provider", Members::Keys),
     ("limits", Members::Keys),
     ("images", Members::Keys),
+    ("fetch", Members::Keys),
+    ("subagents", Members::Keys),
+    ("processes", Members::Keys),
     ("todo", Members::Keys),
     ("todo.reminders", Members::OwnKeys),
     ("tasks", Members::Keys),

@@ -49,6 +49,14 @@ pub(crate) fn read(root: &Root, path: PathBuf, scope: Scope, notes: &mut Vec<Dia
         // What a power cut may cost, and how long each turn takes, is the user's choice.
         found.mark("durability", &KeyUse::GlobalOnly);
         keys.remove("durability");
+        // A project must not reach the user's network.
+        found.mark("fetch.privateHosts", &KeyUse::GlobalOnly);
+        if let Some(Value::Object(fetch)) = keys.get_mut("fetch") {
+            fetch.remove("privateHosts");
+        }
+        // Copies of files cost disk space and time, and what can be undone is the user's choice.
+        found.mark("checkpoints", &KeyUse::GlobalOnly);
+        keys.remove("checkpoints");
         for key in ["permissions.allow", "sandbox.writable", "sandbox.readable"] {
             found.mark(key, &KeyUse::GlobalOnly);
         }

@@ -18,5 +18,7 @@ pub const MAX_RETRY_DELAY_MS: u64 = 60_000;
 pub const HTTP_IDLE_TIMEOUT_MS: u64 = 300_000;
 /// `localServers.idleTimeoutMs`: as above for a server on the user's own machine, which may read a long prompt for minutes.
 pub const LOCAL_IDLE_TIMEOUT_MS: u64 = 1_800_000;
+/// `subagents.maxParallel`: sub-agents of a session that work at the same time.
+pub const PARALLEL_SUBAGENTS: u32 = 4;
 /// `dialogTimeoutMs`: default timeout of a dialog.
 pub const DIALOG_WAIT: Duration = Duration::from_secs(300);

@@ -19,6 +19,7 @@ mod sandbox;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod todo_keys;
 mod trust;
 mod typed;
 mod types;
@@ -30,7 +31,7 @@ use ::permissions::PermissionSettings;
 use files::{Boundaries, Root};
 use serde_json::{Map, Value};
 use wire::ThinkingLevel;
-use wire::state::{Durability, PermissionMode, SandboxMode};
+use wire::state::{PermissionMode, SandboxMode};
 
 use crate::diagnostic::Diagnostic;
 use crate::resources::{Changes, PackageSpec};
@@ -43,12 +44,12 @@ pub use nudges::{TodoOptions, TtsrOptions};
 use reader::Reader;
 pub use sandbox::SandboxSettings;
 pub use trust::TRUSTED_ONLY;
-pub use types::QueueSettings;
 pub use types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, FileState, FoundKey, ImageSettings,
     KeyUse, LocalServerSettings, ProviderRetrySettings, RetrySettings, SettingsFile, SettingsSource,
-    ShellSettings,
+    ShellSettings, StorageSettings,
 };
+pub use types::{QueueSettings, ToolOptions};
 
 /// The settings in force.
 #[derive(Debug, Clone)]
@@ -83,8 +84,8 @@ pub struct Settings {
     pub enabled_models: Option<Vec<String>>,
     /// `fallbackModels`: models that a run falls back to, as `provider/id`.
     pub fallback_models: Vec<String>,
-    /// `defaultTools`: names, `+name`, `-name`.
-    pub default_tools: Option<Vec<String>>,
+    /// `defaultTools` and `fetch`.
+    pub tools: ToolOptions,
     /// `sessionDir` as written; `~` and relative paths are the caller's.
     pub session_dir: Option<String>,
     /// `httpProxy`.
@@ -123,8 +124,8 @@ pub struct Settings {
     pub sandbox: SandboxSettings,
     /// `dialogTimeoutMs`: how long a question to the user waits that does not say; 0 is without end.
     pub dialog_timeout_ms: Option<u64>,
-    /// `durability`: what stored entries survive.
-    pub durability: Durability,
+    /// `checkpoints` and `durability`.
+    pub storage: StorageSettings,
     /// `maxOpenSessions`: how many sessions stay open in addition to the first; the least recently used one is evicted for
     /// another.
     pub max_open_sessions: Option<u64>,

@@ -1,5 +1,7 @@
 //! The table of all keys of settings.json that Pinion or its relatives know. `doctor`, the check of a file's keys and the
-//! settings reference are made from it. Reading values lives in `typed`; a test compares the defaults here with the code.
+//! settings reference are made from it; the keys of todos are in `todo_keys`. Reading values lives in `typed`; a test compares the defaults here with the code.
+
+use super::todo_keys::TODOS;
 
 /// A key with an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +16,12 @@ pub struct Key {
     pub doc: &'static str,
 }
 
-const fn key(path: &'static str, kind: &'static str, default: &'static str, doc: &'static str) -> Key {
+pub(super) const fn key(
+    path: &'static str,
+    kind: &'static str,
+    default: &'static str,
+    doc: &'static str,
+) -> Key {
     Key {
         path,
         kind,
@@ -24,7 +31,7 @@ const fn key(path: &'static str, kind: &'static str, default: &'static str, doc:
 }
 
 /// Headings of the reference with the keys below them.
-pub const SECTIONS: [(&str, &[Key]); 9] = [
+pub const SECTIONS: [(&str, &[Key]); 12] = [
     ("Models", MODELS),
     ("Prompts and queues", PROMPTS),
     ("Compaction and retries", RUNS),
@@ -33,6 +40,9 @@ pub const SECTIONS: [(&str, &[Key]); 9] = [
     ("Extensions, hooks, resources", RESOURCES),
     ("Network", NETWORK),
     ("Sessions", SESSIONS),
+    ("Web pages", FETCH),
+    ("Sub-agents", SUBAGENTS),
+    ("Background processes", PROCESSES),
     ("Todos and rules", TODOS),
 ];
 
@@ -42,9 +52,9 @@ pub fn keys() -> impl Iterator<Item = &'static Key> {
 }
 
 const LEVEL: &str = "`off`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`";
-const OBJECT: &str = "object";
-const FLAG: &str = "boolean";
-const COUNT: &str = "integer";
+pub(super) const OBJECT: &str = "object";
+pub(super) const FLAG: &str = "boolean";
+pub(super) const COUNT: &str = "integer";
 const NUMBER: &str = "number";
 const TEXT: &str = "string";
 const TEXTS: &str = "array of strings";
@@ -500,6 +510,12 @@ const SESSIONS: &[Key] = &[
         "Directory of the session files. Without it, `sessions` in the agent directory.",
     ),
     key(
+        "checkpoints",
+        "`off` or `files`",
+        "\"off\"",
+        "What is kept before each turn that changes files, so that `rewind` can restore it: with `files`, the files that `edit` and `write` change. Not in project settings.",
+    ),
+    key(
         "durability",
         "`process` or `disk`",
         "\"process\"",
@@ -519,68 +535,49 @@ const SESSIONS: &[Key] = &[
     ),
 ];
 
-const TODOS: &[Key] = &[
-    key("todo", OBJECT, "{}", "The todo list of a session."),
+const FETCH: &[Key] = &[
+    key("fetch", OBJECT, "{}", "The tool `fetch`, which gets web pages."),
+    key("fetch.enabled", FLAG, "false", "Give the model the tool `fetch`."),
     key(
-        "todo.enabled",
-        FLAG,
-        "false",
-        "Give the model the tool `todo_write`.",
+        "fetch.privateHosts",
+        TEXTS,
+        "[]",
+        "Hosts that `fetch` may ask although their addresses are private: names, addresses, or `*.domain`. Only in the user's settings.",
     ),
+];
+
+const SUBAGENTS: &[Key] = &[
     key(
-        "todo.reminders",
-        "boolean or object",
-        "false",
-        "Remind the model of open todos at the end of a run.",
-    ),
-    key(
-        "todo.reminders.enabled",
-        FLAG,
-        "",
-        "Same as `todo.reminders` as a boolean; true if the object lacks it.",
-    ),
-    key(
-        "todo.reminders.max",
-        COUNT,
-        "",
-        "Most reminders between two messages of the user. Default: 3. An object without `enabled` turns reminders on.",
-    ),
-    key("tasks", OBJECT, "{}", "Further settings of the todo list."),
-    key(
-        "tasks.todoClearDelay",
-        "number",
-        "60",
-        "Seconds after which a completed todo leaves the list. A negative number keeps it.",
-    ),
-    key(
-        "ttsr",
+        "subagents",
         OBJECT,
         "{}",
-        "Rules that watch answers of the model while they are streamed.",
-    ),
-    key("ttsr.enabled", FLAG, "true", "Watch answers."),
-    key(
-        "ttsr.interruptMode",
-        "`always`, `prose-only`, `tool-only` or `never`",
-        "\"always\"",
-        "Which matches interrupt the answer: in prose, in tool calls, all, or none.",
+        "The tool `task`, which gives tasks to sub-agents.",
     ),
     key(
-        "ttsr.contextMode",
-        "`discard` or `keep`",
-        "\"discard\"",
-        "Whether the interrupted part of an answer stays in the conversation.",
+        "subagents.enabled",
+        FLAG,
+        "false",
+        "Give the model the tool `task`.",
     ),
     key(
-        "ttsr.repeatMode",
-        "`once` or `after-gap`",
-        "\"once\"",
-        "Whether a rule can match again in the same session.",
-    ),
-    key(
-        "ttsr.repeatGap",
+        "subagents.maxParallel",
         COUNT,
-        "10",
-        "Turns before a rule can match again with `after-gap`; at least 2.",
+        "4",
+        "Sub-agents of a session that work at the same time, at most 32. With a limit of tokens or cost they work one after the other.",
+    ),
+];
+
+const PROCESSES: &[Key] = &[
+    key(
+        "processes",
+        OBJECT,
+        "{}",
+        "Processes that the model starts in the background.",
+    ),
+    key(
+        "processes.enabled",
+        FLAG,
+        "false",
+        "Give the model the tool `process`, and the arguments `background` and `pty` of `bash`.",
     ),
 ];

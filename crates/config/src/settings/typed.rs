@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use wire::ThinkingLevel;
+use wire::changes::Checkpoints;
 use wire::state::{Durability, InterruptMode, QueueMode};
 
 use crate::diagnostic::Diagnostic;
 use crate::resources::Kind;
 use crate::resources::{Changes, PackageSpec, is_change};
-use crate::settings::QueueSettings;
 use crate::settings::layers::Layer;
 use crate::settings::reader::{self, Reader};
 use crate::settings::types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, LocalServerSettings,
-    ProviderRetrySettings, RetrySettings, ShellSettings,
+    ProviderRetrySettings, RetrySettings, ShellSettings, StorageSettings,
 };
+use crate::settings::{QueueSettings, ToolOptions};
 use crate::settings::{
     Settings, SettingsSource, hooks, keys, layers, limits, nudges, permissions, run_limits, sandbox,
 };
@@ -62,7 +63,7 @@ pub(super) fn typed(
         images: images(reader),
         enabled_models: reader.texts("enabledModels"),
         fallback_models: reader.texts("fallbackModels").unwrap_or_default(),
-        default_tools: reader.texts("defaultTools"),
+        tools: tools(reader),
         session_dir: reader.text("sessionDir"),
         http_proxy: reader.text("httpProxy"),
         http_idle_timeout_ms: Some(http_idle.unwrap_or(limits::HTTP_IDLE_TIMEOUT_MS)).filter(|ms| *ms > 0),
@@ -82,7 +83,7 @@ pub(super) fn typed(
         permissions: permissions::permissions(reader),
         sandbox: sandbox::sandbox(reader),
         dialog_timeout_ms: reader.count("dialogTimeoutMs"),
-        durability: durability(reader),
+        storage: storage(reader),
         max_open_sessions: reader.count("maxOpenSessions"),
         session_idle_ms: reader.count("sessionIdleMs"),
         project,
@@ -92,6 +93,31 @@ pub(super) fn typed(
         files: Vec::new(),
         raw,
     }
+}
+
+fn tools(reader: &mut Reader<'_>) -> ToolOptions {
+    ToolOptions {
+        default: reader.texts("defaultTools"),
+        fetch: reader.flag("fetch.enabled", false),
+        fetch_private_hosts: reader.texts("fetch.privateHosts").unwrap_or_default(),
+        processes: reader.flag("processes.enabled", false),
+        subagents: reader.flag("subagents.enabled", false),
+        parallel_subagents: reader
+            .small("subagents.maxParallel")
+            .unwrap_or(limits::PARALLEL_SUBAGENTS),
+    }
+}
+
+fn storage(reader: &mut Reader<'_>) -> StorageSettings {
+    StorageSettings {
+        checkpoints: checkpoints(reader),
+        durability: durability(reader),
+    }
+}
+
+fn checkpoints(reader: &mut Reader<'_>) -> Checkpoints {
+    let parsed = reader.word("checkpoints", "off or files", Checkpoints::parse);
+    parsed.unwrap_or_default()
 }
 
 fn durability(reader: &mut Reader<'_>) -> Durability {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wire::state::{InterruptMode, QueueMode};
+use wire::changes::Checkpoints;
+use wire::state::{Durability, InterruptMode, QueueMode};
 
 use crate::settings::limits;
 use crate::source::Scope;
@@ -18,6 +19,23 @@ pub struct QueueSettings {
     pub follow_up_mode: QueueMode,
     /// `interruptMode`.
     pub interrupt_mode: InterruptMode,
+}
+
+/// Which tools the model gets, and what some of them may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolOptions {
+    /// `defaultTools`: names, `+name`, `-name`.
+    pub default: Option<Vec<String>>,
+    /// `fetch.enabled`: the model gets the tool `fetch` unless a list of tools says otherwise.
+    pub fetch: bool,
+    /// `fetch.privateHosts`: hosts whose private addresses are allowed.
+    pub fetch_private_hosts: Vec<String>,
+    /// `processes.enabled`: the model can start processes in the background unless a list of tools says otherwise.
+    pub processes: bool,
+    /// `subagents.enabled`: the model gets the tool `task` unless a list of tools says otherwise.
+    pub subagents: bool,
+    /// `subagents.maxParallel`: sub-agents of a session that work at the same time.
+    pub parallel_subagents: u32,
 }
 
 /// Where settings come from.
@@ -191,6 +209,15 @@ pub struct ImageSettings {
     pub auto_resize: bool,
     /// Send none at all.
     pub block_images: bool,
+}
+
+/// `checkpoints` and `durability`: what a session stores, and what it survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StorageSettings {
+    /// `checkpoints`: what a checkpoint contains.
+    pub checkpoints: Checkpoints,
+    /// `durability`: what stored entries survive.
+    pub durability: Durability,
 }
 
 /// `shellPath`, `shellCommandPrefix`, `bashTimeoutMs` and `npmCommand`: how commands run.

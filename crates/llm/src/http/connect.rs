@@ -8,6 +8,7 @@ use std::time::Duration;
 use auth::limits::METADATA_TIMEOUT;
 use auth::login::Endpoints;
 use auth::{ClientFuture, HttpClients, Secrets};
+use reqwest::dns::Resolve;
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{NoProxy, Proxy};
 use rustls::RootCertStore;
@@ -154,6 +155,21 @@ impl Connector {
         }
         let client = build(&self.config, tls)?;
         Ok(cell.get_or_init(|| client).clone())
+    }
+
+    /// A new client that connects only to what `resolver` gives, follows no redirect and uses no proxy.
+    pub(crate) async fn direct_with(&self, resolver: Arc<dyn Resolve>) -> Result<reqwest::Client, LlmError> {
+        // Reading the system's certificates takes tens of milliseconds of blocking IO.
+        let tls = tokio::task::spawn_blocking(system_tls).await;
+        let tls = tls.map_err(|error| LlmError::Tls(error.to_string()))??;
+        let builder = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .user_agent(&self.config.user_agent)
+            .connect_timeout(self.config.connect_timeout)
+            .redirect(Policy::none())
+            .no_proxy()
+            .dns_resolver(resolver);
+        builder.build().map_err(|error| LlmError::Http(error.to_string()))
     }
 
     /// The client for plain HTTP that knows no proxy.

@@ -5,6 +5,7 @@ use super::Command;
 use super::flags::{Flag, switch, value};
 use super::nearest::nearest;
 use super::set;
+use super::worker::WORKER;
 
 /// One command.
 pub(crate) struct CommandInfo {
@@ -24,7 +25,7 @@ pub(crate) struct CommandInfo {
 }
 
 /// Every command, in the order of the help text.
-pub(crate) const COMMANDS: [CommandInfo; 14] = [
+pub(crate) const COMMANDS: [CommandInfo; 16] = [
     CommandInfo {
         command: Command::Acp,
         name: "acp",
@@ -92,6 +93,34 @@ pub(crate) const COMMANDS: [CommandInfo; 14] = [
         flags: MODELS,
         general: &["--offline"],
         words: &["update", "status"],
+    },
+    CommandInfo {
+        command: Command::Sessions,
+        name: "sessions",
+        about: "Copy sessions to and from a store that several machines share",
+        usage: &[
+            (
+                "sessions push URL [ID...]",
+                "Copy sessions to the store; without an ID, all",
+            ),
+            ("sessions pull URL [ID...]", "Copy sessions from the store"),
+            ("sessions list URL", "Print the ids of the sessions in the store"),
+        ],
+        flags: &[],
+        general: &["--session-dir"],
+        words: &["push", "pull", "list"],
+    },
+    CommandInfo {
+        command: Command::Worker,
+        name: "worker",
+        about: "Run sessions that clients reach through a NATS server",
+        usage: &[(
+            "worker --nats URL [options] [-- OPTIONS]",
+            "Take sessions until SIGTERM; the last options apply to all of them",
+        )],
+        flags: WORKER,
+        general: &[],
+        words: &[],
     },
     CommandInfo {
         command: Command::Trust,
@@ -229,6 +258,8 @@ pub(crate) const COMMANDS: [CommandInfo; 14] = [
             "doctor",
             "auth",
             "models",
+            "sessions",
+            "worker",
             "trust",
             "mcp",
             "install",

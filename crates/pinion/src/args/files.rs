@@ -58,6 +58,14 @@ pub(crate) fn read_files(names: &[String], cwd: &Path, home: Option<&Path>) -> R
     Ok(parts)
 }
 
+/// Reads a file that an option names, as `@file` does.
+///
+/// # Errors
+/// It is not there, no regular file, or too large.
+pub(crate) fn read_named(name: &str, cwd: &Path, home: Option<&Path>) -> Result<Vec<u8>, UsageError> {
+    read(&locate(name, cwd, home))
+}
+
 fn read(path: &Path) -> Result<Vec<u8>, UsageError> {
     let unreadable = |reason: String| UsageError::FileUnreadable {
         path: path.to_path_buf(),

@@ -110,6 +110,15 @@ const RUN: &[Flag] = &[
         "Answer one prompt and exit",
     ),
     value(
+        &["--output-schema"],
+        "FILE",
+        |a, v| {
+            a.run.output_schema = Some(v);
+            Ok(())
+        },
+        "With -p, print only a result that fits this JSON Schema",
+    ),
+    value(
         &["--rpc-dialect"],
         "NAME",
         set::set_dialect,
@@ -152,6 +161,12 @@ const RUN: &[Flag] = &[
         &["--version", "-v"],
         |a| a.version = true,
         "Print the version and exit",
+    ),
+    value(
+        &["--attach"],
+        "URL",
+        set::set_attach,
+        "With --mode rpc, attach to a session on a worker: nats://HOST[/PREFIX]/SESSION",
     ),
 ];
 
@@ -270,6 +285,12 @@ const SESSION: &[Flag] = &[
         "N",
         set::set_max_repeats,
         "End it when the model makes the same calls N times in a row with the same results",
+    ),
+    value(
+        &["--checkpoints"],
+        "KIND",
+        set::set_checkpoints,
+        "What rewind can restore: off (default) or files (changes of edit and write)",
     ),
     switch(
         &["--no-session"],

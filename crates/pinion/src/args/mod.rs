@@ -14,6 +14,7 @@ mod parse;
 mod set;
 #[cfg(test)]
 mod tests;
+mod worker;
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ use wire::{Dialect, ThinkingLevel};
 
 pub(crate) use commands::{COMMANDS, CommandInfo};
 pub(crate) use error::UsageError;
-pub(crate) use files::read_files;
+pub(crate) use files::{read_files, read_named};
 pub(crate) use flags::{Flag, SECTIONS, Takes};
 pub(crate) use foreign::FOREIGN_TOOLS;
 pub(crate) use help::{help, help_of};
@@ -80,6 +81,12 @@ pub(crate) enum Command {
     Auth,
     /// Manage the list of known models.
     Models,
+    /// Copy sessions to and from a store for several machines.
+    Sessions,
+    /// Run sessions of a NATS server.
+    Worker,
+    /// Serve a client of a session on a worker: `--attach`.
+    Attach,
     /// Manage stored decisions about projects.
     Trust,
     /// Manage MCP servers.
@@ -118,7 +125,15 @@ impl Command {
     pub(super) fn checks_words(self) -> bool {
         matches!(
             self,
-            Self::Auth | Self::Mcp | Self::Install | Self::Remove | Self::List | Self::Update
+            Self::Auth
+                | Self::Mcp
+                | Self::Install
+                | Self::Remove
+                | Self::List
+                | Self::Update
+                | Self::Sessions
+                | Self::Worker
+                | Self::Attach
         )
     }
 }
@@ -197,6 +212,24 @@ pub(crate) struct SandboxArgs {
     pub(crate) network: bool,
 }
 
+/// What a run may use and must give.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct RunArgs {
+    /// `--max-turns`, `--max-tool-calls`, `--max-tokens`, `--max-cost`, `--max-time`, `--max-repeats`.
+    pub(crate) limits: wire::RunLimits,
+    /// `--output-schema`: the file.
+    pub(crate) output_schema: Option<String>,
+}
+
+/// What a session stores, as far as the command line says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct StorageArgs {
+    /// `--durability`.
+    pub(crate) durability: Option<wire::state::Durability>,
+    /// `--checkpoints`.
+    pub(crate) checkpoints: Option<wire::changes::Checkpoints>,
+}
+
 /// The parsed command line. Options that were not given are `None`, empty or false.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Args {
@@ -246,10 +279,10 @@ pub(crate) struct Args {
     pub(crate) thinking: Option<ThinkingLevel>,
     /// `--permission-mode`.
     pub(crate) permission_mode: Option<wire::state::PermissionMode>,
-    /// `--durability`.
-    pub(crate) durability: Option<wire::state::Durability>,
-    /// `--max-turns`, `--max-tool-calls`, `--max-tokens`, `--max-cost`, `--max-time`, `--max-repeats`.
-    pub(crate) limits: wire::RunLimits,
+    /// `--durability` and `--checkpoints`.
+    pub(crate) storage: StorageArgs,
+    /// What a run may use and must give.
+    pub(crate) run: RunArgs,
     /// `--sandbox` and `--sandbox-network`.
     pub(crate) sandbox: SandboxArgs,
     /// `--models`, cut at commas.

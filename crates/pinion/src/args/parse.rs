@@ -27,6 +27,9 @@ pub(crate) fn parse(program: &str, argv: &[String]) -> Result<Args, UsageError> 
         rest = after;
         match first.as_str() {
             "--" => {
+                // `worker` passes them on to another program.
+                args.messages
+                    .extend((args.command == Some(Command::Worker)).then(|| first.clone()));
                 args.messages.extend(rest.iter().cloned());
                 break;
             }
@@ -341,6 +344,11 @@ fn check(args: &Args) -> Result<(), UsageError> {
             command: command.name(),
             word: word.clone(),
         });
+    }
+    let serves = matches!(args.mode, Some(Mode::Rpc | Mode::Web | Mode::Acp));
+    if args.run.output_schema.is_some() && serves {
+        let modes = "--mode rpc, web or acp; clients send outputSchema with the prompt";
+        return Err(UsageError::Conflict("--output-schema", modes.to_owned()));
     }
     if args.mode == Some(Mode::Rpc) && !args.files.is_empty() {
         return Err(UsageError::FilesInRpc);

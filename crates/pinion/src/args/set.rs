@@ -2,11 +2,12 @@
 //! level: newer clients of pi know more levels, and the level protects nothing. The tables that name the options are `flags`,
 //! `commands` and `foreign`.
 
+use wire::changes::Checkpoints;
 use wire::state::{Durability, PermissionMode, SandboxMode};
 use wire::{Dialect, ThinkingLevel};
 
 use super::error::UsageError;
-use super::{Args, Mode, SESSION_ID_BYTES};
+use super::{Args, Command, Mode, SESSION_ID_BYTES};
 
 pub(super) fn set_mode(args: &mut Args, value: String) -> Result<(), UsageError> {
     let Some(mode) = Mode::parse(&value) else {
@@ -21,6 +22,18 @@ pub(super) fn set_mode(args: &mut Args, value: String) -> Result<(), UsageError>
     }
     args.mode = Some(mode);
     Ok(())
+}
+
+/// `--attach`: another command behind an option, so that clients which start `--mode rpc` need one more argument only.
+pub(super) fn set_attach(args: &mut Args, url: String) -> Result<(), UsageError> {
+    args.command = Some(Command::Attach);
+    args.messages.insert(0, url);
+    Ok(())
+}
+
+/// An option of `worker`, which goes to another program as it is.
+pub(super) fn pass_on(args: &mut Args, option: &str, value: String) {
+    args.messages.extend([option.to_owned(), value]);
 }
 
 pub(super) fn set_print(args: &mut Args, value: Option<String>) {
@@ -76,32 +89,32 @@ pub(super) fn set_durability(args: &mut Args, value: String) -> Result<(), Usage
             wanted: "use process or disk".into(),
         });
     };
-    args.durability = Some(durability);
+    args.storage.durability = Some(durability);
     Ok(())
 }
 
 pub(super) fn set_max_turns(args: &mut Args, value: String) -> Result<(), UsageError> {
-    args.limits.max_turns = Some(at_least("--max-turns", value, 1)?);
+    args.run.limits.max_turns = Some(at_least("--max-turns", value, 1)?);
     Ok(())
 }
 
 pub(super) fn set_max_tool_calls(args: &mut Args, value: String) -> Result<(), UsageError> {
-    args.limits.max_tool_calls = Some(at_least("--max-tool-calls", value, 0)?);
+    args.run.limits.max_tool_calls = Some(at_least("--max-tool-calls", value, 0)?);
     Ok(())
 }
 
 pub(super) fn set_max_tokens(args: &mut Args, value: String) -> Result<(), UsageError> {
-    args.limits.max_tokens = Some(at_least("--max-tokens", value, 1)?);
+    args.run.limits.max_tokens = Some(at_least("--max-tokens", value, 1)?);
     Ok(())
 }
 
 pub(super) fn set_max_time(args: &mut Args, value: String) -> Result<(), UsageError> {
-    args.limits.max_seconds = Some(at_least("--max-time", value, 1)?);
+    args.run.limits.max_seconds = Some(at_least("--max-time", value, 1)?);
     Ok(())
 }
 
 pub(super) fn set_max_repeats(args: &mut Args, value: String) -> Result<(), UsageError> {
-    args.limits.max_repeats = Some(at_least("--max-repeats", value, 2)?);
+    args.run.limits.max_repeats = Some(at_least("--max-repeats", value, 2)?);
     Ok(())
 }
 
@@ -114,7 +127,7 @@ pub(super) fn set_max_cost(args: &mut Args, value: String) -> Result<(), UsageEr
             wanted: "use a number of US dollars above 0".into(),
         });
     };
-    args.limits.max_cost = Some(cost);
+    args.run.limits.max_cost = Some(cost);
     Ok(())
 }
 
@@ -125,6 +138,18 @@ fn at_least(flag: &'static str, value: String, least: u64) -> Result<u64, UsageE
         value,
         wanted: format!("use a whole number of at least {least}").into(),
     })
+}
+
+pub(super) fn set_checkpoints(args: &mut Args, value: String) -> Result<(), UsageError> {
+    let Some(checkpoints) = Checkpoints::parse(&value) else {
+        return Err(UsageError::InvalidValue {
+            flag: "--checkpoints",
+            value,
+            wanted: "use off or files".into(),
+        });
+    };
+    args.storage.checkpoints = Some(checkpoints);
+    Ok(())
 }
 
 pub(super) fn set_sandbox(args: &mut Args, value: String) -> Result<(), UsageError> {

@@ -4,6 +4,7 @@
 mod acp;
 mod auth;
 mod browse;
+mod cluster;
 pub(crate) mod dialect;
 mod doctor;
 mod export;
@@ -51,6 +52,9 @@ pub(crate) fn run(mut args: Args, env: &Environment) -> anyhow::Result<ExitCode>
         Some(Command::Schema) => return schema::run(&args),
         Some(Command::Auth) => return auth::run(&args, env),
         Some(Command::Models) => return models::run(&args, env),
+        Some(Command::Sessions) => return cluster::run(&args, env),
+        Some(Command::Worker) => return cluster::worker(&args, env),
+        Some(Command::Attach) => return cluster::attach(&args, env),
         Some(Command::Trust) => return trust::run(&args, env),
         Some(Command::Mcp) => return mcp::run(&args, env),
         Some(command @ (Command::Install | Command::Remove | Command::List | Command::Update)) => {

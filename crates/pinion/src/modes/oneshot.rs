@@ -19,7 +19,7 @@ use crate::setup::Setup;
 use crate::signals::Signals;
 
 use super::key_advice::key_advice;
-use super::prompts::{Prompt, collect};
+use super::prompts::{Prompt, collect, output_schema};
 use super::text::Printer;
 use super::{open, runtime};
 
@@ -40,7 +40,12 @@ pub(crate) fn run(
         let (session, outbox, outgoing) = open(&mut args, env, setup).await?;
         outbox.render_nothing();
         drop(outbox);
-        let prompts = collect(&args, env)?;
+        let mut prompts = collect(&args, env)?;
+        let schema = output_schema(&args, env)?;
+        let only_result = schema.is_some();
+        if let Some(last) = prompts.last_mut() {
+            last.output_schema = schema;
+        }
         if prompts.is_empty() {
             bail!(
                 "No prompt was given. Answer one: pinion -p \"...\"; open the web page: pinion --mode web --open; serve a host \
@@ -54,7 +59,7 @@ pub(crate) fn run(
         let screen = if args.mode == Some(Mode::Json) {
             Screen::json(&session, stdout)?
         } else {
-            Screen::Text(Box::new(Printer::new(stdout, &session.model().name)))
+            Screen::Text(Box::new(Printer::new(stdout, &session.model().name, only_result)))
         };
         let code = tokio::select! {
             code = play(session, requests, slot, outgoing, prompts, screen, &advise) => code?,
@@ -125,6 +130,11 @@ async fn talk(
         streaming_behavior: None,
         limits: None,
         fallback_models: None,
+        output_schema: prompt.output_schema,
+    };
+    let mut ending = Ending {
+        wants_result: params.output_schema.is_some(),
+        ..Ending::default()
     };
     slot.send(SessionRequest::Command(
         Origin {
@@ -135,7 +145,6 @@ async fn talk(
         SessionCommand::Prompt(params),
     ))
     .await;
-    let mut ending = Ending::default();
     while let Some(item) = outgoing.recv().await {
         let event = match item {
             Outgoing::Event(event) => event,
@@ -169,6 +178,10 @@ struct Ending {
     error: Option<String>,
     advice: Option<String>,
     limit: Option<ReachedLimit>,
+    /// The prompt has a schema.
+    wants_result: bool,
+    has_result: bool,
+    result_error: Option<String>,
 }
 
 impl Ending {
@@ -183,13 +196,32 @@ impl Ending {
                 let error = self.error.as_deref();
                 self.advice = error.and_then(|error| advise(&answer.provider, error));
             }
-            Event::AgentEnd { limit, .. } => self.limit = *limit,
+            Event::AgentEnd {
+                limit,
+                result,
+                result_error,
+                ..
+            } => {
+                self.limit = *limit;
+                self.has_result |= result.is_some();
+                self.result_error.clone_from(result_error);
+            }
             _ => {}
         }
     }
 
     /// The exit code. Says on stderr what went wrong.
     fn exit_code(self) -> u8 {
+        if self.wants_result {
+            if self.has_result {
+                return exit::SUCCESS;
+            }
+            complain(self.result_error.as_deref().unwrap_or("The run gave no result"));
+            if let Some(advice) = self.advice {
+                complain(&advice);
+            }
+            return exit::NO_RESULT;
+        }
         if let Some(limit) = self.limit {
             complain(&format!("Limit reached: {limit}"));
             return exit::LIMIT;

@@ -3,9 +3,10 @@
 use std::io::Read;
 
 use anyhow::Context;
+use serde_json::Value;
 use wire::ImageContent;
 
-use crate::args::{Args, read_files};
+use crate::args::{Args, read_files, read_named};
 use crate::environment::Environment;
 
 use super::is_piped;
@@ -17,6 +18,18 @@ const STDIN_BYTES: u64 = 32 * 1024 * 1024;
 pub(crate) struct Prompt {
     pub(crate) text: String,
     pub(crate) images: Vec<ImageContent>,
+    /// The schema of the result that its run must give.
+    pub(crate) output_schema: Option<Value>,
+}
+
+/// The schema that `--output-schema` names. It belongs to the last prompt.
+pub(crate) fn output_schema(args: &Args, env: &Environment) -> anyhow::Result<Option<Value>> {
+    let Some(name) = &args.run.output_schema else {
+        return Ok(None);
+    };
+    let bytes = read_named(name, &env.cwd, env.home.as_deref())?;
+    let schema = serde_json::from_slice(&bytes).with_context(|| format!("{name} is not JSON"))?;
+    Ok(Some(schema))
 }
 
 /// The prompts, in order: the first is made of stdin, files and the first message; each further message is one of its own.
@@ -42,11 +55,13 @@ pub(crate) fn collect(args: &Args, env: &Environment) -> anyhow::Result<Vec<Prom
         prompts.push(Prompt {
             text: first,
             images: files.images,
+            output_schema: None,
         });
     }
     prompts.extend(messages.map(|text| Prompt {
         text: text.clone(),
         images: Vec::new(),
+        output_schema: None,
     }));
     Ok(prompts)
 }

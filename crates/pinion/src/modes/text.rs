@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
+use serde_json::Value;
 use wire::content::AssistantBlock;
 use wire::{AssistantMessage, Event, StreamEvent};
 
@@ -24,11 +25,15 @@ pub(crate) struct Printer {
     waiting: Option<Progress>,
     at_line_start: bool,
     last: Option<AssistantMessage>,
+    /// Nothing is written but the result of the run.
+    only_result: bool,
+    result: Option<Value>,
 }
 
 impl Printer {
-    pub(crate) fn new(out: File, model: &str) -> Self {
-        let is_terminal = out.is_terminal();
+    /// Writes to `out`. With `only_result`, that is the result that the run gives, as one line of JSON.
+    pub(crate) fn new(out: File, model: &str, only_result: bool) -> Self {
+        let is_terminal = out.is_terminal() && !only_result;
         Self {
             out,
             is_terminal,
@@ -36,6 +41,8 @@ impl Printer {
             waiting: None,
             at_line_start: true,
             last: None,
+            only_result,
+            result: None,
         }
     }
 
@@ -47,6 +54,9 @@ impl Printer {
                     self.last = Some(answer.clone());
                 }
             }
+            Event::AgentEnd {
+                result: Some(result), ..
+            } => self.result = Some(result.clone()),
             Event::AutoRetryStart {
                 attempt,
                 max_attempts,
@@ -82,7 +92,11 @@ impl Printer {
     /// Writes the remaining text.
     pub(crate) fn finish(&mut self) -> std::io::Result<()> {
         self.waiting = None;
-        if self.is_terminal {
+        if self.only_result {
+            if let Some(result) = self.result.take() {
+                writeln!(self.out, "{result}")?;
+            }
+        } else if self.is_terminal {
             self.end_line()?;
         } else if let Some(answer) = self.last.take().filter(|answer| !answer.failed()) {
             for block in &answer.content {

@@ -213,6 +213,11 @@ pub(crate) fn file(path: &Path, lines: &[Value]) {
         .enumerate()
         .filter(|(_, line)| line["type"] == "message_end")
     {
+        let is_before_change = changed.is_some_and(|changed| at < changed);
+        // Without its time, a message of another file may be equal to one of this file.
+        if is_before_change && line["message"]["role"] == "custom" {
+            continue;
+        }
         let told = without_time(&line["message"]);
         if known.contains(&told) {
             assert!(
@@ -220,10 +225,7 @@ pub(crate) fn file(path: &Path, lines: &[Value]) {
                 "{name}: in another order: {line}"
             );
         } else {
-            assert!(
-                changed.is_some_and(|changed| at < changed),
-                "{name}: not on disk: {line}"
-            );
+            assert!(is_before_change, "{name}: not on disk: {line}");
         }
     }
 }

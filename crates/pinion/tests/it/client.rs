@@ -1,5 +1,6 @@
 //! Our Rust client in front of the program, with scripted answers. The client's own tests talk to a stand-in.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pinion_client::wire::{StopReason, ToolResult};
@@ -109,6 +110,38 @@ async fn client_runs_can_be_aborted_joined_and_dropped() {
     let mut joined = client.run(Prompt::new("later").follow_up()).await.unwrap();
     assert_eq!(joined.finish().await.unwrap().text, "after");
     assert_eq!(run.finish().await.unwrap().text, "after");
+}
+
+#[tokio::test]
+async fn client_receives_results_as_types() {
+    type Count = BTreeMap<String, u32>;
+    let folder = tempfile::tempdir().unwrap();
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let right = json!({"n": 4});
+    let script = Script::new()
+        .tool_call("submit_result", &json!({"n": "x"}))
+        .tool_call("submit_result", &right)
+        .tool_call("submit_result", &json!({"n": -1}))
+        .tool_call("submit_result", &json!({"result": null}))
+        .reply("no")
+        .reply("never");
+    let client = start(&folder, script).await;
+    let count: Count = client.ask_json("count", schema.clone()).await.unwrap();
+    assert_eq!(count, Count::from([("n".to_owned(), 4)]));
+    // The schema allows what the type does not.
+    let error = client
+        .ask_json::<Count>("count", schema.clone())
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::Protocol(_)), "{error}");
+    let nothing = client
+        .ask_json::<Option<u8>>("count", json!({"type": "null"}))
+        .await;
+    assert_eq!(nothing.unwrap(), None);
+    let limits = serde_json::from_value(json!({"maxTurns": 1})).unwrap();
+    let prompt = Prompt::new("count").limits(limits);
+    let error = client.ask_json::<Count>(prompt, schema).await.unwrap_err();
+    assert_eq!(error.to_string(), "Limit reached: 1 turn");
 }
 
 #[tokio::test]

@@ -112,7 +112,11 @@ fn enter_key_opens_web_page() {
             .dir
             .write(
                 bin.join(name),
-                format!("#!/bin/sh\necho \"$1\" > {}\n", opened.display()),
+                // In one step: the file is read as soon as it is there.
+                format!(
+                    "#!/bin/sh\necho \"$1\" > {0}.new && mv {0}.new {0}\n",
+                    opened.display()
+                ),
             )
             .unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);

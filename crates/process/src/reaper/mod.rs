@@ -27,6 +27,7 @@ mod streams;
 mod supervisor;
 #[cfg(target_os = "linux")]
 mod sweep;
+mod terminal;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -34,7 +35,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Pid, Signal};
-use tokio::net::unix::pipe::Receiver;
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::{oneshot, watch};
 
 use crate::child::{Boxed, ChildProcess, Pipes, Spawn, Spawned};
@@ -42,6 +43,7 @@ use crate::error::ChildError;
 use crate::limits;
 pub use frame::SpawnSpec;
 use streams::Streams;
+pub use terminal::{Terminal, TerminalSize};
 
 /// How the first process of a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,6 +163,30 @@ impl Reaper {
     pub async fn spawn_piped(&self, spec: SpawnSpec) -> Result<(Child, Pipes), ChildError> {
         let (streams, pipes) = Streams::apart()?;
         Ok((self.start_marked(spec, streams).await?, pipes))
+    }
+
+    /// Starts a command that is written to: one pipe for both outputs, and one for its standard input.
+    ///
+    /// # Errors
+    /// When the program cannot be started, or not within [`limits::SPAWN_WAIT`].
+    pub async fn spawn_with_input(&self, spec: SpawnSpec) -> Result<(Child, Receiver, Sender), ChildError> {
+        let (streams, output, input) = Streams::with_input()?;
+        Ok((self.start_marked(spec, streams).await?, output, input))
+    }
+
+    /// Starts a command in a terminal of this size.
+    ///
+    /// # Errors
+    /// When there is no terminal, or the program cannot be started, or not within [`limits::SPAWN_WAIT`].
+    pub async fn spawn_in_terminal(
+        &self,
+        spec: SpawnSpec,
+        size: TerminalSize,
+    ) -> Result<(Child, Receiver, Sender, Terminal), ChildError> {
+        let opened = Terminal::open(size).map_err(ChildError::Pipe)?;
+        let streams = Streams::all(opened.theirs)?;
+        let child = self.start_marked(spec, streams).await?;
+        Ok((child, opened.output, opened.input, opened.terminal))
     }
 
     async fn start_marked(&self, mut spec: SpawnSpec, streams: Streams) -> Result<Child, ChildError> {

@@ -51,6 +51,30 @@ impl Streams {
         Ok((streams, pipes))
     }
 
+    /// One pipe for both outputs and one for the input, and the other ends.
+    pub(super) fn with_input() -> Result<(Self, Receiver, Sender), ChildError> {
+        let (input, ours) = std::io::pipe().map_err(ChildError::Pipe)?;
+        let (output, stdout) = std::io::pipe().map_err(ChildError::Pipe)?;
+        let errors = stdout.try_clone().map_err(ChildError::Pipe)?;
+        let streams = Self::Apart {
+            input: input.into(),
+            output: stdout.into(),
+            errors: errors.into(),
+        };
+        let input = Sender::from_owned_fd(ours.into()).map_err(ChildError::Pipe)?;
+        Ok((streams, receiver(output)?, input))
+    }
+
+    /// The same descriptor for all streams.
+    pub(super) fn all(end: OwnedFd) -> Result<Self, ChildError> {
+        let copy = || end.try_clone().map_err(ChildError::Pipe);
+        Ok(Self::Apart {
+            input: copy()?,
+            output: copy()?,
+            errors: end,
+        })
+    }
+
     /// Returns true if each stream has a pipe of its own. The receiver needs this to assign the descriptors.
     pub(super) fn are_apart(&self) -> bool {
         matches!(self, Self::Apart { .. })

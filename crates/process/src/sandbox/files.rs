@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 
@@ -13,6 +13,33 @@ use super::landlock::{Reach, confine};
 use super::launcher::COMPLAINT;
 use super::policy::{Access, Policy};
 use crate::path::real_path;
+
+/// Checks that the path is open to `aim`.
+///
+/// # Errors
+/// The text for the model when it is not.
+pub(crate) fn check(policy: &Policy, aim: Aim, path: &Path) -> Result<(), String> {
+    reach(&for_tools(policy), aim, path).map(drop)
+}
+
+/// The process that carries out the call has secrets of its own below `/proc`.
+fn for_tools(policy: &Policy) -> Policy {
+    policy.clone().without(Path::new("/proc"))
+}
+
+/// The path without links, if it is open to `aim`.
+fn reach(policy: &Policy, aim: Aim, path: &Path) -> Result<PathBuf, String> {
+    let real = real_path(path);
+    let wanted = if aim == Aim::Read {
+        Access::Read
+    } else {
+        Access::Write
+    };
+    if policy.access(&real) < wanted {
+        return Err(hint::refused(policy, &real, wanted));
+    }
+    Ok(real)
+}
 
 /// Does `work` with a path, confined to what `aim` means there. Blocks.
 ///
@@ -24,30 +51,21 @@ pub(crate) fn run<T: Send>(
     path: &Path,
     work: impl FnOnce() -> Result<T, String> + Send,
 ) -> Result<T, String> {
-    // The process that carries out the call has secrets of its own there.
-    let policy = &policy.clone().without(Path::new("/proc"));
-    let real = real_path(path);
-    let wanted = if aim == Aim::Read {
-        Access::Read
-    } else {
-        Access::Write
-    };
-    if policy.access(&real) < wanted {
-        return Err(hint::refused(policy, &real, wanted));
-    }
+    let policy = &for_tools(policy);
+    let real = reach(policy, aim, path)?;
     let file = match aim {
         Aim::Read => None,
         Aim::Edit => open(&real).ok(),
         Aim::Write => open(&real).or_else(|_| make(&real)).ok(),
     };
-    let reach = match (&file, aim) {
+    let open = match (&file, aim) {
         (Some(file), _) => Reach::File(file),
         // Nothing that could be written: the work finds out why.
         (None, _) => Reach::Reading(policy),
     };
     std::thread::scope(|threads| {
         let thread = std::thread::Builder::new().spawn_scoped(threads, || {
-            confine(&reach).map_err(|why| format!("{COMPLAINT}{why}"))?;
+            confine(&open).map_err(|why| format!("{COMPLAINT}{why}"))?;
             work()
         });
         let done = thread

@@ -95,6 +95,20 @@ impl Drop for Guard {
     }
 }
 
+/// Checks that a file tool may reach a path, as [`file_tool`] does before its work.
+///
+/// # Errors
+/// The text for the model when it may not.
+pub fn check_file(policy: Option<&Policy>, aim: Aim, path: &Path) -> Result<(), String> {
+    match policy {
+        #[cfg(target_os = "linux")]
+        Some(policy) => super::files::check(policy, aim, path),
+        #[cfg(not(target_os = "linux"))]
+        Some(_) => Err(format!("No sandbox for {} ({aim:?})", path.display())),
+        None => Ok(()),
+    }
+}
+
 /// Does the work of a file tool, inside of a policy if there is one. Blocks.
 ///
 /// # Errors

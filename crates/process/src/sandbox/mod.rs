@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use wire::state::SandboxMode;
 
 use crate::reaper::SpawnSpec;
-pub use guard::{Aim, Guard, file_tool};
+pub use guard::{Aim, Guard, check_file, file_tool};
 pub use hint::Outcome;
 #[cfg(target_os = "linux")]
 pub(crate) use placeholders::Placeholders;

@@ -55,6 +55,8 @@ fn end(stop_reason: StopReason, error: Option<&str>) -> Event {
         messages: vec![Arc::new(Message::Assistant(answer))],
         will_retry: false,
         limit: None,
+        result: None,
+        result_error: None,
     }
 }
 

@@ -5,12 +5,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use checkpoints::directory_of;
 use wire::looking::{DeleteSessionParams, DeletedSession};
 use wire::reply::OpenSession;
 use wire::table::Respond;
 
 use crate::factory::{Agent, SessionHome};
 use crate::outbox::Responder;
+use crate::session::subagents_dir;
 use crate::strings;
 
 use super::SessionManager;
@@ -62,10 +64,22 @@ fn discard(home: &Agent, path: &str, open: &[OpenSession]) -> Result<DeletedSess
         store::StoreError::Locked { .. } => strings::session_is_open(&path),
         error => error.to_string(),
     })?;
+    move_along(&real, &trash, directory_of, "checkpoints");
+    move_along(&real, &trash, subagents_dir, "sub-agents");
     Ok(DeletedSession {
         session_path: path.to_string_lossy().into_owned(),
         trash_path: trash.to_string_lossy().into_owned(),
     })
+}
+
+/// Moves a directory of a session along with its file, so that a session that is moved back has it.
+fn move_along(from: &Path, to: &Path, directory: fn(&Path) -> PathBuf, what: &str) {
+    let (from, to) = (directory(from), directory(to));
+    if let Err(error) = std::fs::rename(&from, &to)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, path = %from.display(), "the {what} of a deleted session stay");
+    }
 }
 
 /// Does the agent keep sessions in this directory?

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use agent::compaction::Refusal;
 use agent::{Change, Input, QueueKind};
 use config::resources::CommandInfo;
+use wire::changes::{Changes, ChangesParams, RewindParams, RewindTarget, Rewound, UnrewindParams};
 use wire::command::{
     BashParams, BranchParams, CompactParams, CompleteParams, EditQueuedParams, EnabledParams, EntriesParams,
     ExportParams, FallbackModelsParams, ForkParams, InterruptModeParams, LabelParams, ListParams,
@@ -20,8 +20,11 @@ use wire::looking::{Directory, DirectoryParams, FindFilesParams, FoundFiles};
 use wire::mcp::{McpReconnectParams, McpServers, McpServersParams};
 use wire::omp::{
     AvailableCommand, AvailableCommands, CommandInput, ContinueSessionParams, ContinuedSession, FastMode,
-    Handoff, MessagesPage, MessagesPageParams, PAGE_BUSY, SubagentMessagesParams, SubagentSubscription,
-    SubagentSubscriptionParams, Subagents,
+    Handoff, MessagesPage, MessagesPageParams, PAGE_BUSY,
+};
+use wire::process::{
+    KillProcessParams, ProcessData, ProcessInfo, ProcessesReply, ReadProcessParams, ResizeProcessParams,
+    WriteProcessParams,
 };
 use wire::reply::{
     Accepted, Cancelled, Commands, Completions, ContextUsageReply, CycledModel, CycledThinking, Entries,
@@ -31,7 +34,10 @@ use wire::reply::{
 };
 use wire::run_limits::{SessionLimits, SetLimitsParams};
 use wire::state::{BashResult, SessionState, SessionStats};
-use wire::table::{Responding, SessionHandler};
+use wire::subagent::{
+    SubagentMessages, SubagentMessagesParams, SubagentSubscription, SubagentSubscriptionParams, Subagents,
+};
+use wire::table::{Respond, Responding, SessionHandler};
 use wire::tool::{ActiveTools, ActiveToolsParams, Tools};
 use wire::{Model, Reply};
 
@@ -41,22 +47,13 @@ use crate::strings;
 use super::Session;
 use super::asker::Asker;
 use super::client_tools::Activation;
+use super::conversation::Conversation;
 use super::export::Export;
 use super::fallbacks::check_names;
+use super::handoff::handoff;
 use super::run_limits::{check_new, limits_reply};
 use super::session_list::SessionList;
-use super::{file_search, message_pages, outline, todos, trust};
-
-/// What the summary of a handoff should contain, in addition to what every summary does.
-const HANDOFF: &str = "The summary is a handoff: another person or agent continues the work with it and nothing else. State the \
-    goal, what is done, what is left, the next step, decisions with their reasons, and the files and commands that matter.";
-
-/// Returns true if there was nothing that a summary could replace.
-fn is_needless(error: &str) -> bool {
-    [Refusal::NothingToCompact, Refusal::AlreadyCompacted]
-        .iter()
-        .any(|refusal| refusal.to_string() == error)
-}
+use super::{checkpoints, file_search, message_pages, outline, todos, trust};
 
 /// A slash command in the words of oh-my-pi.
 fn available(command: CommandInfo) -> AvailableCommand {
@@ -260,16 +257,7 @@ impl SessionHandler for Session {
         if self.machine.messages().len() < 2 {
             return responder.refuse(strings::NOTHING_TO_HAND_OFF).await;
         }
-        let wishes = params.custom_instructions.iter().map(String::as_str);
-        let instructions: Vec<&str> = std::iter::once(HANDOFF).chain(wishes).collect();
-        let params = CompactParams {
-            custom_instructions: Some(instructions.join("\n\n")),
-        };
-        let responder = responder.taking(|outcome: Result<CompactionResult, String>| match outcome {
-            Ok(_) => Ok(Handoff::default().into()),
-            Err(error) if is_needless(&error) => Err(strings::NO_HANDOFF.to_owned()),
-            Err(error) => Err(error),
-        });
+        let (params, responder) = handoff(params, responder);
         Session::compact(self, responder, params).await;
     }
 
@@ -290,6 +278,7 @@ impl SessionHandler for Session {
         if let Some(spent) = self.extensions.tasks.spending.take() {
             self.drive(Input::Spent(spent)).await;
         }
+        self.machine.count_others();
         Ok(limits_reply(self.machine.budget()))
     }
 
@@ -343,6 +332,48 @@ impl SessionHandler for Session {
 
     async fn navigate_tree(&mut self, params: NavigateParams, responder: Responder<Navigated>) {
         self.navigate(responder, params).await;
+    }
+
+    async fn get_changes(&mut self, params: ChangesParams, responder: Responder<Changes>) {
+        let kind = self.agent.checkpoints();
+        let Conversation { checkpoints, log, .. } = &mut self.conversation;
+        match checkpoints.changes(log, kind, &params) {
+            Ok(changes) => self.queries.run(responder, changes).await,
+            Err(error) => responder.refuse(error).await,
+        }
+    }
+
+    async fn rewind(&mut self, params: RewindParams, responder: Responder<Rewound>) {
+        if !self.machine.is_idle() || self.shells.are_busy() {
+            return responder.refuse(strings::REWIND_BUSY).await;
+        }
+        let kind = self.agent.checkpoints();
+        let Conversation { checkpoints, log, .. } = &mut self.conversation;
+        match checkpoints.rewind(log, kind, &params).await {
+            Err(error) => responder.refuse(error).await,
+            Ok(rewound) if params.what == RewindTarget::Files => responder.respond(Ok(rewound)).await,
+            Ok(rewound) => {
+                let responder = responder.taking(|moved| checkpoints::moved(rewound, moved));
+                self.navigate(responder, checkpoints::place(params.entry_id))
+                    .await;
+            }
+        }
+    }
+
+    async fn unrewind(&mut self, params: UnrewindParams, responder: Responder<Rewound>) {
+        if !self.machine.is_idle() || self.shells.are_busy() {
+            return responder.refuse(strings::REWIND_BUSY).await;
+        }
+        let kind = self.agent.checkpoints();
+        let Conversation { checkpoints, log, .. } = &mut self.conversation;
+        match checkpoints.unrewind(log, kind, &params).await {
+            Err(error) => responder.refuse(error).await,
+            Ok((rewound, None)) => responder.respond(Ok(rewound)).await,
+            Ok((rewound, Some(leaf))) => {
+                let responder = responder.taking(|moved| checkpoints::moved(rewound, moved));
+                self.navigate(responder, checkpoints::place(leaf)).await;
+            }
+        }
     }
 
     async fn set_entry_label(&mut self, params: LabelParams) -> Result<(), String> {
@@ -413,22 +444,45 @@ impl SessionHandler for Session {
 
     async fn get_subagents(&mut self, _: NoParams) -> Result<Subagents, String> {
         Ok(Subagents {
-            subagents: Vec::new(),
+            subagents: self.tools.subagents().working(),
         })
     }
 
-    async fn get_subagent_messages(&mut self, params: SubagentMessagesParams) -> Result<(), String> {
-        match (params.subagent_id, params.session_file) {
-            (None, None) => Err(strings::WHICH_SUBAGENT.to_owned()),
-            (id, _) => Err(strings::unknown_subagent(id.as_deref())),
-        }
+    async fn get_subagent_messages(
+        &mut self,
+        params: SubagentMessagesParams,
+    ) -> Result<SubagentMessages, String> {
+        self.tools.subagents().messages(params).await
     }
 
     async fn set_subagent_subscription(
         &mut self,
         params: SubagentSubscriptionParams,
     ) -> Result<SubagentSubscription, String> {
+        self.tools.subagents().set_level(params.level);
         Ok(SubagentSubscription { level: params.level })
+    }
+
+    async fn list_processes(&mut self, _: NoParams) -> Result<ProcessesReply, String> {
+        Ok(self.tools.processes().list())
+    }
+
+    async fn read_process(&mut self, params: ReadProcessParams) -> Result<ProcessData, String> {
+        self.tools.processes().read(&params)
+    }
+
+    async fn write_process(&mut self, params: WriteProcessParams, responder: Responder<()>) {
+        let write = self.tools.processes().clone().write(params);
+        self.queries.run(responder, write).await;
+    }
+
+    async fn resize_process(&mut self, params: ResizeProcessParams) -> Result<(), String> {
+        self.tools.processes().resize(&params)
+    }
+
+    async fn kill_process(&mut self, params: KillProcessParams, responder: Responder<ProcessInfo>) {
+        let kill = self.tools.processes().clone().kill(params.process_id);
+        self.queries.run(responder, kill).await;
     }
 
     async fn complete_arguments(&mut self, params: CompleteParams, responder: Responder<Completions>) {

@@ -8,6 +8,7 @@ use agent::convert::{close_dangling_calls, without_retried};
 use config::settings::CompactionSettings;
 use llm::PromptHistory;
 use store::{Context, StoreError};
+use wire::changes::Checkpoints;
 use wire::entry::{Label, SessionInfo};
 use wire::state::ContextUsage;
 use wire::{EntryBody, Event, Message};
@@ -15,6 +16,7 @@ use wire::{EntryBody, Event, Message};
 use crate::outbox::Outbox;
 use crate::strings;
 
+use super::checkpoints::{SessionCheckpoints, TurnCheckpoint};
 use super::model_choice::{ModelChoice, Switch};
 use super::storage::{Batch, Storage};
 
@@ -28,6 +30,8 @@ pub(super) struct Conversation {
     pub(super) kept: usize,
     /// The prompts that the requests of this session were made of, for the caches of providers.
     pub(super) prompt_history: PromptHistory,
+    /// What files were before turns that changed them.
+    pub(super) checkpoints: SessionCheckpoints,
 }
 
 impl Conversation {
@@ -39,7 +43,18 @@ impl Conversation {
             auto_compaction,
             kept,
             prompt_history: PromptHistory::default(),
+            checkpoints: SessionCheckpoints::default(),
         }
+    }
+
+    /// The checkpoint of the turn whose calls run now; none if the session has no checkpoints.
+    pub(super) fn checkpoint(&mut self, kind: Checkpoints) -> Option<TurnCheckpoint> {
+        self.checkpoints.turn(&self.log, kind)
+    }
+
+    /// Changes of files belong to the turn of another session from now on.
+    pub(super) fn lend_checkpoint(&mut self, checkpoint: Option<TurnCheckpoint>) {
+        self.checkpoints.lend(checkpoint);
     }
 
     /// Reads the messages at the leaf of the log.

@@ -54,6 +54,7 @@ impl Session {
             Effect::Record(body) => self.conversation.log.record(body, &self.outbox).await,
             Effect::CallModel => {
                 self.watch_rules().await;
+                self.tools.want_result(self.machine.output().is_expected());
                 self.ask_model();
             }
             Effect::CancelModel => self.answering.iter().for_each(RunningRequest::cancel),

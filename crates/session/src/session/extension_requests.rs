@@ -21,6 +21,7 @@ use super::extensions::{
     SubsessionOptions, Who, Workplace, answer_key, dialog_answer, failure, run_built_in, stream_model,
 };
 use super::run_limits::check_limits;
+use super::run_options::RunOptions;
 use super::session_change::{Change, ChangeAsker};
 use super::{Opening, Session};
 
@@ -191,8 +192,7 @@ impl Session {
             expand: prompt.expand,
             behavior: prompt.behavior,
             queue: None,
-            limits: None,
-            fallbacks: None,
+            options: RunOptions::default(),
         });
         if self.machine.is_idle() {
             room_for(self.deferred.len())?;
@@ -211,7 +211,7 @@ impl Session {
         text: String,
         message: Arc<Message>,
     ) -> Result<Accepted, String> {
-        room_for(self.machine.queued())?;
+        room_for(self.machine.queues().len())?;
         let queued = Queued {
             text,
             message,

@@ -50,7 +50,7 @@ impl Session {
             "model": self.conversation.choice.model,
             "thinkingLevel": self.conversation.choice.thinking,
             "isIdle": self.machine.is_idle(),
-            "hasPending": self.machine.queued() > 0,
+            "hasPending": !self.machine.queues().is_empty(),
             "isTrusted": agent.settings.project == config::trust::ProjectAccess::Full,
             "hasUI": agent.options.extensions.has_ui,
             "mode": "rpc",

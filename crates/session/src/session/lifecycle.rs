@@ -78,11 +78,13 @@ impl Session {
             chosen => chosen?,
         };
         let (has_messages, has_level) = (!context.messages.is_empty(), context.thinking_level.is_some());
+        let mut tools = ToolRegistry::of_agent(&agent);
         let (messages, kept) = messages_of(context);
         let machine = RecordedMachine::open(agent.inputs.as_ref(), agent.loop_settings(), messages);
         let (permitting, notes) = PermissionWait::new(&agent, &cwd, None);
         let mut warnings = start.warnings.clone();
         warnings.extend(notes.iter().map(ToString::to_string));
+        warnings.extend(tools.take_problems());
         let auto_compaction = agent.settings.compaction.enabled;
         let mut choice = ModelChoice::new(start);
         choice.fallbacks.set(agent.settings.fallback_models.clone());
@@ -94,7 +96,7 @@ impl Session {
             mcp: McpConnections::default(),
             workspace: Workspace::new(cwd, resources),
             warnings,
-            tools: ToolRegistry::new(agent.options.tools.clone()),
+            tools,
             agent,
             outbox: outbox.traced(&log.header().id),
             machine,
@@ -113,6 +115,7 @@ impl Session {
             closing: None,
             is_retired: false,
         };
+        session.tools.processes().connect(session.outbox.clone());
         session.read_todos();
         if (!has_messages || !has_level) && !session.extensions.providers.is_unresolved() {
             let entries = session.conversation.choice.first_entries(has_messages);

@@ -1,21 +1,24 @@
 //! The machine of a session together with the record of its inputs. Reading is the machine's own; `step` is the only way to
-//! change it, so no input can miss the record.
+//! change it, so no input can miss the record, and no use of a model the account that the session shares with its sub-agents.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-use agent::{Change, Effect, Input, LoopSettings, Machine};
+use agent::{AccountMember, Change, Effect, Input, LoopSettings, Machine, SharedAccount};
 use wire::Message;
 
 use crate::input_record::{InputRecord, SessionRecord};
 
 use super::clock::now_ms;
+use super::run_limits::{SharedSpending, TaskBudget};
 
 /// A machine whose inputs may be recorded.
 #[derive(Debug)]
 pub(super) struct RecordedMachine {
     machine: Machine,
     record: Option<SessionRecord>,
+    /// The account that it shares with others; none while it works alone.
+    account: Option<AccountMember>,
 }
 
 impl RecordedMachine {
@@ -28,13 +31,52 @@ impl RecordedMachine {
         let mut machine = Self {
             machine: Machine::default(),
             record: record.map(InputRecord::session),
+            account: None,
         };
         machine.step(Change::Open { settings, messages }.into(), &mut Vec::new());
         machine
     }
 
-    /// Gives the machine an input, now, and appends its effects.
+    /// A place in the account for a sub-agent. What others used until now is counted in the budget.
+    pub(super) fn new_member(&mut self) -> AccountMember {
+        self.count_others();
+        let own = self
+            .account
+            .get_or_insert_with(|| SharedAccount::default().join());
+        own.account().join()
+    }
+
+    /// What a task outside of a run may use; what it uses is counted here, or in `spending` until the session takes it.
+    pub(super) fn task_budget(&mut self, spending: SharedSpending) -> TaskBudget {
+        self.count_others();
+        let account = self.account.as_ref().map(AccountMember::account);
+        TaskBudget::new(self.machine.budget().clone(), spending, account)
+    }
+
+    /// The session works for the one whose account this is.
+    pub(super) fn join(&mut self, account: AccountMember) {
+        self.account = Some(account);
+    }
+
+    /// Gives the machine an input, now, and appends its effects. What others used of the account comes first.
     pub(super) fn step(&mut self, input: Input, out: &mut Vec<Effect>) {
+        self.count_others();
+        let before = self.machine.budget().spent();
+        self.feed(input, out);
+        if let Some(account) = &mut self.account {
+            account.note(self.machine.budget().spent().since(before));
+        }
+    }
+
+    /// Counts what others used of the account.
+    pub(super) fn count_others(&mut self) {
+        let others = self.account.as_mut().and_then(AccountMember::take);
+        if let Some(spent) = others {
+            self.feed(Input::Spent(spent), &mut Vec::new());
+        }
+    }
+
+    fn feed(&mut self, input: Input, out: &mut Vec<Effect>) {
         let now = now_ms();
         match &mut self.record {
             None => self.machine.step(input, now, out),

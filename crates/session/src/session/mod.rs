@@ -5,6 +5,7 @@
 mod access;
 mod asker;
 mod attachments;
+mod checkpoints;
 mod client_tools;
 mod clock;
 mod commands;
@@ -22,6 +23,7 @@ mod extension_state;
 mod extensions;
 mod fallbacks;
 mod file_search;
+mod handoff;
 mod hook_points;
 mod lifecycle;
 mod machine;
@@ -39,6 +41,7 @@ mod queries;
 mod queue;
 mod router;
 mod run_limits;
+mod run_options;
 mod session_change;
 mod session_list;
 mod storage;
@@ -71,6 +74,8 @@ use crate::strings;
 
 pub use self::dialogs::{Answer, Dialog, NoAnswer, Show, Ui};
 pub use self::lifecycle::Opening;
+pub use self::tool_calls::PROCESS_TOOL;
+pub(crate) use self::tool_calls::subagents_dir;
 
 use self::client_tools::ClientTools;
 use self::compaction::Asked;
@@ -238,6 +243,7 @@ impl Session {
         self.summarising = None;
         self.calls.cancel();
         self.shells.cancel();
+        self.tools.processes().end().await;
         self.mcp.end();
     }
 

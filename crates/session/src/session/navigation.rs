@@ -137,7 +137,7 @@ impl Session {
     }
 
     /// The summary request for the branch that is left; none if that branch has no messages.
-    fn branch_to_summarise(&self, place: &Place, params: &NavigateParams) -> Option<Summarising> {
+    fn branch_to_summarise(&mut self, place: &Place, params: &NavigateParams) -> Option<Summarising> {
         let old = self.conversation.log.branch(self.conversation.log.leaf_id());
         let new = place
             .leaf

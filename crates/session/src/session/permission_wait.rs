@@ -218,6 +218,7 @@ impl Session {
         self.permitting.policy.choose(mode);
         if self.permitting.mode() != before {
             self.workspace.forget_system_prompt();
+            self.tools.subagents().set_mode(mode);
         }
     }
 

@@ -79,7 +79,7 @@ impl Session {
         enclosed: Attachments,
         interrupts: bool,
     ) -> Result<Accepted, String> {
-        if self.machine.queued() >= limits::QUEUED {
+        if self.machine.queues().len() >= limits::QUEUED {
             return Err(strings::queue_full(limits::QUEUED));
         }
         let queued = Queued {
@@ -90,12 +90,12 @@ impl Session {
         self.drive(Input::Enqueue(kind, queued)).await;
         Ok(Accepted {
             disposition: Disposition::Queued,
-            id: Some(queued_id(self.machine.newest_queued())),
+            id: Some(queued_id(self.machine.queues().newest())),
         })
     }
 
     pub(super) async fn clear_queue(&mut self) -> Queues {
-        let (steering, follow_up) = self.machine.queue_texts();
+        let (steering, follow_up) = self.machine.queues().texts();
         self.drive(Input::ClearQueue).await;
         Queues { steering, follow_up }
     }
@@ -119,6 +119,7 @@ impl Session {
                 streaming_behavior: None,
                 limits: None,
                 fallback_models: None,
+                output_schema: None,
             },
         ));
     }
@@ -145,10 +146,12 @@ impl Session {
         self.extensions.forget_prompt();
         self.hear();
         let full = self.context_is_full();
+        self.tools.set_output(None);
         self.drive(Input::Prompt {
             messages,
             full,
             limits: None,
+            wants_result: false,
         })
         .await;
     }

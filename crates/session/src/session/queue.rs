@@ -20,15 +20,19 @@ pub(super) fn queued_id(number: u64) -> String {
 
 impl Session {
     pub(super) fn get_queue(&self) -> QueueItems {
-        let items = self.machine.queued_items().map(|(number, kind, item)| QueueItem {
-            id: queued_id(number),
-            kind: match kind {
-                QueueKind::Steering => QueuedKind::Steer,
-                QueueKind::FollowUp => QueuedKind::FollowUp,
-            },
-            text: item.text.clone(),
-            images: images(&item.message).count(),
-        });
+        let items = self
+            .machine
+            .queues()
+            .items()
+            .map(|(number, kind, item)| QueueItem {
+                id: queued_id(number),
+                kind: match kind {
+                    QueueKind::Steering => QueuedKind::Steer,
+                    QueueKind::FollowUp => QueuedKind::FollowUp,
+                },
+                text: item.text.clone(),
+                images: images(&item.message).count(),
+            });
         QueueItems {
             items: items.collect(),
         }
@@ -37,7 +41,7 @@ impl Session {
     /// The texts that wait; none when there are none.
     pub(super) fn queued_texts(&self) -> Option<Queues> {
         let mut queues = Queues::default();
-        for (_, kind, item) in self.machine.queued_items() {
+        for (_, kind, item) in self.machine.queues().items() {
             match kind {
                 QueueKind::Steering => queues.steering.push(item.text.clone()),
                 QueueKind::FollowUp => queues.follow_up.push(item.text.clone()),
@@ -66,7 +70,7 @@ impl Session {
 
     /// A message that waits, with its number.
     fn queued(&self, id: &str) -> Result<(u64, Queued), String> {
-        let mut items = self.machine.queued_items();
+        let mut items = self.machine.queues().items();
         let found = items.find(|(number, _, _)| queued_id(*number) == id);
         found
             .map(|(number, _, item)| (number, item.clone()))

@@ -451,7 +451,7 @@ impl Session {
 
     /// A summariser with the model of the next run: for a compaction with a reason, else for a branch.
     pub(super) fn summariser(
-        &self,
+        &mut self,
         reason: Option<CompactionReason>,
         cancel: CancellationToken,
     ) -> Summariser {
@@ -461,10 +461,7 @@ impl Session {
             &self.conversation.choice,
             self.machine.settings().retry,
             (reason, cancel),
-            (
-                self.machine.budget().clone(),
-                self.extensions.tasks.spending.clone(),
-            ),
+            self.machine.task_budget(self.extensions.tasks.spending.clone()),
         )
     }
 
@@ -500,7 +497,7 @@ impl Session {
     /// The state that is needed to continue later; `None` while work is running or waiting, or when state would be lost.
     pub(super) fn retired(&self) -> Option<Retired> {
         let is_at_rest = self.machine.is_idle()
-            && self.machine.queued() == 0
+            && self.machine.queues().is_empty()
             && self.summarising.is_none()
             && self.deferred.is_empty()
             && self.closing.is_none()
@@ -511,6 +508,7 @@ impl Session {
             && !self.mcp.is_asking()
             && !self.probes.are_running()
             && !self.queries.are_running()
+            && !self.tools.processes().are_running()
             // Entries that are only in memory would be lost.
             && self.conversation.log.waiting() == 0
             && !self.conversation.log.has_left();

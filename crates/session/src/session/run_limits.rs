@@ -1,8 +1,8 @@
 //! Limits of runs, as far as a session has to do with them: checks before a run, replies. What counts is in `agent::RunBudget`.
 
-use agent::{RunBudget, Spent};
-use wire::run_limits::{CurrentLimits, SessionLimits};
-use wire::{Model, RunLimits};
+use agent::{AccountMember, RunBudget, SharedAccount, Spent};
+use wire::run_limits::{CurrentLimits, ReachedLimit, SessionLimits};
+use wire::{Model, RunLimits, Usage};
 
 use crate::strings;
 
@@ -63,5 +63,57 @@ impl SharedSpending {
         let mut sum = self.0.lock().ok()?;
         let spent = std::mem::take(&mut *sum);
         (spent != Spent::default()).then_some(spent)
+    }
+}
+
+/// What a task outside of a run may use: as much as the run that it was begun in had left.
+#[derive(Debug)]
+pub(super) struct TaskBudget {
+    budget: RunBudget,
+    spending: SharedSpending,
+    /// The account, if the session shares one with sub-agents. The session counts notes there without `spending`.
+    account: Option<AccountMember>,
+}
+
+impl TaskBudget {
+    /// A budget as of now.
+    pub(super) fn new(budget: RunBudget, spending: SharedSpending, account: Option<&SharedAccount>) -> Self {
+        Self {
+            budget,
+            spending,
+            account: account.map(SharedAccount::join),
+        }
+    }
+
+    /// The limit that prevents another request.
+    pub(super) fn reached(&mut self) -> Option<ReachedLimit> {
+        if let Some(spent) = self.account.as_mut().and_then(AccountMember::take) {
+            self.budget.spend(spent);
+        }
+        self.budget.reached()
+    }
+
+    /// A request is made.
+    pub(super) fn asked(&mut self) {
+        self.spend(Spent {
+            requests: 1,
+            ..Spent::default()
+        });
+    }
+
+    /// It was answered, or failed.
+    pub(super) fn answered(&mut self, usage: &Usage) {
+        self.spend(Spent {
+            requests: 0,
+            ..Spent::of(usage)
+        });
+    }
+
+    fn spend(&mut self, spent: Spent) {
+        self.budget.spend(spent);
+        match &mut self.account {
+            Some(account) => account.note(spent),
+            None => self.spending.add(spent),
+        }
     }
 }

@@ -251,16 +251,20 @@ impl Session {
     /// The run has ended: makes the change and answers.
     pub(super) async fn carry_out(&mut self, asker: ChangeAsker, change: Change) {
         let reason = change.reason();
-        let had_queued = self.machine.queued() > 0;
+        let had_queued = !self.machine.queues().is_empty();
         let mut reloaded = None;
+        let ends_processes = change.ends_shells();
         let (word, previous) = (word(&change), reason.and(self.conversation.log.file_text()));
         self.leave_extensions(word);
         let outcome = self.make(change).await;
         if let (Ok(_), Some(reason)) = (&outcome, reason) {
             self.dialogs.end_all(NoAnswer::SessionChanged, &self.outbox).await;
+            if ends_processes {
+                self.tools.processes().end().await;
+            }
             if had_queued {
                 // The queue of the old session is gone; clients that show it need the event.
-                let (steering, follow_up) = self.machine.queue_texts();
+                let (steering, follow_up) = self.machine.queues().texts();
                 self.outbox.tell(Event::QueueUpdate { steering, follow_up }).await;
             }
             self.tell_changed(reason).await;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::compaction::{self, Finished, Refusal, SummaryRequest};
-use agent::{RunBudget, Spent};
 use llm::{CacheRetention, ModelEvent};
 use tokio_util::sync::CancellationToken;
 use wire::entry::BranchSummary;
@@ -20,7 +19,7 @@ use super::access::open;
 use super::clock::now_ms;
 use super::model_choice::ModelChoice;
 use super::model_request::request_for;
-use super::run_limits::SharedSpending;
+use super::run_limits::TaskBudget;
 
 /// The outcome of the requests.
 pub(super) enum Summarised {
@@ -68,9 +67,7 @@ pub(super) struct Summariser {
     source: SummarySource,
     reason: Option<CompactionReason>,
     cancel: CancellationToken,
-    budget: RunBudget,
-    /// What the requests used.
-    spending: SharedSpending,
+    budget: TaskBudget,
 }
 
 impl Summariser {
@@ -81,7 +78,7 @@ impl Summariser {
         choice: &ModelChoice,
         retry: agent::RetrySettings,
         (reason, cancel): (Option<CompactionReason>, CancellationToken),
-        (budget, spending): (RunBudget, SharedSpending),
+        budget: TaskBudget,
     ) -> Self {
         let (source, thinking) = match reason {
             Some(_) => (SummarySource::Compaction, choice.thinking),
@@ -98,7 +95,6 @@ impl Summariser {
             reason,
             cancel,
             budget,
-            spending,
         }
     }
 
@@ -110,10 +106,9 @@ impl Summariser {
             if let Some(limit) = self.budget.reached() {
                 return Err(Refusal::Limit(limit.to_string()));
             }
+            self.budget.asked();
             let (answer, wait) = self.answer(request).await;
-            let spent = Spent::of(&answer.usage);
-            self.budget.spend(spent);
-            self.spending.add(spent);
+            self.budget.answered(&answer.usage);
             let error = answer.error_message.as_deref().unwrap_or("");
             let again = answer.failed()
                 && llm::is_retryable(error)

@@ -3,16 +3,21 @@
 //! see `hook_points` and `permission_wait`.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
 
-use agent::{Input, Prepared, ToolInput, is_nested};
+use agent::{Input, Prepared, TASK_TOOL, ToolInput, is_nested};
 use serde_json::{Map, Value};
+use tokio::sync::mpsc;
 use wire::{Model, ToolCall, ToolResult};
 
 use crate::factory::Agent;
+use crate::off_thread::off_thread;
 use crate::strings;
 
 use super::Session;
-use super::tool_calls::{CallNews, CallReport, Environment};
+use super::lifecycle::Opening;
+use super::tool_calls::{CallNews, CallReport, Environment, OpenSubagent, OpenedSubagent, TaskOwner};
 
 impl Session {
     /// Looks up a call. `None` if the outcome comes later, as an input.
@@ -61,14 +66,18 @@ impl Session {
     pub(super) async fn run_call(&mut self, slot: usize, inputs: &mut VecDeque<Input>) {
         // A tool of an extension may look at the session while it runs.
         self.sync_state();
-        let environment = self.environment();
+        let mut environment = self.environment();
+        if self.tools.is_active(TASK_TOOL) {
+            environment.task_owner = Some(Box::new(task_owner(self)));
+        }
         self.calls.run(slot, environment);
         self.answer_todo_writes(inputs).await;
         self.client_tools.send_requests(&self.outbox).await;
     }
 
     /// What calls may use of the session now.
-    fn environment(&self) -> Environment {
+    fn environment(&mut self) -> Environment {
+        let checkpoint = self.conversation.checkpoint(self.agent.checkpoints());
         let file = self.conversation.log.file_text();
         let model = self
             .conversation
@@ -84,6 +93,8 @@ impl Session {
             sees_images: model.is_some_and(Model::sees_images),
             shrinks_images: self.agent.settings.images.auto_resize,
             tmp_dir: self.agent.mcp.tmp_dir.clone(),
+            checkpoint,
+            task_owner: None,
         }
     }
 
@@ -128,4 +139,73 @@ impl Session {
             }
         }
     }
+}
+
+/// What the session lends to a sub-agent now.
+fn task_owner(session: &mut Session) -> TaskOwner {
+    let choice = &session.conversation.choice;
+    let (model, thinking) = match &choice.run_model {
+        Some((model, thinking)) => (model.clone(), *thinking),
+        None => (choice.model.clone(), choice.thinking),
+    };
+    // The rest of the limits and the beginning of the count must be of the same moment.
+    let account = Some(session.machine.new_member());
+    let budget = session.machine.budget();
+    TaskOwner {
+        agent: Arc::clone(&session.agent),
+        tools: session.tools.active_names().to_vec(),
+        mode: session.permitting.mode(),
+        model,
+        thinking,
+        ui: session.dialogs.ui(),
+        outbox: session.outbox.clone(),
+        limits: budget.left(),
+        one_by_one: budget.limits_use(),
+        account,
+        file: session.conversation.log.path().map(std::path::Path::to_path_buf),
+        open: opener(),
+    }
+}
+
+/// Opens sessions on the thread of the sessions, for one call.
+fn opener() -> mpsc::Sender<OpenSubagent> {
+    let (sender, mut wanted) = mpsc::channel(1);
+    tokio::task::spawn_local(async move {
+        while let Some(wanted) = wanted.recv().await {
+            open_subagent(wanted).await;
+        }
+    });
+    sender
+}
+
+async fn open_subagent(wanted: OpenSubagent) {
+    let OpenSubagent {
+        agent,
+        outbox,
+        requests,
+        ui,
+        account,
+        checkpoint,
+        reply,
+    } = wanted;
+    let started = off_thread(move || Session::start(agent, outbox, &Opening::New { id: None })).await;
+    let mut session = match started {
+        Ok(session) => session,
+        Err(error) => return drop(reply.send(Err(error.to_string()))),
+    };
+    session.dialogs.ask_through(ui);
+    if let Some(account) = account {
+        session.machine.join(account);
+    }
+    session.conversation.lend_checkpoint(checkpoint);
+    let model = session.model();
+    let opened = OpenedSubagent {
+        file: session.conversation.log.file_text(),
+        model: format!("{}/{}", model.provider, model.id),
+    };
+    // A call that was given up has dropped the other end of the requests, which ends the session at once.
+    let _given_up = reply.send(Ok(opened));
+    // Boxed, since a session may hold sessions.
+    let run: Pin<Box<dyn Future<Output = ()>>> = Box::pin(session.run(requests));
+    tokio::task::spawn_local(run);
 }

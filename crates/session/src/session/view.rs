@@ -31,7 +31,7 @@ impl View<'_> {
     /// The reply of `get_state`.
     pub(super) fn state(&self, agent: &Agent, permission_mode: PermissionMode) -> SessionState {
         let settings = self.machine.settings();
-        let queued = self.machine.queued();
+        let queued = self.machine.queues().len();
         let Conversation {
             log,
             choice,

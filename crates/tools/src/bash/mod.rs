@@ -1,6 +1,7 @@
 //! Commands: the `bash` tool of the model and the `bash` command of the user. How processes are started and killed lives
 //! in `process`.
 
+pub(crate) mod background;
 mod drive;
 mod log;
 mod output;
@@ -13,6 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::client::CallClient;
+pub use background::{BackgroundCommand, StartedCommand};
 use process::Reaper;
 use process::sandbox::Guard;
 pub(crate) use shell::Shell;

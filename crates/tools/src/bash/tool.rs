@@ -39,6 +39,7 @@ async fn run_command(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Resul
         content: Vec::new(),
         details: None,
         structured_content: None,
+        usage: None,
         terminate: None,
     });
     let mut spec = means
@@ -244,6 +245,7 @@ impl<'a> Updates<'a> {
             content,
             details: Some(details),
             structured_content: None,
+            usage: None,
             terminate: None,
         });
         self.sent = Some(Instant::now());

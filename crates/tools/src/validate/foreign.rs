@@ -4,7 +4,9 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use boon::{Compiler, ErrorKind, SchemaIndex, Schemas, Type, Types, UrlLoader, ValidationError};
+use boon::{
+    CompileError, Compiler, ErrorKind, SchemaIndex, Schemas, Type, Types, UrlLoader, ValidationError,
+};
 use serde_json::{Map, Value};
 
 use super::{Budget, Problem, check, cost, failure, patterns};
@@ -22,7 +24,7 @@ pub struct ForeignSchema {
 }
 
 /// A compiled schema.
-struct Validator {
+pub(super) struct Validator {
     schemas: Schemas,
     root: SchemaIndex,
 }
@@ -34,22 +36,39 @@ impl fmt::Debug for Validator {
 }
 
 impl Validator {
-    /// Compiles a schema; `None` when it is no JSON Schema or refers to another document.
-    fn compile(schema: &Value) -> Option<Self> {
+    /// Compiles a schema.
+    ///
+    /// # Errors
+    /// The reason: it is no JSON Schema or refers to another document.
+    pub(super) fn compile(schema: &Value) -> Result<Self, String> {
         let mut compiler = Compiler::new();
         // The default loader reads `file:` URLs, and a schema comes from an MCP server or an extension.
         compiler.use_loader(Box::new(NoLoader));
         compiler
             .add_resource(LOCATION, patterns::supported(schema))
-            .ok()?;
+            .map_err(|error| compile_failure(&error))?;
         let mut schemas = Schemas::new();
-        let root = compiler.compile(LOCATION, &mut schemas).ok()?;
-        Some(Self { schemas, root })
+        let root = compiler
+            .compile(LOCATION, &mut schemas)
+            .map_err(|error| compile_failure(&error))?;
+        Ok(Self { schemas, root })
     }
 
     /// Returns the error of a value; none if it is valid.
-    fn fault<'a>(&'a self, value: &'a Value) -> Option<ValidationError<'a, 'a>> {
+    pub(super) fn fault<'a>(&'a self, value: &'a Value) -> Option<ValidationError<'a, 'a>> {
         self.schemas.validate(value, self.root).err()
+    }
+}
+
+/// Names the first rule that a schema breaks.
+fn compile_failure(error: &CompileError) -> String {
+    let mut problems = Vec::new();
+    if let CompileError::ValidationError { src, .. } = error {
+        collect_problems(src, limits::SCHEMA_DEPTH, &mut problems);
+    }
+    match problems.into_iter().next() {
+        Some(Problem { path, message }) => format!("{path}: {message}"),
+        None => error.to_string().replace(LOCATION, ""),
     }
 }
 
@@ -104,31 +123,32 @@ impl ForeignSchema {
                 break;
             }
         }
-        Err(failure(tool, &self.problems(validator, &value), args))
+        Err(failure(tool, &problems(&self.schema, validator, &value), args))
     }
 
     fn validator(&self) -> Option<&Validator> {
         self.validator
-            .get_or_init(|| Validator::compile(&self.schema))
+            .get_or_init(|| Validator::compile(&self.schema).ok())
             .as_ref()
     }
+}
 
-    fn problems(&self, validator: &Validator, value: &Value) -> Vec<Problem> {
-        let mut problems = Vec::new();
-        check::check(
-            &self.schema,
-            value,
-            &mut Vec::new(),
-            &mut Budget::default(),
-            &mut problems,
-        );
-        if problems.is_empty()
-            && let Some(error) = validator.fault(value)
-        {
-            collect_problems(&error, limits::SCHEMA_DEPTH, &mut problems);
-        }
-        problems
+/// What does not fit the schema.
+pub(super) fn problems(schema: &Value, validator: &Validator, value: &Value) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    check::check(
+        schema,
+        value,
+        &mut Vec::new(),
+        &mut Budget::default(),
+        &mut problems,
+    );
+    if problems.is_empty()
+        && let Some(error) = validator.fault(value)
+    {
+        collect_problems(&error, limits::SCHEMA_DEPTH, &mut problems);
     }
+    problems
 }
 
 /// Adds the innermost errors below `error`, at most [`limits::SCHEMA_ERRORS`].
@@ -148,7 +168,7 @@ fn collect_problems(error: &ValidationError<'_, '_>, depth: usize, problems: &mu
 }
 
 /// Removes optional fields that say `null`, as a value or as a word, unless their schema asks for just that.
-fn drop_nothings(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
+pub(super) fn drop_nothings(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
     let Some(schema) = cost::follow(root, schema)
         .and_then(Value::as_object)
         .filter(|_| depth > 0)
@@ -215,7 +235,7 @@ fn names(schema: &Value, value: &Value) -> bool {
 }
 
 /// Parses strings where the schema wants another type. False when there was none to parse.
-fn read_texts(validator: &Validator, value: &mut Value) -> bool {
+pub(super) fn read_texts(validator: &Validator, value: &mut Value) -> bool {
     let mut found = Vec::new();
     if let Some(error) = validator.fault(value) {
         readable(&error, value, limits::SCHEMA_DEPTH, &mut found);

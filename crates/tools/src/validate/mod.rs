@@ -9,6 +9,7 @@ mod cost;
 mod foreign;
 #[cfg(test)]
 mod foreign_tests;
+mod output;
 mod patterns;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use serde_json::{Map, Value};
 use crate::limits;
 pub(crate) use coerce::NullText;
 pub use foreign::ForeignSchema;
+pub use output::OutputSchema;
 
 /// Returns the arguments in the schema's types.
 ///

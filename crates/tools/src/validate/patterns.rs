@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::limits;
 
 /// Keywords whose values are data, not schemas.
-const DATA: [&str; 5] = ["const", "enum", "default", "examples", "example"];
+pub(super) const DATA: [&str; 5] = ["const", "enum", "default", "examples", "example"];
 
 /// Returns the schema without patterns that need look-around or back-references, or whose automaton would be larger than
 /// [`limits::SCHEMA_PATTERN_SIZE`]. Patterns that are wrong in every dialect stay, so that compilation fails.
@@ -34,6 +34,28 @@ fn member(key: &str, value: &Value) -> Option<(String, Value)> {
         (_, value) => supported(value),
     };
     Some((key.to_owned(), kept))
+}
+
+/// The first pattern that [`supported`] leaves out.
+pub(super) fn first_unsupported(schema: &Value) -> Option<&str> {
+    let map = match schema {
+        Value::Object(map) => map,
+        Value::Array(items) => return items.iter().find_map(first_unsupported),
+        _ => return None,
+    };
+    map.iter().find_map(|(key, value)| match (key.as_str(), value) {
+        ("pattern", Value::String(pattern)) => {
+            Some(pattern.as_str()).filter(|pattern| is_unsupported(pattern))
+        }
+        ("patternProperties", Value::Object(patterns)) => {
+            let mut names = patterns.keys().map(String::as_str);
+            names
+                .find(|pattern| is_unsupported(pattern))
+                .or_else(|| patterns.values().find_map(first_unsupported))
+        }
+        (key, _) if DATA.contains(&key) => None,
+        (_, value) => first_unsupported(value),
+    })
 }
 
 fn is_unsupported(pattern: &str) -> bool {

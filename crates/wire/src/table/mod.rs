@@ -8,6 +8,7 @@ mod generate;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::changes::{ChangesParams, RewindParams, UnrewindParams};
 use crate::command::{
     BashParams, BranchParams, CompactParams, CompleteParams, EditQueuedParams, EnabledParams, EntriesParams,
     ExportParams, FallbackModelsParams, ForkParams, HelloParams, InterruptModeParams, LabelParams,
@@ -20,12 +21,11 @@ use crate::dialect_set::{ALL, DialectSet, EVERY, H, HO, LATE, N, O, OWN, PI, W, 
 use crate::hosted::{HostToolsParams, HostUriSchemesParams};
 use crate::looking::{DeleteSessionParams, DirectoryParams, FindFilesParams};
 use crate::mcp::{McpReconnectParams, McpServersParams};
-use crate::omp::{
-    ContinueSessionParams, EventFilterParams, MessagesPageParams, SubagentMessagesParams,
-    SubagentSubscriptionParams,
-};
+use crate::omp::{ContinueSessionParams, EventFilterParams, MessagesPageParams};
+use crate::process::{KillProcessParams, ReadProcessParams, ResizeProcessParams, WriteProcessParams};
 use crate::response::Reply;
 use crate::run_limits::SetLimitsParams;
+use crate::subagent::{SubagentMessagesParams, SubagentSubscriptionParams};
 use crate::tool::ActiveToolsParams;
 
 /// How a command is scheduled.
@@ -198,14 +198,13 @@ pub trait Responding {
     fn responder<R: Into<Reply>>(&mut self, origin: Self::Origin) -> Self::Responder<R>;
 }
 
+use crate::changes::{Changes, Rewound};
 use crate::connection::{Protocol, Replayed, Welcome};
 use crate::hosted::{HostToolNames, HostUriSchemes};
 use crate::looking::{DeletedSession, Directory, FoundFiles};
 use crate::mcp::McpServers;
-use crate::omp::{
-    AvailableCommands, ContinuedSession, EventFilter, FastMode, Handoff, MessagesPage, SubagentSubscription,
-    Subagents,
-};
+use crate::omp::{AvailableCommands, ContinuedSession, EventFilter, FastMode, Handoff, MessagesPage};
+use crate::process::{ProcessData, ProcessInfo, ProcessesReply};
 use crate::reply::{
     Accepted, Cancelled, Commands, Completions, ContextUsageReply, CycledModel, CycledThinking, Entries,
     Exported, FallbackModels, ForkMessages, Forked, LastText, LoggedIn, LoginProviders, Messages, Models,
@@ -214,6 +213,7 @@ use crate::reply::{
 };
 use crate::run_limits::SessionLimits;
 use crate::state::{BashResult, SessionState, SessionStats};
+use crate::subagent::{SubagentMessages, SubagentSubscription, Subagents};
 use crate::tool::{ActiveTools, Tools};
 
 commands! {
@@ -317,6 +317,13 @@ commands! {
     /// Stop the run and move to another entry of the session tree, in the same file. The abandoned branch can be summarised
     /// first.
     NavigateTree(NavigateParams) = "navigate_tree", Session, W, Task, Session::navigate_tree => Navigated;
+    /// Compare the files before and after the changes of a turn, a run or the whole session. Fails if checkpoints are off.
+    GetChanges(ChangesParams) = "get_changes", Session, OWN, Task, Session::get_changes => Changes;
+    /// Restore the files, the conversation or both as they were when an entry was the last one. Files that others have changed
+    /// meanwhile stay as they are, unless `force`. Fails while a run or a `bash` command is active, and if checkpoints are off.
+    Rewind(RewindParams) = "rewind", Session, OWN, Ordered, Session::rewind => Rewound;
+    /// Take the newest `rewind` back. Fails if there is none.
+    Unrewind(UnrewindParams) = "unrewind", Session, OWN, Ordered, Session::unrewind => Rewound;
     /// Set or remove the label of an entry.
     SetEntryLabel(LabelParams) = "set_entry_label", Session, W, Ordered, Session::set_entry_label -> ();
     /// Stop the run and continue in a new session that is a copy of the current branch.
@@ -351,12 +358,22 @@ commands! {
     GetCommands(NoParams) = "get_commands", Tools, W.and(PI), Ordered, Session::get_commands -> Commands;
     /// List the slash commands that a prompt can begin with, for clients of oh-my-pi.
     GetAvailableCommands(NoParams) = "get_available_commands", Tools, N, Ordered, Session::get_available_commands -> AvailableCommands;
-    /// List the sub-agents of the session, for clients of oh-my-pi. Pinion has none, so the list is empty.
+    /// List the sub-agents of the session, that work now.
     GetSubagents(NoParams) = "get_subagents", Tools, N, Ordered, Session::get_subagents -> Subagents;
-    /// Return messages of a sub-agent, for clients of oh-my-pi. Fails for every sub-agent, as Pinion has none.
-    GetSubagentMessages(SubagentMessagesParams) = "get_subagent_messages", Tools, N, Ordered, Session::get_subagent_messages -> ();
-    /// Set which events of sub-agents are sent, for clients of oh-my-pi. Pinion has no sub-agents.
+    /// Return messages of a sub-agent that has a session file.
+    GetSubagentMessages(SubagentMessagesParams) = "get_subagent_messages", Tools, N, Ordered, Session::get_subagent_messages -> SubagentMessages;
+    /// Set which events of sub-agents are sent.
     SetSubagentSubscription(SubagentSubscriptionParams) = "set_subagent_subscription", Tools, N, Ordered, Session::set_subagent_subscription -> SubagentSubscription;
+    /// List the background processes of the session.
+    ListProcesses(NoParams) = "list_processes", Tools, OWN, Ordered, Session::list_processes -> ProcessesReply;
+    /// Read the output of a background process.
+    ReadProcess(ReadProcessParams) = "read_process", Tools, OWN, Ordered, Session::read_process -> ProcessData;
+    /// Write to the input of a background process.
+    WriteProcess(WriteProcessParams) = "write_process", Tools, OWN, Task, Session::write_process => ();
+    /// Change the size of the terminal of a background process.
+    ResizeProcess(ResizeProcessParams) = "resize_process", Tools, OWN, Ordered, Session::resize_process -> ();
+    /// Kill a background process and all that it started.
+    KillProcess(KillProcessParams) = "kill_process", Tools, OWN, Task, Session::kill_process => ProcessInfo;
     /// Return completions for the arguments of a slash command of an extension.
     CompleteArguments(CompleteParams) = "complete_arguments", Tools, OWN, Task, Session::complete_arguments => Completions;
     /// List all tools and which of them the model can call.

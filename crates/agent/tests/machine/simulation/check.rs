@@ -279,7 +279,7 @@ impl Checker {
             machine.is_waiting_to_retry() == self.waiting,
             "is_waiting_to_retry tells the wrong thing",
         )?;
-        let (steering, follow_up) = machine.queue_texts();
+        let (steering, follow_up) = machine.queues().texts();
         self.queues.same(&steering, &follow_up)?;
         must(
             same(machine.messages(), &self.expected),

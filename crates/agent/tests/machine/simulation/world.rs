@@ -210,7 +210,7 @@ impl World {
         self.calm_down()?;
         self.make(Move::Prompt)?;
         self.calm_down()?;
-        must(self.machine.queued() == 0, "what was queued was never said")?;
+        must(self.machine.queues().is_empty(), "what was queued was never said")?;
         self.rebuild()?;
         self.replay()?;
         self.played.seen.extend(self.check.seen.drain(..));
@@ -311,6 +311,7 @@ impl World {
             messages,
             full,
             limits: None,
+            wants_result: false,
         })
     }
 

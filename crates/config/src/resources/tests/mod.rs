@@ -1,5 +1,6 @@
 //! Resources are tested on real directories: files in, texts out.
 
+mod agents;
 mod context;
 mod packages;
 mod prompt;

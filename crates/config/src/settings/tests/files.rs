@@ -101,7 +101,7 @@ fn untrusted_project_cannot_loosen_user_settings() {
     let user = r#"{"defaultTools": ["read"], "images": {"blockImages": true}}"#;
     let project = r#"{"defaultTools": ["bash"], "images": {"blockImages": false, "autoResize": false}}"#;
     let (settings, notes) = load(user, project, None);
-    assert_eq!(settings.default_tools.unwrap(), ["read"]);
+    assert_eq!(settings.tools.default.unwrap(), ["read"]);
     assert!(settings.images.block_images && !settings.images.auto_resize);
     assert_eq!(notes.len(), 2, "{notes:?}");
     let uses: Vec<_> = settings.files[1].keys.iter().map(|found| &found.usage).collect();
@@ -117,7 +117,7 @@ fn untrusted_project_cannot_loosen_user_settings() {
 
     let (settings, notes) = load(user, project, Some(true));
     assert_eq!(settings.project, ProjectAccess::Full);
-    assert_eq!(settings.default_tools.unwrap(), ["bash"]);
+    assert_eq!(settings.tools.default.unwrap(), ["bash"]);
     assert!(!settings.images.block_images && notes.is_empty());
 }
 

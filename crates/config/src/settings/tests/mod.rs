@@ -148,7 +148,7 @@ fn every_settings_key_takes_effect() {
     );
     assert_eq!(settings.shell.path.as_deref(), Some("/bin/zsh"));
     assert_eq!(settings.enabled_models.unwrap(), ["a", "b"]);
-    assert_eq!(settings.default_tools.unwrap(), ["+grep"]);
+    assert_eq!(settings.tools.default.unwrap(), ["+grep"]);
     assert_eq!(settings.session_dir.as_deref(), Some("~/s"));
     assert_eq!(settings.http_idle_timeout_ms, Some(9));
     assert_eq!(settings.raw["unknown"]["deep"], 1);

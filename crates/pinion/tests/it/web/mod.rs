@@ -219,7 +219,7 @@ impl Web {
         self.try_tab(path, &[("origin", &origin)]).unwrap()
     }
 
-    /// A socket with these headers; the status when it is refused.
+    /// A socket with these headers; the status when it is refused, 0 when the server ends before it answers.
     pub(crate) fn try_tab(&self, path: &str, headers: &[(&str, &str)]) -> Result<Tab, u16> {
         let mut request = format!("ws://{}{path}", self.address)
             .into_client_request()
@@ -241,6 +241,7 @@ impl Web {
             Err(tungstenite::HandshakeError::Failure(tungstenite::Error::Http(refused))) => {
                 Err(refused.status().as_u16())
             }
+            Err(tungstenite::HandshakeError::Failure(tungstenite::Error::Io(_))) => Err(0),
             Err(other) => panic!("{other}"),
         }
     }

@@ -91,6 +91,8 @@ impl Stage {
             sees_images: false,
             shrinks_images: false,
             tmp_dir: "/tmp".into(),
+            checkpoint: None,
+            task_owner: None,
         };
         self.calls.run(slot, environment);
     }

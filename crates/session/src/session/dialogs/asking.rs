@@ -2,6 +2,7 @@
 //! How it all reaches the client is the module's above.
 
 use std::fmt;
+use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -305,13 +306,56 @@ pub(crate) enum Wish {
 
 /// Asks the client of a session. Clones ask the same one.
 #[derive(Debug, Clone)]
-pub struct Ui(mpsc::Sender<Wish>);
+pub struct Ui {
+    wishes: mpsc::Sender<Wish>,
+    subagent: Option<Arc<AskingSubagent>>,
+}
+
+/// The sub-agent that questions come from.
+#[derive(Debug)]
+struct AskingSubagent {
+    name: String,
+    /// Id of the call of `task`, which the client knows; the calls of the sub-agent it does not.
+    call_id: String,
+}
+
+impl AskingSubagent {
+    fn mark(&self, mut dialog: Dialog) -> Dialog {
+        if let Dialog::Permission { call_id, .. } = &mut dialog {
+            self.call_id.clone_into(call_id);
+        }
+        match &mut dialog {
+            Dialog::Select { title, .. }
+            | Dialog::Permission { title, .. }
+            | Dialog::Confirm { title, .. }
+            | Dialog::Input { title, .. }
+            | Dialog::Editor { title, .. } => *title = format!("Sub-agent {}: {title}", self.name),
+        }
+        dialog
+    }
+}
 
 impl Ui {
     /// A handle, and the queue of its session.
     pub(super) fn new() -> (Self, mpsc::Receiver<Wish>) {
         let (sender, wishes) = mpsc::channel(limits::UI_WISHES);
-        (Self(sender), wishes)
+        let ui = Self {
+            wishes: sender,
+            subagent: None,
+        };
+        (ui, wishes)
+    }
+
+    /// The same client, asked by a sub-agent of this name that works for the call of `task` with this id.
+    pub(crate) fn for_subagent(&self, name: &str, call_id: &str) -> Self {
+        let subagent = AskingSubagent {
+            name: name.to_owned(),
+            call_id: call_id.to_owned(),
+        };
+        Self {
+            wishes: self.wishes.clone(),
+            subagent: Some(Arc::new(subagent)),
+        }
     }
 
     /// Asks, and waits for an answer or for the reason why there is none. The question is withdrawn when `cancel` is, or when
@@ -319,7 +363,11 @@ impl Ui {
     pub async fn ask(&self, dialog: Dialog, cancel: &CancellationToken) -> Answer {
         let asking = async {
             let (answer, wait) = oneshot::channel();
-            if self.0.send(Wish::Ask(dialog, answer)).await.is_err() {
+            let dialog = match &self.subagent {
+                Some(subagent) => subagent.mark(dialog),
+                None => dialog,
+            };
+            if self.wishes.send(Wish::Ask(dialog, answer)).await.is_err() {
                 return Answer::None(NoAnswer::Gone);
             }
             wait.await.unwrap_or(Answer::None(NoAnswer::Gone))
@@ -333,6 +381,6 @@ impl Ui {
 
     /// Shows something, if the client renders it and the session is still there.
     pub async fn show(&self, show: Show) {
-        let _gone = self.0.send(Wish::Show(show)).await;
+        let _gone = self.wishes.send(Wish::Show(show)).await;
     }
 }

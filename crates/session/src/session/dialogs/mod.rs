@@ -75,6 +75,11 @@ impl Dialogs {
         self.ui.clone()
     }
 
+    /// Questions of this session go to the client of another one from now on.
+    pub(super) fn ask_through(&mut self, ui: Ui) {
+        self.ui = ui;
+    }
+
     /// The questions that wait, as their frames were.
     pub(super) fn open(&self) -> Vec<UiRequest> {
         self.open.iter().map(|open| open.request.clone()).collect()

@@ -57,6 +57,8 @@ pub(crate) fn run_built_in(
         sees_images: place.sees_images,
         env,
         caller: None,
+        // The call of the extension's tool is noted as a whole.
+        changes: None,
     };
     let (toolbox, pool) = (place.toolbox.clone(), pool.clone());
     let request = ToolRequest {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use wire::command::PromptParams;
 use wire::reply::{Accepted, Disposition};
 use wire::table::Respond;
-use wire::{Message, RunLimits, UserBlock};
+use wire::{Message, UserBlock};
 
 use crate::outbox::Responder;
 use crate::strings;
@@ -16,8 +16,7 @@ use crate::strings;
 use super::super::Session;
 use super::super::asker::Asker;
 use super::super::attachments::Attachments;
-use super::super::fallbacks::check_names;
-use super::super::run_limits::check_new;
+use super::super::run_options::{CheckedOptions, RunOptions};
 use super::super::session_change::ChangeAsker;
 use super::custom_message::custom;
 use super::{Then, failure, put};
@@ -41,10 +40,8 @@ pub(in crate::session) struct Saying {
     pub(in crate::session) behavior: Option<String>,
     /// It is queued in any case.
     pub(in crate::session) queue: Option<QueueKind>,
-    /// Limits of the run that it starts.
-    pub(in crate::session) limits: Option<RunLimits>,
-    /// Fallback models of that run.
-    pub(in crate::session) fallbacks: Option<Vec<String>>,
+    /// What it says about the run that it starts.
+    pub(in crate::session) options: RunOptions,
 }
 
 impl Saying {
@@ -66,17 +63,17 @@ impl Saying {
             expand: true,
             behavior: Some(behavior.to_owned()),
             queue: Some(kind),
-            limits: None,
-            fallbacks: None,
+            options: RunOptions::default(),
         }
     }
 
     /// A prompt of the client.
     pub(in crate::session) fn new(
         responder: Responder<Accepted>,
-        params: PromptParams,
+        mut params: PromptParams,
         enclosed: Attachments,
     ) -> Self {
+        let options = RunOptions::take(&mut params);
         Self {
             who: Who::Client(responder),
             text: params.message,
@@ -84,14 +81,8 @@ impl Saying {
             expand: true,
             behavior: params.streaming_behavior,
             queue: None,
-            limits: params.limits,
-            fallbacks: params.fallback_models,
+            options,
         }
-    }
-
-    /// Returns true if it has members that only a run that it starts can use.
-    fn starts_run(&self) -> bool {
-        self.limits.is_some() || self.fallbacks.is_some()
     }
 
     fn source(&self) -> &'static str {
@@ -107,8 +98,7 @@ pub(in crate::session) struct Turn {
     who: Who,
     text: String,
     message: Arc<Message>,
-    limits: Option<RunLimits>,
-    fallbacks: Option<Vec<String>>,
+    options: CheckedOptions,
 }
 
 impl Session {
@@ -178,7 +168,6 @@ impl Session {
 
     /// Queues it during a run, else begins one.
     async fn said(&mut self, saying: Saying) {
-        let starts_run = saying.starts_run();
         let text = if saying.expand {
             self.expand(&saying.text).await
         } else {
@@ -190,7 +179,7 @@ impl Session {
         }
         if !self.machine.is_idle() {
             let outcome = match saying.behavior.as_deref() {
-                _ if starts_run => Err(strings::LIMITS_OF_QUEUED.to_owned()),
+                _ if !saying.options.is_empty() => Err(strings::LIMITS_OF_QUEUED.to_owned()),
                 None => Err(strings::BUSY.to_owned()),
                 Some("followUp" | "follow_up") => {
                     self.push(QueueKind::FollowUp, text, saying.enclosed, false).await
@@ -199,22 +188,20 @@ impl Session {
             };
             return self.answer(saying.who, outcome).await;
         }
-        let checked = self.check_model().and_then(|()| match saying.limits {
-            Some(limits) => check_new(limits, &self.conversation.choice.model),
-            None => Ok(()),
-        });
-        let names = saying.fallbacks.as_deref().unwrap_or_default();
-        let checked = checked.and_then(|()| check_names(&self.agent.registry, names));
-        if let Err(error) = checked {
-            return self.answer(saying.who, Err(error)).await;
-        }
+        let model = &self.conversation.choice.model;
+        let checked = self
+            .check_model()
+            .and_then(|()| saying.options.check(model, &self.agent.registry, &self.tools));
+        let options = match checked {
+            Ok(options) => options,
+            Err(error) => return self.answer(saying.who, Err(error)).await,
+        };
         let images = saying.enclosed.images();
         let turn = Turn {
             who: saying.who,
             message: Arc::new(saying.enclosed.message(text.clone())),
             text,
-            limits: saying.limits,
-            fallbacks: saying.fallbacks,
+            options,
         };
         self.extensions.run.prompt = None;
         if !self.extensions.hear("before_agent_start") {
@@ -232,7 +219,7 @@ impl Session {
 
     /// Begins a run, with what extensions add to it.
     pub(in crate::session) async fn begin_turn(&mut self, turn: Turn, answer: Value) {
-        if !self.machine.is_idle() && (turn.limits.is_some() || turn.fallbacks.is_some()) {
+        if !self.machine.is_idle() && !turn.options.is_empty() {
             let refusal = Err(strings::LIMITS_OF_QUEUED.to_owned());
             return self.answer(turn.who, refusal).await;
         }
@@ -268,13 +255,20 @@ impl Session {
         let prompt = answer.get("systemPrompt").and_then(Value::as_str);
         self.extensions.run.prompt = prompt.map(str::to_owned);
         let full = self.context_is_full();
-        let limits = turn.limits;
-        let has_fallback = self.conversation.choice.fallbacks.begin_prompt(turn.fallbacks);
+        let CheckedOptions {
+            limits,
+            fallbacks,
+            output,
+        } = turn.options;
+        let has_fallback = self.conversation.choice.fallbacks.begin_prompt(fallbacks);
         self.change_settings(|settings| settings.has_fallback = has_fallback);
+        let wants_result = output.is_some();
+        self.tools.set_output(output);
         self.drive(Input::Prompt {
             messages,
             full,
             limits,
+            wants_result,
         })
         .await;
     }

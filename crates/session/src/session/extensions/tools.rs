@@ -292,6 +292,8 @@ mod tests {
             sees_images: false,
             shrinks_images: false,
             tmp_dir: "/tmp".into(),
+            checkpoint: None,
+            task_owner: None,
         };
         calls.run(0, environment);
         let report = calls.next().await;

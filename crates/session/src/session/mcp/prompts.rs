@@ -65,6 +65,7 @@ fn typed(params: PromptParams, result: ToolResult) -> Result<(PromptParams, Atta
         streaming_behavior: params.streaming_behavior,
         limits: params.limits,
         fallback_models: params.fallback_models,
+        output_schema: params.output_schema,
     };
     Ok((typed, attachments))
 }

@@ -55,6 +55,7 @@ pub(super) fn shown(outcome: Outcome, room: &Room) -> ToolResult {
         content,
         details: (outcome.is_error || !details.is_empty()).then_some(Value::Object(details)),
         structured_content: None,
+        usage: None,
         terminate: None,
     }
 }

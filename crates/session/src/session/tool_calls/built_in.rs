@@ -9,6 +9,8 @@ use wire::ToolCall;
 
 use permissions::Source;
 
+use crate::session::checkpoints::TurnCheckpoint;
+
 use super::tool::{Access, Definition, Environment, Invocation, Place, PreparedCall, Running, Tool};
 
 /// A built-in tool.
@@ -67,6 +69,7 @@ impl Tool for BuiltInTool {
             env,
             sees_images,
             session,
+            checkpoint,
             ..
         } = call.environment;
         let request = ToolRequest {
@@ -85,6 +88,7 @@ impl Tool for BuiltInTool {
                 session,
                 call: call.id,
             }),
+            changes: checkpoint.map(TurnCheckpoint::recorder),
         };
         let progress = call.progress;
         Box::pin(async move {

@@ -3,10 +3,14 @@
 //! [`ToolCalls`] owns the calls and knows nothing of the session; which tools there are is in `registry`, what a tool must do in
 //! `tool`. Hooks and permissions wrap the calls in `session::tool_pipeline`.
 
+mod background;
 mod built_in;
+mod fetch;
 mod parse;
 mod registry;
 mod report;
+mod result;
+mod task;
 #[cfg(test)]
 mod tests;
 mod todo;
@@ -25,10 +29,13 @@ use wire::{ToolCall, ToolResult};
 
 use crate::{limits, strings};
 
+pub use self::background::PROCESS_TOOL;
 pub(super) use self::built_in::{built_in_access, built_in_tools};
 pub(super) use self::parse::{block, result};
 pub(super) use self::registry::{Layer, ToolRegistry};
 pub(super) use self::report::{CallNews, CallReport, ProgressSender};
+pub(crate) use self::task::subagents_dir;
+pub(super) use self::task::{OpenSubagent, OpenedSubagent, TaskOwner};
 pub(super) use self::tool::{
     Access, Definition, Environment, Invocation, Place, PreparedCall, Rewriting, Running, Subject, Tool,
 };
@@ -168,6 +175,8 @@ impl ToolCalls {
             return;
         };
         let (cancel, progress) = (self.token(slot), self.progress_sender(slot));
+        let note = environment.checkpoint.as_ref();
+        let note = note.and_then(|checkpoint| checkpoint.note(tool.name(), &tool.source()));
         let running = tool.run(Invocation {
             slot,
             id,
@@ -176,6 +185,16 @@ impl ToolCalls {
             cancel: cancel.clone(),
             progress: progress.clone(),
         });
+        let running: Running = match note {
+            // Without the note nothing would tell that the call may have changed files.
+            Some(note) => Box::pin(async move {
+                match note.await {
+                    Ok(()) => running.await,
+                    Err(error) => ToolOutcome::error(error),
+                }
+            }),
+            None => running,
+        };
         tokio::spawn(watch(running, cancel, self.grace, progress));
     }
 

@@ -19,6 +19,9 @@ pub(crate) fn result(value: Value) -> Option<ToolResult> {
         structured_content: map
             .remove("structuredContent")
             .filter(|content| !content.is_null()),
+        usage: map
+            .remove("usage")
+            .and_then(|usage| serde_json::from_value(usage).ok()),
         terminate: None,
     })
 }

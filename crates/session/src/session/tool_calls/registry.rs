@@ -4,12 +4,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent::todo;
+use agent::{TASK_TOOL, output, todo};
+use tools::OutputSchema;
 use tools::nearest::unknown_tool;
 use wire::ToolSpec;
 use wire::tool::{ActiveTools, Tools};
 
+use crate::factory::Agent;
+
+use super::background::{BackgroundBash, PROCESS_TOOL, ProcessTool, Processes};
 use super::built_in::built_in_tools;
+use super::fetch::FetchTool;
+use super::result::ResultTool;
+use super::task::{SubagentRegister, TaskTool};
 use super::todo::{TodoTool, TodoWrite, TodoWrites};
 use super::tool::Tool;
 
@@ -19,8 +26,8 @@ use super::tool::Tool;
 pub(crate) enum Layer {
     /// The agent.
     BuiltIn,
-    /// The session, for its todo list.
-    Todo,
+    /// The agent, if the user names the tool: the todo list, web pages, sub-agents, background processes.
+    Optional,
     /// ExtensionProcesses.
     Extension,
     /// MCP servers.
@@ -34,7 +41,7 @@ impl Layer {
     const LOOKUP: [Self; 5] = [
         Self::Extension,
         Self::Mcp,
-        Self::Todo,
+        Self::Optional,
         Self::Client,
         Self::BuiltIn,
     ];
@@ -45,7 +52,7 @@ impl Layer {
     /// Whether a tool of an extension takes the place of one of this layer in lists, too. Tools of servers and clients stay
     /// listed as well: their owners see that the name is taken.
     const fn is_replaceable(self) -> bool {
-        matches!(self, Self::BuiltIn | Self::Todo)
+        matches!(self, Self::BuiltIn | Self::Optional)
     }
 }
 
@@ -57,6 +64,16 @@ pub(crate) struct ToolRegistry {
     active: Vec<String>,
     /// Writes to the todo list that calls of its tool have made.
     todo: TodoWrites,
+    /// The sub-agents that work for the session.
+    subagents: SubagentRegister,
+    /// The processes in the background of the session.
+    processes: Processes,
+    /// Takes the result of the current prompt, if that has a schema.
+    result: Option<Arc<dyn Tool>>,
+    /// Whether the run waits for a result. Only then does the tool for it exist.
+    wants_result: bool,
+    /// What could not be read of the tools.
+    problems: Vec<String>,
 }
 
 impl ToolRegistry {
@@ -68,8 +85,73 @@ impl ToolRegistry {
         };
         registry.set(Layer::BuiltIn, built_in_tools());
         let todo = TodoTool::new(registry.todo.clone());
-        registry.set(Layer::Todo, vec![Arc::new(todo)]);
+        registry.set(Layer::Optional, vec![Arc::new(todo)]);
         registry
+    }
+
+    /// The tools of a session of this agent.
+    pub(crate) fn of_agent(agent: &Agent) -> Self {
+        let mut registry = Self::new(agent.options.tools.clone());
+        let tools = registry.layers.entry(Layer::Optional).or_default();
+        tools.push(Arc::new(FetchTool::new(agent)));
+        let subagents = SubagentRegister::new(agent.settings.tools.parallel_subagents);
+        let task = Arc::new(TaskTool::new(agent.options.resources.clone(), subagents.clone()));
+        tools.push(Arc::clone(&task) as Arc<dyn Tool>);
+        registry.subagents = subagents;
+        if registry.is_active(PROCESS_TOOL) {
+            registry.add_processes();
+        }
+        if registry.is_active(TASK_TOOL) {
+            registry.problems = task.problems().iter().map(ToString::to_string).collect();
+        }
+        registry
+    }
+
+    /// Lets `bash` start processes in the background.
+    fn add_processes(&mut self) {
+        let processes = self.processes.clone();
+        for tool in self.layers.entry(Layer::BuiltIn).or_default() {
+            if tool.name() == "bash" {
+                *tool = Arc::new(BackgroundBash::new(Arc::clone(tool), processes.clone()));
+            }
+        }
+        let tools = self.layers.entry(Layer::Optional).or_default();
+        tools.push(Arc::new(ProcessTool::new(processes)));
+    }
+
+    /// The processes in the background of the session.
+    pub(crate) fn processes(&self) -> &Processes {
+        &self.processes
+    }
+
+    /// Takes what could not be read of the tools.
+    pub(crate) fn take_problems(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.problems)
+    }
+
+    /// The sub-agents that work for the session.
+    pub(crate) fn subagents(&self) -> &SubagentRegister {
+        &self.subagents
+    }
+
+    /// A prompt begins: its run gives a result that fits this schema, or none.
+    pub(crate) fn set_output(&mut self, schema: Option<Arc<OutputSchema>>) {
+        self.result = schema.map(|schema| Arc::new(ResultTool::new(schema)) as Arc<dyn Tool>);
+        self.wants_result = false;
+    }
+
+    /// Says whether the run waits for a result now.
+    pub(crate) fn want_result(&mut self, wants_result: bool) {
+        self.wants_result = wants_result;
+    }
+
+    fn result_tool(&self) -> Option<&Arc<dyn Tool>> {
+        self.result.as_ref().filter(|_| self.wants_result)
+    }
+
+    /// Returns true if a tool exists whose name the tool for results has.
+    pub(crate) fn hides_result_tool(&self) -> bool {
+        self.layers.keys().any(|layer| self.has(*layer, output::TOOL))
     }
 
     /// Takes the writes to the todo list that calls have made, in order.
@@ -122,6 +204,7 @@ impl ToolRegistry {
     /// The tool that runs when the model calls `name`.
     pub(crate) fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         let tools = Layer::LOOKUP.iter().flat_map(|layer| self.layer(*layer));
+        let tools = self.result_tool().into_iter().chain(tools);
         tools.into_iter().find(|tool| tool.name() == name)
     }
 
@@ -141,7 +224,8 @@ impl ToolRegistry {
 
     /// Returns true if the model may call a tool of this name.
     pub(crate) fn is_active(&self, name: &str) -> bool {
-        self.active.iter().any(|active| active == name)
+        let is_result = self.result_tool().is_some_and(|tool| tool.name() == name);
+        is_result || self.active.iter().any(|active| active == name)
     }
 
     /// Makes these names the active ones.
@@ -153,7 +237,7 @@ impl ToolRegistry {
     pub(crate) fn active(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         const ALL: [Layer; 5] = [
             Layer::BuiltIn,
-            Layer::Todo,
+            Layer::Optional,
             Layer::Extension,
             Layer::Mcp,
             Layer::Client,
@@ -168,7 +252,8 @@ impl ToolRegistry {
 
     /// The definitions of the active tools, in the order in which the model sees them.
     pub(crate) fn specs(&self) -> Vec<ToolSpec> {
-        self.active().map(|tool| tool.definition().spec).collect()
+        let tools = self.active().chain(self.result_tool());
+        tools.map(|tool| tool.definition().spec).collect()
     }
 
     /// Returns true if the model may call the tool that writes the todo list.
@@ -179,15 +264,15 @@ impl ToolRegistry {
     /// The reply of `get_tools`.
     pub(crate) fn listing(&self) -> Tools {
         let listed = |layers| self.listed(layers).map(|tool| tool.definition().spec);
-        // The todo list is not a choice of the client: it is listed where it is active.
-        let todo = self.layer(Layer::Todo).iter();
-        let todo = todo
-            .filter(|_| self.has_todo_tool())
+        // These are no choice of the client: they are listed where they are active.
+        let optional = self.layer(Layer::Optional).iter();
+        let optional = optional
+            .filter(|tool| self.is_active(tool.name()))
             .map(|tool| tool.definition().spec);
         Tools {
             active_tool_names: self.active_listing().active_tool_names,
             all_tools: listed(&Layer::CHOSEN_BY_EXTENSIONS)
-                .chain(todo)
+                .chain(optional)
                 .chain(listed(&[Layer::Client]))
                 .collect(),
         }
@@ -196,7 +281,7 @@ impl ToolRegistry {
     /// The names of the active tools in the order of the model's list.
     pub(crate) fn active_listing(&self) -> ActiveTools {
         ActiveTools {
-            active_tool_names: self.specs().into_iter().map(|tool| tool.name).collect(),
+            active_tool_names: self.active().map(|tool| tool.name().to_owned()).collect(),
         }
     }
 

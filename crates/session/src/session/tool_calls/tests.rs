@@ -126,6 +126,8 @@ fn environment() -> Environment {
         sees_images: false,
         shrinks_images: false,
         tmp_dir: PathBuf::from("/tmp"),
+        checkpoint: None,
+        task_owner: None,
     }
 }
 
@@ -504,7 +506,7 @@ fn lists_keep_order_of_layers() {
         [of(Source::Extension("e".to_owned()), todo)],
     );
     assert_eq!(names(&tools), ["read", "bash", "write", todo, "m", "c", "m"]);
-    assert!(tools.has(Layer::Todo, todo));
+    assert!(tools.has(Layer::Optional, todo));
 }
 
 /// Replaces the client tools by others, of which names with `h` at the start are hidden.

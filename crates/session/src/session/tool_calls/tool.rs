@@ -14,6 +14,8 @@ use wire::{ToolCall, ToolSpec};
 use permissions::{Call, Proposal, Source};
 
 use super::report::ProgressSender;
+use super::task::TaskOwner;
+use crate::session::checkpoints::TurnCheckpoint;
 
 /// A call that runs. Dropping it ends what it started.
 pub(crate) type Running = Pin<Box<dyn Future<Output = ToolOutcome> + Send>>;
@@ -41,8 +43,12 @@ pub(crate) enum Access {
     File(PathBuf),
     /// A URI that the client serves.
     Uri(String),
+    /// Input for a program, which may be a shell. Rules for commands of bash judge it.
+    Input(String),
     /// Something that rules cannot look into.
     Unknown,
+    /// Nothing outside of the run.
+    Nothing,
 }
 
 /// Where paths in arguments are resolved.
@@ -55,7 +61,7 @@ pub(crate) struct Place<'a> {
 }
 
 /// What the session lends to a call, as of the moment the call starts.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Environment {
     /// Runs built-in tools.
     pub(crate) toolbox: Toolbox,
@@ -71,6 +77,10 @@ pub(crate) struct Environment {
     pub(crate) shrinks_images: bool,
     /// Where results of MCP servers go that are too large for the model.
     pub(crate) tmp_dir: PathBuf,
+    /// The checkpoint of the turn, if the session has checkpoints.
+    pub(crate) checkpoint: Option<TurnCheckpoint>,
+    /// What a sub-agent needs, if the model may give tasks.
+    pub(crate) task_owner: Option<Box<TaskOwner>>,
 }
 
 /// A call that starts.
@@ -181,9 +191,11 @@ impl<'a> Subject<'a> {
         let tool = &self.definition.spec.name;
         let call = match &self.access {
             Access::Command(command) => Call::command(tool, command),
+            Access::Input(text) => Call::command("bash", text),
             Access::File(path) => Call::file(tool, path.clone(), process::real_path(path)),
             Access::Uri(uri) => Call::uri(tool, uri),
             Access::Unknown => Call::other(tool),
+            Access::Nothing => Call::harmless(tool),
         };
         call.bound_to(self.proposal().identity())
     }

@@ -1,0 +1,121 @@
+//! What a session and the sub-agents that work for it use together (docs/guides/sub-agents.md). Each of them has a machine and
+//! counts what it uses itself. Before a machine decides, it gets the use of the others as an input. All of
+//! them run on one thread, so between a decision and the note of it no other decides.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::budget::Spent;
+
+/// The name of the tool that gives tasks to sub-agents.
+pub const TASK_TOOL: &str = "task";
+
+/// The account of a session and its sub-agents. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct SharedAccount(Arc<Mutex<Spent>>);
+
+/// One session that uses an account.
+#[derive(Debug)]
+pub struct AccountMember {
+    account: SharedAccount,
+    /// What this member used since it joined.
+    own: Spent,
+    /// What the member knows of the use of the others.
+    known: Spent,
+}
+
+impl SharedAccount {
+    /// A member that has used nothing; what others used before does not count for it.
+    #[must_use]
+    pub fn join(&self) -> AccountMember {
+        AccountMember {
+            account: self.clone(),
+            own: Spent::default(),
+            known: *self.lock(),
+        }
+    }
+
+    /// The sums stay valid if a holder of the lock panics: every change is one call.
+    fn lock(&self) -> MutexGuard<'_, Spent> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AccountMember {
+    /// The account, for another member.
+    #[must_use]
+    pub fn account(&self) -> &SharedAccount {
+        &self.account
+    }
+
+    /// What the other members used since the last time, if they did.
+    pub fn take(&mut self) -> Option<Spent> {
+        let others = self.account.lock().since(self.own);
+        let news = others.since(self.known);
+        self.known = others;
+        // Sums of prices have rounding errors, which are no news.
+        let is_news = news.requests > 0 || news.tokens > 0 || news.tool_calls > 0 || news.cost > 1e-12;
+        is_news.then_some(news)
+    }
+
+    /// This member used something.
+    pub fn note(&mut self, spent: Spent) {
+        self.own.add(spent);
+        self.account.lock().add(spent);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SharedAccount, Spent};
+
+    fn requests(requests: u64) -> Spent {
+        Spent {
+            requests,
+            ..Spent::default()
+        }
+    }
+
+    #[test]
+    fn members_learn_what_others_used_once() {
+        let account = SharedAccount::default();
+        let mut owner = account.join();
+        owner.note(requests(2));
+        let mut first = account.join();
+        let mut second = account.join();
+        assert_eq!(
+            first.take(),
+            None,
+            "what came before is in the limits of the member"
+        );
+        first.note(requests(3));
+        second.note(requests(4));
+        assert_eq!(owner.take(), Some(requests(7)));
+        assert_eq!(owner.take(), None);
+        assert_eq!(first.take(), Some(requests(4)));
+        assert_eq!(second.take(), Some(requests(3)));
+        owner.note(requests(1));
+        assert_eq!(
+            (first.take(), second.take()),
+            (Some(requests(1)), Some(requests(1)))
+        );
+        assert_eq!((first.take(), owner.take()), (None, None));
+    }
+
+    #[test]
+    fn rounding_errors_are_no_news() {
+        let account = SharedAccount::default();
+        let (mut owner, mut worker) = (account.join(), account.join());
+        let cents = |cost| Spent {
+            cost,
+            ..Spent::default()
+        };
+        let mut sum = 0.0;
+        for _ in 0..1000 {
+            worker.note(cents(0.1));
+            owner.note(cents(0.07));
+            sum += owner.take().map_or(0.0, |spent| spent.cost);
+            assert_eq!(owner.take(), None);
+        }
+        assert!((sum - 100.0).abs() < 1e-6, "{sum}");
+    }
+}

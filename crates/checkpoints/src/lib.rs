@@ -1,0 +1,275 @@
+//! Keeps the files of a session as they were before each turn, compares them and restores them.
+//!
+//! The directory of a session's checkpoints has a journal (`journal`) and the contents of files (`blobs`). A caller reports a file
+//! before and after it changes, with the turn that the change belongs to. From the journal follow the changes of a turn (`diff`), and
+//! what a rewind has to do (`rewind`), which `restore` carries out. Which turns there are, and who may rewind, is the caller's business.
+//! All work blocks: callers use a blocking thread.
+
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
+mod blobs;
+mod diff;
+mod error;
+mod journal;
+pub mod limits;
+mod plan;
+mod restore;
+mod rewind;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use wire::changes::{Changes, Checkpoints as Kind, Rewound, UnknownChange};
+
+use crate::blobs::Blobs;
+use crate::journal::{History, Journal, Record, Step, StepEvent};
+use crate::state::{FileState, StoredPath};
+
+pub use crate::error::{CheckpointError, Result};
+
+/// The directory of the checkpoints of the session in this file: next to it, with the ending `checkpoints`.
+#[must_use]
+pub fn directory_of(session_file: &Path) -> PathBuf {
+    session_file.with_extension("checkpoints")
+}
+
+/// The checkpoints of one session. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Checkpoints {
+    dir: Arc<Path>,
+    kind: Kind,
+    state: Arc<Mutex<Option<Stored>>>,
+}
+
+/// The content of the directory.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) blobs: Blobs,
+    pub(crate) journal: Journal,
+    pub(crate) history: History,
+}
+
+/// A change of a file that is under way.
+#[derive(Debug)]
+#[must_use = "the change is incomplete until it is given to `Turn::end`"]
+pub struct Pending {
+    id: u64,
+    path: PathBuf,
+}
+
+/// The turn that changes belong to.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    checkpoints: Checkpoints,
+    entry: Arc<str>,
+}
+
+impl Checkpoints {
+    /// The checkpoints in a directory, which need not exist. Nothing is read yet. `kind` says what callers report.
+    #[must_use]
+    pub fn new(dir: &Path, kind: Kind) -> Self {
+        Self {
+            dir: dir.into(),
+            kind,
+            state: Arc::default(),
+        }
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The turn of an answer, by the id of its entry.
+    #[must_use]
+    pub fn turn(&self, entry: &str) -> Turn {
+        Turn {
+            checkpoints: self.clone(),
+            entry: entry.into(),
+        }
+    }
+
+    /// Compares the files before and after some turns; without `turns` before and after all changes that are not undone.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn changes(&self, turns: Option<&HashSet<String>>) -> Result<Changes> {
+        self.with(|stored| {
+            let counts = |step: &&Step| match turns {
+                Some(turns) => turns.contains(&step.turn),
+                None => !step.is_undone,
+            };
+            let steps: Vec<&Step> = stored.history.steps.iter().filter(counts).collect();
+            let mut files: BTreeMap<&Path, (&FileState, &FileState)> = BTreeMap::new();
+            let mut unknown = Vec::new();
+            for step in &steps {
+                match &step.event {
+                    StepEvent::Call(tool) => rewind::note_call(&mut unknown, tool, &step.turn),
+                    StepEvent::Change(change) => {
+                        let Some(after) = &change.after else {
+                            unknown.push(rewind::interrupted(&change.path, &step.turn));
+                            continue;
+                        };
+                        let first = files.entry(&change.path).or_insert((&change.before, after));
+                        first.1 = after;
+                    }
+                }
+            }
+            if turns.is_none() {
+                unknown.extend(rewind::dropped(stored.history.dropped));
+            }
+            for (path, states) in &files {
+                for state in [states.0, states.1] {
+                    unknown.extend(rewind::not_kept(path, state));
+                }
+            }
+            let mut left = limits::DIFFS_BYTES;
+            let changed = files.iter().filter(|(_, (before, after))| before != after);
+            let files = changed
+                .map(|(path, (before, after))| diff::describe(path, before, after, &stored.blobs, &mut left))
+                .collect();
+            Ok(Changes {
+                checkpoints: self.kind,
+                files,
+                unknown,
+            })
+        })
+    }
+
+    /// Restores the files as they were when the newest of the turns in `kept` was complete; with none of them, as they were before
+    /// the first turn. `files` says whether files are restored at all, `leaf` is the end of the conversation that [`Self::unrewind`]
+    /// returns. Files that others have changed stay as they are, unless `force`.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or written. What happened to each file is in the result.
+    pub fn rewind(
+        &self,
+        kept: &HashSet<String>,
+        files: bool,
+        leaf: Option<String>,
+        force: bool,
+    ) -> Result<Rewound> {
+        self.with(|stored| stored.rewind(kept, files, leaf, force))
+    }
+
+    /// Takes the newest rewind back, and returns where the conversation ended before it. Files that others have changed since then
+    /// stay as they are, unless `force`; they can be restored with another call.
+    ///
+    /// # Errors
+    /// When there is no rewind, or the journal cannot be read or written.
+    pub fn unrewind(&self, force: bool) -> Result<(Rewound, Option<String>)> {
+        self.with(|stored| stored.unrewind(force))
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Stored) -> Result<T>) -> Result<T> {
+        let mut state: MutexGuard<'_, Option<Stored>> =
+            self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let stored = match &mut *state {
+            Some(stored) => stored,
+            empty => empty.insert(Stored::open(&self.dir)?),
+        };
+        work(stored)
+    }
+}
+
+impl Turn {
+    /// Stores a file that is about to change. `path` must be absolute; links are followed, as the change will do. A file whose content
+    /// cannot be kept is noted with the reason.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or written. The change must not be made then: nothing would tell that it cannot be undone.
+    pub fn begin(&self, path: &Path) -> Result<Pending> {
+        let path = plan::real_path(path);
+        self.checkpoints.with(|stored| {
+            let before = stored.blobs.capture(&path);
+            let id = stored.history.next_id();
+            stored.write(Record::Before {
+                id,
+                turn: self.entry.to_string(),
+                before,
+                dirs: plan::missing_directories(&path),
+                path: StoredPath(path.clone()),
+            })?;
+            Ok(Pending { id, path })
+        })
+    }
+
+    /// Stores the file after the change.
+    ///
+    /// # Errors
+    /// When it cannot be stored. The change then counts as interrupted.
+    pub fn end(&self, pending: Pending) -> Result<()> {
+        self.checkpoints.with(|stored| {
+            let after = stored.blobs.capture(&pending.path);
+            let (id, content) = (pending.id, after.blob().map(str::to_owned));
+            stored.write(Record::After { id, after })?;
+            // A refused change leaves the file as it was: nothing needs its content.
+            if let Some(content) = content.filter(|name| !stored.history.blobs().contains(name.as_str())) {
+                stored.blobs.remove(&content);
+            }
+            stored.keep_bounds()
+        })
+    }
+
+    /// Notes a call of a tool that may have changed anything.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn note_call(&self, tool: &str) -> Result<()> {
+        self.checkpoints.with(|stored| {
+            let id = stored.history.next_id();
+            stored.write(Record::Call {
+                id,
+                turn: self.entry.to_string(),
+                tool: tool.to_owned(),
+            })?;
+            stored.keep_bounds()
+        })
+    }
+}
+
+impl Stored {
+    fn open(dir: &Path) -> Result<Self> {
+        let journal = Journal::new(dir.join("journal.jsonl"));
+        Ok(Self {
+            history: journal.read()?,
+            journal,
+            blobs: Blobs::open(dir.join("contents")),
+        })
+    }
+
+    /// Writes a record and takes it into the history.
+    pub(crate) fn write(&mut self, record: Record) -> Result<()> {
+        self.journal.append(&record)?;
+        self.history.apply(record);
+        Ok(())
+    }
+
+    /// Drops the oldest turns, and then the oldest rewinds, if there is more than the limits allow.
+    pub(crate) fn keep_bounds(&mut self) -> Result<()> {
+        while self.history.steps.len() > limits::STEPS || self.blobs.bytes() > limits::STORE_BYTES {
+            if !self.history.drop_older_half() && !self.history.drop_oldest_rewind() {
+                break;
+            }
+            self.journal.rewrite(&self.history)?;
+            let needed = self.history.blobs();
+            self.blobs.retain(|name| needed.contains(name));
+        }
+        Ok(())
+    }
+}
+
+/// A gap in the knowledge of a path, for clients.
+pub(crate) fn unknown(path: &Path, reason: impl Into<String>, turn: Option<&str>) -> UnknownChange {
+    UnknownChange {
+        reason: reason.into(),
+        path: Some(path.to_string_lossy().into_owned()),
+        tool_name: None,
+        entry_id: turn.map(str::to_owned),
+    }
+}

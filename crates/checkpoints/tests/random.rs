@@ -1,0 +1,203 @@
+//! 1,000 random sequences of recorded and unrecorded changes. A rewind restores the tree of its turn, byte for byte and mode for mode, or lists
+//! what it could not know; it is taken back the same way, and nothing outside of the tree ever changes.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of a test may panic"
+)]
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use pinion_checkpoints::{Checkpoints, directory_of};
+use tempfile::TempDir;
+use wire::changes::{Checkpoints as Kind, Rewound};
+
+const SEQUENCES: u64 = 1000;
+const TURNS: u64 = 6;
+const NAMES: [&str; 7] = ["a", "b", "link", "d/a", "d/e/f", "g/h", "g/i"];
+
+/// A file, a link or a directory: its content, where it leads, and its mode.
+type Tree = BTreeMap<PathBuf, (Vec<u8>, u32)>;
+
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, count: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % count
+    }
+
+    fn pick<'a>(&mut self, list: &[&'a str]) -> &'a str {
+        let at = self.below(list.len() as u64);
+        list[usize::try_from(at).unwrap()]
+    }
+}
+
+fn tree(root: &Path) -> Tree {
+    let mut found = Tree::new();
+    let mut open = vec![root.to_path_buf()];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = path.symlink_metadata().unwrap();
+            let content = if meta.is_symlink() {
+                path.read_link().unwrap().into_os_string().into_encoded_bytes()
+            } else if meta.is_dir() {
+                open.push(path.clone());
+                Vec::new()
+            } else {
+                fs::read(&path).unwrap()
+            };
+            found.insert(path, (content, meta.permissions().mode()));
+        }
+    }
+    found
+}
+
+struct World {
+    dir: TempDir,
+    root: PathBuf,
+    checkpoints: Checkpoints,
+    chance: Chance,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let dir = TempDir::new().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let root = base.join("work");
+        fs::create_dir_all(root.join("d")).unwrap();
+        fs::create_dir(base.join("outside")).unwrap();
+        fs::write(base.join("outside/secret"), "untouched").unwrap();
+        fs::write(root.join("a"), "first").unwrap();
+        let checkpoints = Checkpoints::new(&directory_of(&base.join("s.jsonl")), Kind::Files);
+        let chance = Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        Self {
+            dir,
+            root,
+            checkpoints,
+            chance,
+        }
+    }
+
+    fn path(&mut self) -> PathBuf {
+        self.root.join(self.chance.pick(&NAMES))
+    }
+
+    /// What `edit` and `write` do.
+    fn recorded(&mut self, turn: &str) {
+        let path = self.path();
+        // The tools may follow links; those of this test lead out of the tree, where nothing is to change.
+        if fs::canonicalize(&path).is_ok_and(|real| !real.starts_with(&self.root)) || path.is_dir() {
+            return;
+        }
+        let turn = self.checkpoints.turn(turn);
+        let pending = turn.begin(&path).unwrap();
+        let size = self.chance.below(2000);
+        let text = format!("{size} {}", "x".repeat(usize::try_from(size).unwrap()));
+        // A file in the way of a directory: the tool fails, and its checkpoint has no change.
+        if fs::create_dir_all(path.parent().unwrap()).is_ok() && fs::write(&path, text).is_ok() {
+            let mode = [0o644, 0o600, 0o755][usize::try_from(self.chance.below(3)).unwrap()];
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        }
+        turn.end(pending).unwrap();
+    }
+
+    /// Changes of a command, which no tool reports. Every way to fail is part of the test.
+    fn unrecorded(&mut self, turn: &str) {
+        self.checkpoints.turn(turn).note_call("bash").unwrap();
+        let (path, other) = (self.path(), self.path());
+        let _may_fail = match self.chance.below(8) {
+            0 => fs::remove_file(&path),
+            1 => fs::remove_dir_all(&path),
+            2 => fs::rename(&path, &other),
+            3 => fs::set_permissions(&path, Permissions::from_mode(0o400)),
+            4 => symlink(self.dir.path().join("outside/secret"), &path),
+            5 => symlink(self.dir.path().join("outside"), &path),
+            6 => fs::create_dir_all(&path),
+            _ => fs::write(&path, "by a command").and(Ok(())).or(Ok(())),
+        };
+        // Nothing outside may be written by the test itself.
+        fs::write(self.dir.path().join("outside/secret"), "untouched").unwrap();
+    }
+}
+
+/// Paths that the reply says are not restored.
+fn excused(rewound: &Rewound) -> HashSet<PathBuf> {
+    let kept = rewound.kept.iter().map(|file| PathBuf::from(&file.path));
+    let unknown = rewound
+        .unknown
+        .iter()
+        .filter_map(|note| note.path.as_ref().map(PathBuf::from));
+    kept.chain(unknown).collect()
+}
+
+fn differences(one: &Tree, other: &Tree) -> Vec<PathBuf> {
+    let paths: HashSet<&PathBuf> = one.keys().chain(other.keys()).collect();
+    let differs = paths
+        .into_iter()
+        .filter(|path| one.get(*path) != other.get(*path));
+    differs.cloned().collect()
+}
+
+#[test]
+fn random_changes_are_undone_or_listed() {
+    let mut exact = 0;
+    for seed in 0..SEQUENCES {
+        let mut world = World::new(seed);
+        let has_commands = seed % 2 == 1;
+        let mut trees = Vec::new();
+        let mut noisy = Vec::new();
+        for turn in 0..TURNS {
+            trees.push(tree(&world.root));
+            let mut is_noisy = false;
+            for _ in 0..=world.chance.below(3) {
+                if has_commands && world.chance.below(3) == 0 {
+                    is_noisy = true;
+                    world.unrecorded(&turn.to_string());
+                } else {
+                    world.recorded(&turn.to_string());
+                }
+            }
+            noisy.push(is_noisy);
+        }
+        let before = tree(&world.root);
+        let target = world.chance.below(TURNS);
+        let kept: HashSet<String> = (0..target).map(|turn| turn.to_string()).collect();
+        let rewound = world.checkpoints.rewind(&kept, true, None, false).unwrap();
+        let target = usize::try_from(target).unwrap();
+        let after = tree(&world.root);
+        let wrong = differences(&after, &trees[target]);
+        if noisy[target..].contains(&true) {
+            // The command is listed: what it changed is not known, path by path.
+            assert!(
+                rewound.unknown.iter().any(|note| note.tool_name.is_some()),
+                "{seed}: {rewound:?}"
+            );
+        } else if !noisy.contains(&true) {
+            exact += 1;
+            assert!(wrong.is_empty(), "{seed}: {wrong:?} {rewound:?}");
+        } else {
+            let excused = excused(&rewound);
+            let is_listed = |path: &PathBuf| {
+                excused
+                    .iter()
+                    .any(|listed| listed.starts_with(path) || path.starts_with(listed))
+            };
+            assert!(wrong.iter().all(is_listed), "{seed}: {wrong:?} {rewound:?}");
+        }
+        // Taken back in another process: as before the rewind.
+        let again = Checkpoints::new(world.checkpoints.dir(), Kind::Files);
+        let (back, _) = again.unrewind(false).unwrap();
+        let wrong = differences(&tree(&world.root), &before);
+        assert!(wrong.is_empty(), "{seed}: {wrong:?} {back:?}");
+        let outside = fs::read(world.dir.path().join("outside/secret")).unwrap();
+        assert_eq!(outside, b"untouched", "{seed}");
+    }
+    assert!(exact >= SEQUENCES / 2, "{exact} sequences were restored exactly");
+}

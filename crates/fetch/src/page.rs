@@ -1,0 +1,231 @@
+//! From a body to the text for the model. Pages are hostile: the parser's work grows with the square of the depth, and the converter calls
+//! itself for each level, so pages that are too deep never reach them.
+
+use std::rc::Rc;
+
+use htmd::{HtmlToMarkdown, Node};
+
+use crate::limits;
+
+/// Elements whose content is no text for a reader.
+const SKIPPED: [&str; 7] = ["head", "script", "style", "noscript", "template", "svg", "iframe"];
+/// Elements without an end, or whose end is often left out: they nest nothing.
+const UNNESTED: [&str; 27] = [
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
+    "wbr", "p", "li", "td", "th", "tr", "dt", "dd", "option", "optgroup", "thead", "tbody", "tfoot",
+    "colgroup",
+];
+
+/// A page as text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Page {
+    pub(crate) title: Option<String>,
+    pub(crate) text: String,
+}
+
+/// Converts HTML. Blocks, with a thread of its own.
+pub(crate) fn from_html(html: String) -> Page {
+    let worker = std::thread::Builder::new().stack_size(limits::FETCH_STACK);
+    let converted = worker
+        .spawn(move || convert(&html))
+        .map(std::thread::JoinHandle::join);
+    match converted {
+        Ok(Ok(page)) => page,
+        _ => Page::default(),
+    }
+}
+
+fn convert(html: &str) -> Page {
+    let title = title(html);
+    let text = structured(html).unwrap_or_else(|| strip_tags(html));
+    Page { title, text }
+}
+
+/// Markdown; none if the page is too deep.
+fn structured(html: &str) -> Option<String> {
+    if nesting(html) > limits::FETCH_DEPTH {
+        return None;
+    }
+    let converter = HtmlToMarkdown::builder().skip_tags(SKIPPED.to_vec()).build();
+    let tree = converter.html_to_tree(html).ok()?;
+    // The parser may have nested more than the tags do.
+    (depth(&tree) <= 2 * limits::FETCH_DEPTH).then(|| converter.tree_to_markdown(&tree))
+}
+
+fn depth(tree: &Rc<Node>) -> usize {
+    let mut deepest = 0;
+    let mut open = vec![(Rc::clone(tree), 1)];
+    while let Some((node, depth)) = open.pop() {
+        deepest = deepest.max(depth);
+        open.extend(
+            node.children
+                .borrow()
+                .iter()
+                .map(|child| (Rc::clone(child), depth + 1)),
+        );
+    }
+    deepest
+}
+
+/// The most elements that are open at once, as the tags say.
+fn nesting(html: &str) -> usize {
+    let (mut open, mut most) = (0_usize, 0_usize);
+    for (_, tag) in tags(html) {
+        match tag.strip_prefix('/') {
+            Some(_) => open = open.saturating_sub(1),
+            None if UNNESTED.iter().any(|name| tag.eq_ignore_ascii_case(name)) => {}
+            None => open += 1,
+        }
+        most = most.max(open);
+    }
+    most
+}
+
+/// Names of tags with their places, those of ends with their slash.
+fn tags(html: &str) -> impl Iterator<Item = (usize, &str)> {
+    html.match_indices('<').filter_map(|(at, _)| {
+        let rest = html.get(at + 1..)?;
+        let is_name = |c: char| c.is_ascii_alphanumeric();
+        let start = usize::from(rest.starts_with('/'));
+        let name = rest.get(start..)?;
+        if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            return None;
+        }
+        let end = name.find(|c| !is_name(c)).unwrap_or(name.len());
+        Some((at, rest.get(..start + end)?))
+    })
+}
+
+fn title(html: &str) -> Option<String> {
+    let (at, _) = tags(html).find(|(_, tag)| tag.eq_ignore_ascii_case("title"))?;
+    let rest = html.get(at..)?;
+    let begin = rest.find('>')? + 1;
+    let end = rest.find("</")?;
+    let words: Vec<&str> = rest.get(begin..end)?.split_whitespace().collect();
+    let title = decode(&words.join(" "));
+    (!title.is_empty()).then_some(title)
+}
+
+/// The text between the tags.
+fn strip_tags(html: &str) -> String {
+    let mut text = String::new();
+    let mut from = 0;
+    let mut skipping: Option<&str> = None;
+    for (at, tag) in tags(html) {
+        if at < from {
+            continue;
+        }
+        if skipping.is_none() {
+            text.push_str(&decode(html.get(from..at).unwrap_or_default()));
+            text.push('\n');
+        }
+        from = html
+            .get(at..)
+            .and_then(|rest| rest.find('>'))
+            .map_or(html.len(), |end| at + end + 1);
+        let (is_end, name) = tag.strip_prefix('/').map_or((false, tag), |name| (true, name));
+        match skipping {
+            Some(open) if is_end && name.eq_ignore_ascii_case(open) => skipping = None,
+            None if !is_end => {
+                skipping = SKIPPED
+                    .into_iter()
+                    .find(|skipped| name.eq_ignore_ascii_case(skipped))
+            }
+            _ => {}
+        }
+    }
+    if skipping.is_none() {
+        text.push_str(&decode(html.get(from..).unwrap_or_default()));
+    }
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn decode(text: &str) -> String {
+    let common = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#39;", "'"),
+        ("&nbsp;", " "),
+        ("&amp;", "&"),
+    ];
+    let mut text = text.to_owned();
+    for (entity, character) in common {
+        if text.contains('&') {
+            text = text.replace(entity, character);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn page_becomes_markdown() {
+        let html = "<!doctype html><html><head><title>A &amp;\n  B</title><style>p{}</style></head><body><h1>Head</h1><script>evil()</script>\
+                    <p>One <a href=\"/x\">link</a> and <code>code</code>.</p><ul><li>a<li>b</ul><pre>fn main() {}\n</pre>\
+                    <table><tr><th>k<th>v</tr><tr><td>1<td>2</tr></table></body></html>";
+        let page = from_html(html.to_owned());
+        assert_eq!(page.title.as_deref(), Some("A & B"));
+        for part in ["# Head", "[link](/x)", "`code`", "fn main() {}", "k", "| 1"] {
+            assert!(page.text.contains(part), "{part}: {}", page.text);
+        }
+        assert!(
+            !page.text.contains("evil") && !page.text.contains("p{}"),
+            "{}",
+            page.text
+        );
+    }
+
+    #[test]
+    fn hostile_pages_are_read_quickly() {
+        let start = Instant::now();
+        let size = limits::FETCH_BODY;
+        for unit in [
+            "<div>",
+            "<b>",
+            "<p><b>",
+            "<table><tr><td>",
+            "<a href=x>",
+            "<select><option>",
+            "<svg><title>",
+            "<template>",
+            "<!--",
+            "<",
+            "&amp;",
+        ] {
+            let page = from_html(format!("{}needle</b>", unit.repeat(size / unit.len())));
+            assert!(page.text.len() <= 2 * size, "{unit}");
+        }
+        let deep = format!(
+            "<script>x</script>{}needle &lt;3{}",
+            "<div>".repeat(100_000),
+            "</div>".repeat(100_000)
+        );
+        assert_eq!(from_html(deep).text, "needle <3");
+        // Generous: a debug build on a busy machine. Without the bounds it takes hours.
+        assert!(
+            start.elapsed() < Duration::from_secs(120),
+            "{:?}",
+            start.elapsed()
+        );
+    }
+
+    #[test]
+    fn broken_pages_give_their_text() {
+        for (html, text) in [
+            ("", ""),
+            ("plain", "plain"),
+            ("<p>open", "open"),
+            ("a < b", "a < b"),
+            ("<title>x", ""),
+        ] {
+            assert_eq!(from_html(html.to_owned()).text.trim(), text, "{html}");
+        }
+    }
+}

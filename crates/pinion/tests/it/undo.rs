@@ -1,0 +1,253 @@
+//! Taking changes of files back: `get_changes`, `rewind`, `unrewind`.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use testkit::llm::Reply;
+
+use crate::kit::{Pi, World, bash, of_type, text};
+
+fn write(id: &str, path: &str, content: &str) -> Reply {
+    Reply::tool(id, "write", json!({"path": path, "content": content}))
+}
+
+fn edit(id: &str, path: &str, old: &str, new: &str) -> Reply {
+    let edits = json!([{"oldText": old, "newText": new}]);
+    Reply::tool(id, "edit", json!({"path": path, "edits": edits}))
+}
+
+fn done() -> Reply {
+    Reply::text(["Done."])
+}
+
+/// Two runs: the first writes `a.txt`, the second edits it, writes `new/b.txt` and runs a command.
+fn two_runs(args: &[&str]) -> (World, Pi) {
+    let world = World::new([
+        write("t1", "a.txt", "one\n"),
+        done(),
+        edit("t2", "a.txt", "one", "two"),
+        write("t3", "new/b.txt", "b\n"),
+        bash("t4", "echo c > c.txt"),
+        done(),
+    ]);
+    fs::write(at(&world, "a.txt"), "zero\n").unwrap();
+    fs::set_permissions(at(&world, "a.txt"), fs::Permissions::from_mode(0o640)).unwrap();
+    let pi = world.start_with(args);
+    pi.say("First");
+    pi.say("Second");
+    (world, pi)
+}
+
+fn at(world: &World, name: &str) -> PathBuf {
+    world.dir.cwd().join(name)
+}
+
+fn read(world: &World, name: &str) -> Option<String> {
+    fs::read_to_string(at(world, name)).ok()
+}
+
+/// Ids of the user messages.
+fn prompts(pi: &Pi) -> Vec<String> {
+    let entries = pi.get("get_entries")["entries"].clone();
+    let users = entries.as_array().unwrap().iter();
+    let users = users.filter(|entry| entry["message"]["role"] == "user");
+    users
+        .map(|entry| entry["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn paths(list: &Value) -> Vec<String> {
+    let names = list.as_array().unwrap().iter();
+    let name = |file: &Value| {
+        file["path"]
+            .as_str()
+            .unwrap()
+            .rsplit('/')
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    names.map(name).collect()
+}
+
+const FILES: [&str; 2] = ["--checkpoints", "files"];
+
+#[test]
+fn rewind_restores_files_and_conversation() {
+    let (world, pi) = two_runs(&FILES);
+    let users = prompts(&pi);
+    let rewound = pi.data(json!({"type": "rewind", "entryId": users[1]}));
+    assert_eq!(paths(&rewound["restored"]), ["a.txt", "b.txt"]);
+    assert_eq!(
+        (&rewound["kept"], &rewound["editorText"]),
+        (&json!([]), &json!("Second"))
+    );
+    // What a command did is not known with this kind, and said so.
+    assert_eq!(rewound["unknown"][0]["toolName"], "bash");
+    assert_eq!(read(&world, "a.txt").unwrap(), "one\n");
+    assert!(!at(&world, "new").exists() && at(&world, "c.txt").exists());
+    assert_eq!(pi.messages().len(), 4);
+
+    let back = pi.data(json!({"type": "unrewind"}));
+    assert_eq!(paths(&back["restored"]), ["a.txt", "b.txt"]);
+    assert_eq!(read(&world, "a.txt").unwrap(), "two\n");
+    assert_eq!(pi.messages().len(), 12);
+    let error = pi.error(json!({"type": "unrewind"}));
+    assert_eq!(error, "There is no rewind to take back");
+
+    let rewound = pi.data(json!({"type": "rewind", "entryId": users[0], "what": "files"}));
+    assert_eq!(rewound["restored"].as_array().unwrap().len(), 2);
+    assert_eq!(read(&world, "a.txt").unwrap(), "zero\n");
+    let mode = fs::metadata(at(&world, "a.txt")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+    assert_eq!(pi.messages().len(), 12, "the conversation stays");
+    pi.finish();
+}
+
+#[test]
+fn changes_of_turn_run_and_session() {
+    let (_world, pi) = two_runs(&FILES);
+    let users = prompts(&pi);
+    let all = pi.data(json!({"type": "get_changes"}));
+    assert_eq!(all["checkpoints"], "files");
+    assert_eq!(paths(&all["files"]), ["a.txt", "b.txt"]);
+    assert_eq!(all["files"][0]["diff"], "@@ -1,1 +1,1 @@\n-zero\n+two\n");
+    assert_eq!(all["files"][1]["status"], "added");
+    let run = pi.data(json!({"type": "get_changes", "scope": "run"}));
+    assert_eq!(run["files"][0]["diff"], "@@ -1,1 +1,1 @@\n-one\n+two\n");
+    let first = pi.data(json!({"type": "get_changes", "scope": "run", "entryId": users[0]}));
+    assert_eq!(first["files"][0]["diff"], "@@ -1,1 +1,1 @@\n-zero\n+one\n");
+    let turn = pi.data(json!({"type": "get_changes", "scope": "turn"}));
+    assert_eq!(
+        (&turn["files"], &turn["unknown"][0]["toolName"]),
+        (&json!([]), &json!("bash"))
+    );
+    let error = pi.error(json!({"type": "get_changes", "scope": "turn", "entryId": "nowhere"}));
+    assert_eq!(error, "Entry not found: nowhere");
+    pi.finish();
+}
+
+#[test]
+fn changes_by_others_are_kept_unless_forced() {
+    let (world, pi) = two_runs(&FILES);
+    let users = prompts(&pi);
+    fs::write(at(&world, "a.txt"), "mine\n").unwrap();
+    let command = json!({"type": "rewind", "entryId": users[0], "what": "files"});
+    let rewound = pi.data(command.clone());
+    assert_eq!(paths(&rewound["kept"]), ["a.txt"]);
+    assert_eq!(rewound["kept"][0]["reason"], "changed");
+    assert_eq!(read(&world, "a.txt").unwrap(), "mine\n");
+    let mut forced = command;
+    forced["force"] = json!(true);
+    pi.data(forced);
+    assert_eq!(read(&world, "a.txt").unwrap(), "zero\n");
+    pi.data(json!({"type": "unrewind"}));
+    assert_eq!(read(&world, "a.txt").unwrap(), "mine\n", "force loses nothing");
+    pi.finish();
+}
+
+#[test]
+fn rewind_survives_restart_and_leaves_links_alone() {
+    let (world, pi) = two_runs(&FILES);
+    let (users, file) = (prompts(&pi), pi.file());
+    pi.finish();
+    let outside = world.dir.root().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("b.txt"), "b\n").unwrap();
+    fs::remove_dir_all(at(&world, "new")).unwrap();
+    symlink(&outside, at(&world, "new")).unwrap();
+    let pi = world.start_with(&["--session", file.to_str().unwrap(), "--checkpoints", "files"]);
+    let rewound = pi.data(json!({"type": "rewind", "entryId": users[0], "force": true}));
+    assert_eq!(paths(&rewound["kept"]), ["b.txt"]);
+    assert_eq!(fs::read_to_string(outside.join("b.txt")).unwrap(), "b\n");
+    assert_eq!(read(&world, "a.txt").unwrap(), "zero\n");
+    pi.finish();
+}
+
+#[test]
+fn session_without_checkpoints_stores_nothing() {
+    let (world, pi) = two_runs(&[]);
+    let users = prompts(&pi);
+    for command in [
+        json!({"type": "get_changes"}),
+        json!({"type": "rewind", "entryId": users[0]}),
+        json!({"type": "unrewind"}),
+    ] {
+        assert!(pi.error(command).starts_with("Checkpoints are off"));
+    }
+    let dir = pi.file().with_extension("checkpoints");
+    assert!(!dir.exists());
+    assert_eq!(read(&world, "a.txt").unwrap(), "two\n");
+    pi.finish();
+}
+
+#[test]
+fn rewind_during_run_is_refused() {
+    let world = World::new([bash("t1", "sleep 30")]);
+    let pi = world.start_with(&FILES);
+    pi.prompt("Wait");
+    pi.wait("tool_execution_start");
+    let users = prompts(&pi);
+    let error = pi.error(json!({"type": "rewind", "entryId": users[0]}));
+    assert!(
+        error.starts_with("Files cannot be rewound while a run"),
+        "{error}"
+    );
+    pi.data(json!({"type": "abort"}));
+    pi.data(json!({"type": "rewind", "entryId": users[0]}));
+    pi.finish();
+}
+
+#[test]
+fn deleted_session_takes_its_checkpoints_along() {
+    let (_world, pi) = two_runs(&FILES);
+    let file = pi.file();
+    pi.data(json!({"type": "new_session"}));
+    let reply = pi.data(json!({"type": "delete_session", "sessionPath": file}));
+    assert!(!file.with_extension("checkpoints").exists());
+    let trash = PathBuf::from(reply["trashPath"].as_str().unwrap());
+    assert!(trash.with_extension("checkpoints").join("journal.jsonl").exists());
+    pi.finish();
+}
+
+#[test]
+fn change_without_checkpoint_is_refused() {
+    let world = World::new([
+        write("t1", "a.txt", "one\n"),
+        done(),
+        edit("t2", "a.txt", "one", "two"),
+        bash("t3", "echo x > b.txt"),
+        done(),
+    ]);
+    let pi = world.start_with(&FILES);
+    pi.say("First");
+    let dir = pi.file().with_extension("checkpoints");
+    fs::rename(&dir, dir.with_extension("gone")).unwrap();
+    fs::write(&dir, "in the way").unwrap();
+    let lines = pi.say("Second");
+    for end in of_type(&lines, "tool_execution_end") {
+        let said = text(&end["result"]);
+        assert!(
+            end["isError"] == true && said.starts_with("Nothing was changed"),
+            "{end}"
+        );
+    }
+    assert_eq!(read(&world, "a.txt").unwrap(), "one\n");
+    assert!(!at(&world, "b.txt").exists());
+    pi.finish();
+}
+
+#[test]
+fn change_behind_dangling_link_is_undone() {
+    let world = World::new([write("t1", "link", "through\n"), done()]);
+    symlink("real.txt", at(&world, "link")).unwrap();
+    let pi = world.start_with(&FILES);
+    pi.say("Go");
+    assert_eq!(read(&world, "real.txt").unwrap(), "through\n");
+    let rewound = pi.data(json!({"type": "rewind", "entryId": prompts(&pi)[0]}));
+    assert_eq!(paths(&rewound["restored"]), ["real.txt"]);
+    assert!(!at(&world, "real.txt").exists());
+    pi.finish();
+}

@@ -1,0 +1,275 @@
+//! What files were before the turns of a session that changed them. The crate `checkpoints` keeps and restores them; here is which
+//! turns there are, and which of them a command means.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use ::checkpoints::{Checkpoints, Pending, Turn, directory_of};
+use permissions::Source;
+use store::SessionLog;
+use tools::{ChangeRecorder, PendingChange};
+use wire::changes::{
+    ChangeScope, Changes, ChangesParams, Checkpoints as Kind, RewindParams, RewindTarget, Rewound,
+    UnrewindParams,
+};
+use wire::command::NavigateParams;
+use wire::reply::Navigated;
+use wire::{Entry, EntryBody, Message, Reply};
+
+use crate::off_thread::off_thread;
+use crate::strings;
+
+/// Built-in tools that change no file, or report the files that they change.
+const KNOWN_TOOLS: [&str; 6] = ["read", "grep", "find", "ls", "edit", "write"];
+
+/// Tools of the session that reach no file. The calls of a sub-agent are noted one by one.
+const HARMLESS_TOOLS: [&str; 4] = [
+    agent::todo::TOOL,
+    agent::output::TOOL,
+    fetch::TOOL,
+    agent::TASK_TOOL,
+];
+
+/// Notes a call; the error is the text for the model.
+pub(crate) type Noting = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
+/// The checkpoints of a session, wherever its file is now.
+#[derive(Default)]
+pub(super) struct SessionCheckpoints {
+    open: Option<Checkpoints>,
+    /// The turn of the session that this one works for.
+    lent: Option<TurnCheckpoint>,
+}
+
+/// The checkpoint of one turn.
+#[derive(Debug, Clone)]
+pub(crate) struct TurnCheckpoint(Turn);
+
+impl SessionCheckpoints {
+    /// The checkpoints of the session with this log.
+    ///
+    /// # Errors
+    /// When there are none, as a sentence for the client.
+    fn of(&mut self, log: &SessionLog, kind: Kind) -> Result<&Checkpoints, String> {
+        if kind == Kind::Off {
+            return Err(strings::CHECKPOINTS_OFF.to_owned());
+        }
+        let dir = log.path().map(directory_of);
+        let dir = dir.ok_or_else(|| strings::NO_CHECKPOINTS_IN_MEMORY.to_owned())?;
+        let open = self.open.take().filter(|open| open.dir() == dir);
+        Ok(self
+            .open
+            .insert(open.unwrap_or_else(|| Checkpoints::new(&dir, kind))))
+    }
+
+    /// Changes belong to the turn of another session from now on.
+    pub(super) fn lend(&mut self, checkpoint: Option<TurnCheckpoint>) {
+        self.lent = checkpoint;
+    }
+
+    /// The checkpoint of the turn at the end of the conversation; none if the session has no checkpoints.
+    pub(super) fn turn(&mut self, log: &SessionLog, kind: Kind) -> Option<TurnCheckpoint> {
+        if let Some(lent) = &self.lent {
+            return Some(lent.clone());
+        }
+        let turn = turn_at(log, log.leaf_id()?)?;
+        let open = self.of(log, kind).ok()?;
+        Some(TurnCheckpoint(open.turn(&turn)))
+    }
+
+    /// Compares files. The future reads them.
+    ///
+    /// # Errors
+    /// When there are no checkpoints or no such entry.
+    pub(super) fn changes(
+        &mut self,
+        log: &SessionLog,
+        kind: Kind,
+        params: &ChangesParams,
+    ) -> Result<impl Future<Output = Result<Changes, String>> + Send + 'static, String> {
+        let open = self.of(log, kind)?.clone();
+        if let Some(id) = params.entry_id.as_deref() {
+            must_exist(log, id)?;
+        }
+        let turns = turns(log, params);
+        Ok(async move {
+            let changes = off_thread(move || open.changes(turns.as_ref())).await;
+            changes.map_err(|error| error.to_string())
+        })
+    }
+
+    /// Restores files. Where the conversation goes is the caller's business.
+    ///
+    /// # Errors
+    /// When there are no checkpoints or no such entry, or the journal cannot be written.
+    pub(super) async fn rewind(
+        &mut self,
+        log: &SessionLog,
+        kind: Kind,
+        params: &RewindParams,
+    ) -> Result<Rewound, String> {
+        must_exist(log, &params.entry_id)?;
+        let open = self.of(log, kind)?.clone();
+        let above = log.branch(Some(&params.entry_id));
+        let kept = above.iter().map(|entry| entry.id.clone());
+        let kept: HashSet<String> = kept.filter(|id| *id != params.entry_id).collect();
+        let (what, force) = (params.what, params.force);
+        let leaf = log.leaf_id().map(str::to_owned);
+        let leaf = leaf.filter(|_| what != RewindTarget::Files);
+        let files = what != RewindTarget::Conversation;
+        let rewound = off_thread(move || open.rewind(&kept, files, leaf, force)).await;
+        rewound.map_err(|error| error.to_string())
+    }
+
+    /// Takes the newest rewind of files back. Returns where the conversation goes, too.
+    ///
+    /// # Errors
+    /// When there are no checkpoints or nothing to take back, or the journal cannot be written.
+    pub(super) async fn unrewind(
+        &mut self,
+        log: &SessionLog,
+        kind: Kind,
+        params: &UnrewindParams,
+    ) -> Result<(Rewound, Option<String>), String> {
+        let open = self.of(log, kind)?.clone();
+        let force = params.force;
+        let undone = off_thread(move || open.unrewind(force)).await;
+        let (rewound, leaf) = undone.map_err(|error| error.to_string())?;
+        Ok((rewound, leaf.filter(|leaf| log.entry(leaf).is_some())))
+    }
+}
+
+impl TurnCheckpoint {
+    /// What `edit` and `write` report their changes to.
+    pub(crate) fn recorder(self) -> Arc<dyn ChangeRecorder> {
+        Arc::new(self)
+    }
+
+    /// Notes a call that may change files without a report. `None` if the tool does not. The call must not run if that fails.
+    pub(crate) fn note(&self, tool: &str, source: &Source) -> Option<Noting> {
+        let is_known = KNOWN_TOOLS.contains(&tool) || HARMLESS_TOOLS.contains(&tool);
+        if *source == Source::BuiltIn && is_known {
+            return None;
+        }
+        let (turn, name) = (self.0.clone(), tool.to_owned());
+        Some(Box::pin(async move {
+            let noted = off_thread(move || turn.note_call(&name)).await;
+            noted.map_err(|error| strings::checkpoint_failed(&error))
+        }))
+    }
+}
+
+impl ChangeRecorder for TurnCheckpoint {
+    fn begin(&self, path: &Path) -> Result<Box<dyn PendingChange>, String> {
+        let pending = self
+            .0
+            .begin(path)
+            .map_err(|error| strings::checkpoint_failed(&error))?;
+        let turn = self.0.clone();
+        Ok(Box::new(TurnChange { turn, pending }))
+    }
+}
+
+/// A change of a file in a turn.
+struct TurnChange {
+    turn: Turn,
+    pending: Pending,
+}
+
+impl PendingChange for TurnChange {
+    fn end(self: Box<Self>) {
+        // The change then counts as interrupted, and the reply of `rewind` lists the file.
+        if let Err(error) = self.turn.end(self.pending) {
+            tracing::warn!(%error, "a checkpoint could not be completed");
+        }
+    }
+}
+
+/// The place of the tree that a rewind goes to.
+pub(super) fn place(entry_id: String) -> NavigateParams {
+    NavigateParams {
+        target_id: entry_id,
+        ..NavigateParams::default()
+    }
+}
+
+/// The reply of a rewind of files and conversation.
+///
+/// # Errors
+/// When the conversation could not be rewound.
+pub(super) fn moved(rewound: Rewound, moved: Result<Navigated, String>) -> Result<Reply, String> {
+    let moved = moved?;
+    let rewound = Rewound {
+        editor_text: moved.editor_text,
+        cancelled: moved.cancelled,
+        ..rewound
+    };
+    Ok(rewound.into())
+}
+
+fn must_exist(log: &SessionLog, id: &str) -> Result<(), String> {
+    match log.entry(id) {
+        Some(_) => Ok(()),
+        None => Err(strings::entry_not_found(id)),
+    }
+}
+
+/// The turns that a command means; `None` for all of the session.
+fn turns(log: &SessionLog, params: &ChangesParams) -> Option<HashSet<String>> {
+    let leaf = log.leaf_id();
+    let entry = params.entry_id.as_deref().or(leaf);
+    match params.scope {
+        ChangeScope::Session => None,
+        ChangeScope::Turn => {
+            let branch = log.branch(entry);
+            let named = params.entry_id.is_some();
+            let is_turn = |entry: &&Arc<Entry>| is_answer(entry, !named);
+            let turn = branch.iter().rev().find(is_turn);
+            Some(turn.map(|entry| entry.id.clone()).into_iter().collect())
+        }
+        ChangeScope::Run => {
+            // The run goes on behind the entry, if the entry is part of the conversation.
+            let mut branch = log.branch(leaf);
+            let mut at = branch.iter().position(|one| Some(one.id.as_str()) == entry);
+            if at.is_none() {
+                branch = log.branch(entry);
+                at = branch.len().checked_sub(1);
+            }
+            let at = at.unwrap_or(0);
+            let head = branch.iter().take(at + 1);
+            let begin = head.clone().rposition(|entry| is_prompt(entry)).unwrap_or(0);
+            let run = branch.iter().enumerate().skip(begin);
+            let run = run.take_while(|(index, entry)| *index <= at || !is_prompt(entry));
+            Some(run.map(|(_, entry)| entry.id.clone()).collect())
+        }
+    }
+}
+
+/// The answer that a call at this place belongs to.
+fn turn_at(log: &SessionLog, leaf: &str) -> Option<String> {
+    let mut entry = log.entry(leaf)?;
+    while let EntryBody::Message(body) = &entry.body
+        && matches!(*body.message, Message::ToolResult(_))
+        && let Some(parent) = entry.parent_id.as_deref().and_then(|id| log.entry(id))
+    {
+        entry = parent;
+    }
+    Some(entry.id.clone())
+}
+
+fn is_prompt(entry: &Entry) -> bool {
+    matches!(&entry.body, EntryBody::Message(body) if matches!(*body.message, Message::User(_)))
+}
+
+/// Returns true for an answer of the model; with `calls` only if it calls tools.
+fn is_answer(entry: &Entry, calls: bool) -> bool {
+    let EntryBody::Message(body) = &entry.body else {
+        return false;
+    };
+    match body.message.as_ref() {
+        Message::Assistant(answer) => !calls || answer.tool_calls().next().is_some(),
+        _ => false,
+    }
+}

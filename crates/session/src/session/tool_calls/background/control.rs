@@ -1,0 +1,234 @@
+//! The tool `process`: reads, feeds, waits for and ends background processes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use permissions::Source;
+use serde_json::{Map, Value, json};
+use tools::{ToolOutcome, validate};
+use wire::{ToolCall, ToolResult, ToolSpec};
+
+use crate::{limits, strings};
+
+use super::super::tool::{Access, Definition, Invocation, Place, PreparedCall, Running, Tool};
+use super::process::result;
+use super::processes::Processes;
+use super::wait::{Goal, Met, wait};
+
+/// The name of the tool that watches processes.
+pub const PROCESS_TOOL: &str = "process";
+
+const DESCRIPTION: &str = "Watches processes that bash started in the background. read: the output since you last read it. write: types \
+                           input (end lines with \\n). wait: until text appears, a port of this machine accepts connections, or the process \
+                           ends. kill: ends the process with all its children. list: all processes.";
+
+/// The tool.
+pub(crate) struct ProcessTool {
+    processes: Processes,
+}
+
+/// What a call wants.
+enum Action {
+    List,
+    Read(String),
+    Write(String, String),
+    Wait(String, Wanted, Duration),
+    Kill(String),
+}
+
+/// What a call waits for.
+enum Wanted {
+    Exit,
+    Text(String),
+    Port(u16),
+}
+
+impl ProcessTool {
+    /// The tool for these processes.
+    pub(crate) fn new(processes: Processes) -> Self {
+        Self { processes }
+    }
+}
+
+fn parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "action": {"type": "string", "enum": ["list", "read", "write", "wait", "kill"]},
+            "processId": {"type": "string", "description": "The process, as bash named it; not for list"},
+            "input": {"type": "string", "description": "write: what to type"},
+            "text": {"type": "string", "description": "wait: until the output contains this"},
+            "port": {"type": "integer", "description": "wait: until this port accepts connections"},
+            "timeout": {"type": "number", "description": "wait: seconds, 30 if left out, at most 600"},
+        },
+        "required": ["action"],
+    })
+}
+
+fn text<'a>(args: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    args.get(name).and_then(Value::as_str)
+}
+
+fn action(args: &Map<String, Value>) -> Result<Action, String> {
+    let name = text(args, "action").unwrap_or_default();
+    if name == "list" {
+        return Ok(Action::List);
+    }
+    let missing = |argument: &str| format!("{name} needs {argument}");
+    let id = text(args, "processId")
+        .ok_or_else(|| missing("processId"))?
+        .to_owned();
+    Ok(match name {
+        "read" => Action::Read(id),
+        "kill" => Action::Kill(id),
+        "write" => Action::Write(
+            id,
+            text(args, "input").ok_or_else(|| missing("input"))?.to_owned(),
+        ),
+        _ => {
+            let seconds = args.get("timeout").and_then(Value::as_f64);
+            let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            let limit = limit
+                .unwrap_or(limits::PROCESS_WAIT)
+                .min(limits::PROCESS_WAIT_MAX);
+            Action::Wait(id, wanted(args)?, limit)
+        }
+    })
+}
+
+fn wanted(args: &Map<String, Value>) -> Result<Wanted, String> {
+    let wanted = text(args, "text").filter(|text| !text.is_empty());
+    match (wanted, args.get("port").and_then(Value::as_u64)) {
+        (Some(_), Some(_)) => Err("wait takes text or port, not both".to_owned()),
+        (Some(text), None) => Ok(Wanted::Text(text.to_owned())),
+        (None, Some(port)) => match u16::try_from(port) {
+            Ok(port) if port > 0 => Ok(Wanted::Port(port)),
+            _ => Err(format!("{port} is no port")),
+        },
+        (None, None) => Ok(Wanted::Exit),
+    }
+}
+
+impl Tool for ProcessTool {
+    fn name(&self) -> &str {
+        PROCESS_TOOL
+    }
+
+    fn definition(&self) -> Definition {
+        Definition {
+            spec: ToolSpec {
+                name: PROCESS_TOOL.to_owned(),
+                description: DESCRIPTION.to_owned(),
+                parameters: parameters(),
+                prefers_strict: false,
+            },
+            snippet: Some("Watch and control background processes".to_owned()),
+            guidelines: None,
+        }
+    }
+
+    fn source(&self) -> Source {
+        Source::BuiltIn
+    }
+
+    /// Input is judged like a command of bash: the process may be a shell.
+    fn access(&self, args: &Map<String, Value>, _: Place<'_>) -> Access {
+        match action(args) {
+            Ok(Action::Write(id, input)) => Access::Input(self.processes.line_with(&id, &input)),
+            Ok(_) => Access::Nothing,
+            Err(_) => Access::Unknown,
+        }
+    }
+
+    fn prepare(self: Arc<Self>, call: &ToolCall) -> Result<PreparedCall, String> {
+        let args = validate::validate(PROCESS_TOOL, &parameters(), &call.arguments)?;
+        action(&args)?;
+        Ok(PreparedCall::new(self, call, args))
+    }
+
+    fn run(&self, call: Invocation) -> Running {
+        let processes = self.processes.clone();
+        Box::pin(async move {
+            let action = match action(&call.args) {
+                Ok(action) => action,
+                Err(error) => return ToolOutcome::error(error),
+            };
+            let done = tokio::select! {
+                biased;
+                () = call.cancel.cancelled() => Err(strings::ABORTED.to_owned()),
+                done = carry_out(&processes, action) => done,
+            };
+            ToolOutcome::from(done)
+        })
+    }
+}
+
+async fn carry_out(processes: &Processes, action: Action) -> Result<ToolResult, String> {
+    match action {
+        Action::List => Ok(ToolResult::text(listed(processes))),
+        Action::Read(id) => {
+            let process = processes.find(&id)?;
+            let (news, status) = (process.news(), process.status_line());
+            let news = if news.trim().is_empty() {
+                "(no new output)"
+            } else {
+                news.trim_end()
+            };
+            Ok(result(&process, format!("{news}\n\n[{id}: {status}]")))
+        }
+        Action::Write(id, input) => {
+            processes.type_in(&id, input).await?;
+            let process = processes.find(&id)?;
+            Ok(result(&process, format!("Written to {id}")))
+        }
+        Action::Wait(id, wanted, limit) => {
+            let process = processes.find(&id)?;
+            let goal = match wanted {
+                Wanted::Exit => Goal::Exit,
+                Wanted::Port(port) => Goal::Port(port),
+                // Output that the model has read does not count.
+                Wanted::Text(text) => Goal::Text(text, process.state().read_by_model),
+            };
+            let met = wait(&process, &goal, limit).await;
+            let (news, status) = (process.news(), process.status_line());
+            let news = if news.trim().is_empty() {
+                "(no new output)"
+            } else {
+                news.trim_end()
+            };
+            let seconds = limit.as_secs_f64();
+            let line = match (met, &goal) {
+                (Met::Reached, Goal::Exit) => format!("[{id}: {status}]"),
+                (Met::Reached, Goal::Text(..)) => format!("[{id}: {status}; the text is there]"),
+                (Met::Reached, Goal::Port(port)) => {
+                    format!("[{id}: {status}; port {port} accepts connections]")
+                }
+                (Met::Ended, _) => return Err(format!("{news}\n\n[{id}: {status}; it ended before]")),
+                (Met::TimedOut, _) => {
+                    return Err(format!(
+                        "{news}\n\n[{id}: {status}; not within {seconds} seconds]"
+                    ));
+                }
+            };
+            Ok(result(&process, format!("{news}\n\n{line}")))
+        }
+        Action::Kill(id) => {
+            let process = processes.find(&id)?;
+            processes.clone().kill(id.clone()).await?;
+            Ok(result(&process, format!("[{id}: {}]", process.status_line())))
+        }
+    }
+}
+
+fn listed(processes: &Processes) -> String {
+    let lines: Vec<String> = processes
+        .known()
+        .processes
+        .iter()
+        .map(|process| format!("{}: {} [{}]", process.id, process.command, process.status_line()))
+        .collect();
+    match lines.is_empty() {
+        true => "No processes".to_owned(),
+        false => lines.join("\n"),
+    }
+}

@@ -1,0 +1,110 @@
+//! One background process: what others know of it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+use wire::ToolResult;
+use wire::process::{ProcessInfo, ProcessStatus};
+
+use crate::limits;
+
+use super::output::OutputTail;
+use super::running::Control;
+
+/// One process, running or ended.
+pub(super) struct Process {
+    pub(super) id: String,
+    pub(super) command: String,
+    pub(super) pid: u32,
+    pub(super) has_terminal: bool,
+    pub(super) started_at: i64,
+    pub(super) state: Mutex<State>,
+    /// Grows with each piece of output and with the end.
+    pub(super) version: watch::Sender<u64>,
+    pub(super) control: Control,
+}
+
+pub(super) struct State {
+    pub(super) output: OutputTail,
+    /// Position up to which the model has read.
+    pub(super) read_by_model: u64,
+    pub(super) status: ProcessStatus,
+    pub(super) exit_code: Option<i32>,
+    pub(super) signal: Option<i32>,
+    pub(super) ended_at: Option<i64>,
+    /// The line that the model has begun to type.
+    pub(super) typed: String,
+}
+
+impl Process {
+    /// The state stays valid if a holder of the lock panics: every change is complete in itself.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.state().status == ProcessStatus::Running
+    }
+
+    pub(super) fn info(&self) -> ProcessInfo {
+        let state = self.state();
+        ProcessInfo {
+            process_id: self.id.clone(),
+            command: self.command.clone(),
+            pid: self.pid,
+            terminal: self.has_terminal,
+            status: state.status,
+            exit_code: state.exit_code,
+            signal: state.signal,
+            output_bytes: state.output.end(),
+            started_at: self.started_at,
+            ended_at: state.ended_at,
+        }
+    }
+
+    /// One line about its state, for the model.
+    pub(super) fn status_line(&self) -> String {
+        let state = self.state();
+        match (state.status, state.exit_code, state.signal) {
+            (ProcessStatus::Running, ..) => "running".to_owned(),
+            (ProcessStatus::Killed, ..) => "killed".to_owned(),
+            (_, Some(code), _) => format!("exited with code {code}"),
+            (_, None, Some(signal)) => format!("ended by signal {signal}"),
+            (_, None, None) => "ended".to_owned(),
+        }
+    }
+
+    /// What the model has not read yet, as text, with a note about what it missed.
+    pub(super) fn news(&self) -> String {
+        let (text, next) = self.unread();
+        self.state().read_by_model = next;
+        text
+    }
+
+    /// The same, which stays unread.
+    pub(super) fn unread(&self) -> (String, u64) {
+        let state = self.state();
+        let part = state.output.read_end(state.read_by_model, limits::PROCESS_TEXT);
+        drop(state);
+        let text = tools::text::clean::clean(&part.bytes);
+        let text = match part.dropped {
+            0 => text,
+            dropped => format!("[{dropped} bytes before this are not shown]\n{text}"),
+        };
+        (text, part.next)
+    }
+
+    pub(super) fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state());
+        self.version.send_modify(|version| *version += 1);
+    }
+}
+
+/// The result of a call that is about one process.
+pub(super) fn result(process: &Process, text: String) -> ToolResult {
+    let details = serde_json::to_value(process.info()).ok();
+    ToolResult {
+        details,
+        ..ToolResult::text(text)
+    }
+}

@@ -1,0 +1,334 @@
+//! The processes in the background of one session.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+use tools::{BackgroundCommand, TerminalSize, Toolbox};
+use wire::Event;
+use wire::process::{
+    ProcessData, ProcessInfo, ProcessStatus, ProcessesReply, ReadProcessParams, ResizeProcessParams,
+    WriteProcessParams,
+};
+
+use crate::outbox::Outbox;
+use crate::session::clock::now_ms;
+use crate::{limits, strings};
+
+use super::output::OutputTail;
+use super::process::{Process, State};
+use super::running::Running;
+use super::wait;
+
+/// The processes of a session. Clones share them; when the last one is dropped, all processes are killed.
+#[derive(Clone, Default)]
+pub(crate) struct Processes(Arc<Owned>);
+
+#[derive(Default)]
+struct Owned {
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+pub(super) struct Known {
+    pub(super) processes: Vec<Arc<Process>>,
+    count: u64,
+    /// Tells clients of starts and ends.
+    outbox: Option<Outbox>,
+    /// Starts that are under way.
+    starting: usize,
+}
+
+impl Processes {
+    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells clients of starts and ends from now on.
+    pub(crate) fn connect(&self, outbox: Outbox) {
+        self.known().outbox = Some(outbox);
+    }
+
+    /// Returns true while a process runs or starts.
+    pub(crate) fn are_running(&self) -> bool {
+        let known = self.known();
+        known.starting > 0 || known.processes.iter().any(|process| process.is_running())
+    }
+
+    /// Starts a command.
+    ///
+    /// # Errors
+    /// A text for the model: there are too many processes, or the command cannot be started.
+    pub(super) async fn start(
+        &self,
+        toolbox: &Toolbox,
+        command: BackgroundCommand,
+    ) -> Result<Arc<Process>, String> {
+        let _starting = Starting::new(self)?;
+        let (line, has_terminal) = (command.command.clone(), command.terminal.is_some());
+        let started = toolbox.start_background(command).await?;
+        let (running, control) = Running::new(started);
+        let process = {
+            let mut known = self.known();
+            known.count += 1;
+            let process = Arc::new(Process {
+                id: format!("p{}", known.count),
+                command: line,
+                pid: running.pid(),
+                has_terminal,
+                started_at: now_ms(),
+                state: Mutex::new(State {
+                    output: OutputTail::new(limits::PROCESS_OUTPUT),
+                    read_by_model: 0,
+                    status: ProcessStatus::Running,
+                    exit_code: None,
+                    signal: None,
+                    ended_at: None,
+                    typed: String::new(),
+                }),
+                version: watch::Sender::new(0),
+                control,
+            });
+            known.processes.push(Arc::clone(&process));
+            known.forget_old();
+            process
+        };
+        self.tell(Event::ProcessStart {
+            process: Box::new(process.info()),
+        })
+        .await;
+        // The task holds no owner: a process ends with its session.
+        let (owner, one) = (Arc::downgrade(&self.0), Arc::clone(&process));
+        tokio::spawn(async move {
+            running.read_to_end(&one).await;
+            if let Some(owner) = owner.upgrade() {
+                let event = Event::ProcessEnd {
+                    process: Box::new(one.info()),
+                };
+                Self(owner).tell(event).await;
+            }
+        });
+        Ok(process)
+    }
+
+    async fn tell(&self, event: Event) {
+        let outbox = self.known().outbox.clone();
+        if let Some(outbox) = outbox {
+            outbox.tell(event).await;
+        }
+    }
+
+    /// A process by its id.
+    ///
+    /// # Errors
+    /// A sentence that names the ids that exist.
+    pub(super) fn find(&self, id: &str) -> Result<Arc<Process>, String> {
+        let known = self.known();
+        let found = known.processes.iter().find(|process| process.id == id);
+        found.map(Arc::clone).ok_or_else(|| {
+            let ids: Vec<&str> = known
+                .processes
+                .iter()
+                .map(|process| process.id.as_str())
+                .collect();
+            strings::no_such_process(id, &ids)
+        })
+    }
+
+    /// All processes, oldest first.
+    pub(crate) fn list(&self) -> ProcessesReply {
+        let processes = self.known().processes.clone();
+        ProcessesReply {
+            processes: processes.iter().map(|process| process.info()).collect(),
+        }
+    }
+
+    /// Output for a client. A character at the end that is not complete yet stays for the next time.
+    ///
+    /// # Errors
+    /// When there is no such process.
+    pub(crate) fn read(&self, params: &ReadProcessParams) -> Result<ProcessData, String> {
+        let process = self.find(&params.process_id)?;
+        let from = params.from_byte.unwrap_or(0);
+        let most = params.max_bytes.and_then(|most| usize::try_from(most).ok());
+        let most = most
+            .unwrap_or(limits::PROCESS_OUTPUT)
+            .clamp(4, limits::PROCESS_OUTPUT);
+        let mut part = process.state().output.read(from, most);
+        if process.is_running() || part.bytes.len() == most {
+            let cut = incomplete(&part.bytes);
+            part.bytes.truncate(part.bytes.len() - cut);
+            part.next -= u64::try_from(cut).unwrap_or(0);
+        }
+        Ok(ProcessData {
+            process: process.info(),
+            from_byte: part.from,
+            next_byte: part.next,
+            dropped_bytes: part.dropped,
+            text: String::from_utf8_lossy(&part.bytes).into_owned(),
+        })
+    }
+
+    /// Writes to the input of a process.
+    ///
+    /// # Errors
+    /// When there is no such process, it has ended, or it does not read.
+    pub(crate) async fn write(self, params: WriteProcessParams) -> Result<(), String> {
+        self.write_to(&params.process_id, params.data).await
+    }
+
+    async fn write_to(&self, id: &str, data: String) -> Result<(), String> {
+        let process = self.find(id)?;
+        if !process.is_running() {
+            return Err(strings::process_ended(id));
+        }
+        process.control.write(id, data.into_bytes()).await
+    }
+
+    /// The lines that an input of the model completes or begins, together with what it has typed before.
+    pub(super) fn line_with(&self, id: &str, input: &str) -> String {
+        let typed = self.find(id).map(|process| process.state().typed.clone());
+        typed.unwrap_or_default() + input
+    }
+
+    /// The model types.
+    ///
+    /// # Errors
+    /// As [`Self::write`], and when a line becomes too long to be judged.
+    pub(super) async fn type_in(&self, id: &str, input: String) -> Result<(), String> {
+        let line = self.line_with(id, &input);
+        let begun = line.rsplit(['\n', '\r']).next().unwrap_or_default().to_owned();
+        if begun.len() > limits::PROCESS_LINE {
+            return Err(strings::line_too_long(limits::PROCESS_LINE));
+        }
+        self.write_to(id, input).await?;
+        self.find(id)?.state().typed = begun;
+        Ok(())
+    }
+
+    /// Changes the size of the terminal of a process.
+    ///
+    /// # Errors
+    /// When there is no such process, or it has no terminal.
+    pub(crate) fn resize(&self, params: &ResizeProcessParams) -> Result<(), String> {
+        let process = self.find(&params.process_id)?;
+        let size = TerminalSize {
+            columns: params.columns,
+            rows: params.rows,
+        };
+        process.control.resize(&params.process_id, size)
+    }
+
+    /// Kills a process with all that it started, and waits until it is gone (bounded).
+    ///
+    /// # Errors
+    /// When there is no such process.
+    pub(crate) async fn kill(self, id: String) -> Result<ProcessInfo, String> {
+        let process = self.find(&id)?;
+        process.control.kill();
+        let _late = tokio::time::timeout(limits::END_WAIT, wait::ended(&process)).await;
+        Ok(process.info())
+    }
+
+    /// Kills all processes and forgets them, bounded in time.
+    pub(crate) async fn end(&self) {
+        let processes = std::mem::take(&mut self.known().processes);
+        for process in &processes {
+            process.control.kill();
+        }
+        let ended = async {
+            for process in &processes {
+                wait::ended(process).await;
+            }
+        };
+        let _late = tokio::time::timeout(limits::END_WAIT, ended).await;
+    }
+}
+
+impl Known {
+    /// Ended processes make room for new ones; the oldest go first.
+    fn forget_old(&mut self) {
+        let ended = self
+            .processes
+            .iter()
+            .filter(|process| !process.is_running())
+            .count();
+        let mut over = ended.saturating_sub(limits::ENDED_PROCESSES);
+        self.processes.retain(|process| {
+            let goes = over > 0 && !process.is_running();
+            over -= usize::from(goes);
+            !goes
+        });
+    }
+}
+
+/// A start that is under way. It takes the place of a process.
+struct Starting(Processes);
+
+impl Starting {
+    fn new(processes: &Processes) -> Result<Self, String> {
+        let mut known = processes.known();
+        let running = known
+            .processes
+            .iter()
+            .filter(|process| process.is_running())
+            .count();
+        if running + known.starting >= limits::PROCESSES {
+            return Err(strings::too_many_processes(limits::PROCESSES));
+        }
+        known.starting += 1;
+        Ok(Self(processes.clone()))
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        self.0.known().starting -= 1;
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let known = self.known.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for process in &known.processes {
+            process.control.kill();
+        }
+    }
+}
+
+/// Bytes at the end that begin a character of UTF-8 but do not complete it.
+fn incomplete(bytes: &[u8]) -> usize {
+    let tail = bytes.get(bytes.len().saturating_sub(3)..).unwrap_or_default();
+    for (back, byte) in tail.iter().rev().enumerate() {
+        let length = match byte {
+            0xc2..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf4 => 4,
+            0x80..=0xbf => continue,
+            _ => return 0,
+        };
+        return if back + 1 < length { back + 1 } else { 0 };
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::incomplete;
+
+    #[test]
+    fn incomplete_characters_are_found() {
+        for (bytes, count) in [
+            (&b"abc"[..], 0),
+            ("é".as_bytes(), 0),
+            (&"é".as_bytes()[..1], 1),
+            (&"€".as_bytes()[..2], 2),
+            (&"🙂".as_bytes()[..3], 3),
+            ("🙂".as_bytes(), 0),
+            (&[0x80, 0x80, 0x80], 0),
+            (&[b'a', 0xff], 0),
+            (b"", 0),
+        ] {
+            assert_eq!(incomplete(bytes), count, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What a sub-agent has done so far, summed up from the events of its session.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use serde_json::{Map, Value};
+use wire::content::AssistantBlock;
+use wire::run_limits::ReachedLimit;
+use wire::subagent::{AgentProgress, RecentTool, SubagentStatus};
+use wire::{AssistantMessage, Event, Message, StopReason, Usage};
+
+use crate::session::clock::now_ms;
+use crate::{limits, strings};
+
+/// The sum of a sub-agent's work.
+pub(super) struct Summary {
+    progress: AgentProgress,
+    recent: VecDeque<RecentTool>,
+    started: Instant,
+    usage: Usage,
+    /// The newest answer.
+    answer: Option<AssistantMessage>,
+    limit: Option<ReachedLimit>,
+    is_settled: bool,
+}
+
+impl Summary {
+    /// The sum at the start of the work.
+    pub(super) fn new(progress: AgentProgress) -> Self {
+        Self {
+            progress,
+            recent: VecDeque::new(),
+            started: Instant::now(),
+            usage: Usage::default(),
+            answer: None,
+            limit: None,
+            is_settled: false,
+        }
+    }
+
+    /// The sum for clients.
+    pub(super) fn progress(&self) -> AgentProgress {
+        let elapsed = self.started.elapsed().as_millis();
+        let mut progress = self.progress.clone();
+        progress.recent_tools = self.recent.iter().cloned().collect();
+        progress.totals.duration_ms = u64::try_from(elapsed).unwrap_or(u64::MAX);
+        progress
+    }
+
+    /// Sets the state.
+    pub(super) fn set_status(&mut self, status: SubagentStatus) {
+        self.progress.status = status;
+    }
+
+    /// Sets the model, as `provider/id`.
+    pub(super) fn set_model(&mut self, model: String) {
+        self.progress.resolved_model = model;
+    }
+
+    /// What the models of the sub-agent used.
+    pub(super) fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// Returns true once the work has ended.
+    pub(super) fn is_settled(&self) -> bool {
+        self.is_settled
+    }
+
+    /// Takes an event of the session. Returns true if the sum changed.
+    pub(super) fn take(&mut self, event: &Event) -> bool {
+        match event {
+            Event::ToolExecutionStart { tool_name, args, .. } => self.begin_tool(tool_name, args),
+            Event::ToolExecutionEnd { .. } => self.end_tool(),
+            Event::MessageEnd { message, .. } => match message.as_ref() {
+                Message::Assistant(answer) => self.add_answer(answer),
+                _ => return false,
+            },
+            Event::AgentEnd { limit, .. } => self.limit = *limit,
+            Event::AgentSettled { .. } => self.is_settled = true,
+            _ => return false,
+        }
+        true
+    }
+
+    fn begin_tool(&mut self, name: &str, args: &Map<String, Value>) {
+        let args = Value::Object(args.clone()).to_string();
+        self.progress.current_tool = Some(name.to_owned());
+        self.progress.current_tool_args = Some(args.chars().take(limits::SUBAGENT_ARGS).collect());
+        self.progress.current_tool_start_ms = Some(now_ms());
+    }
+
+    fn end_tool(&mut self) {
+        self.progress.totals.tool_count += 1;
+        self.progress.current_tool_start_ms = None;
+        let args = self.progress.current_tool_args.take().unwrap_or_default();
+        let Some(tool) = self.progress.current_tool.take() else {
+            return;
+        };
+        self.recent.push_front(RecentTool {
+            tool,
+            args,
+            end_ms: now_ms(),
+        });
+        self.recent.truncate(limits::SUBAGENT_RECENT_TOOLS);
+    }
+
+    fn add_answer(&mut self, answer: &AssistantMessage) {
+        self.usage = self.usage.plus(&answer.usage);
+        let progress = &mut self.progress;
+        let totals = &mut progress.totals;
+        totals.requests += 1;
+        let counts = [answer.usage.input, answer.usage.output, answer.usage.cache_write];
+        totals.tokens = counts.into_iter().fold(totals.tokens, u64::saturating_add);
+        totals.cost += answer.usage.cost.total;
+        let text = text_of(answer);
+        let lines: Vec<&str> = text.lines().collect();
+        let newest = lines.iter().rev().take(limits::SUBAGENT_RECENT_LINES).rev();
+        if !lines.is_empty() {
+            progress.recent_output = newest.map(|line| (*line).to_owned()).collect();
+        }
+        self.answer = Some(answer.clone());
+    }
+
+    /// The text of the result, or why there is none.
+    ///
+    /// # Errors
+    /// A text for the model that gave the task.
+    pub(super) fn result(&self) -> Result<String, String> {
+        let text = self.answer.as_ref().map(text_of).unwrap_or_default();
+        if let Some(limit) = self.limit {
+            return Err(strings::subagent_limit(limit, &text));
+        }
+        let Some(answer) = &self.answer else {
+            return Err(strings::SUBAGENT_SILENT.to_owned());
+        };
+        match answer.stop_reason {
+            StopReason::Error => Err(answer
+                .error_message
+                .clone()
+                .unwrap_or_else(|| strings::SUBAGENT_SILENT.to_owned())),
+            StopReason::Aborted => Err(strings::ABORTED.to_owned()),
+            _ if text.trim().is_empty() => Err(strings::SUBAGENT_SILENT.to_owned()),
+            _ => Ok(text),
+        }
+    }
+
+    /// Returns true if the work was aborted.
+    pub(super) fn is_aborted(&self) -> bool {
+        let answer = self.answer.as_ref();
+        self.limit.is_none() && answer.is_some_and(|answer| answer.stop_reason == StopReason::Aborted)
+    }
+}
+
+fn text_of(answer: &AssistantMessage) -> String {
+    let texts = answer.content.iter().filter_map(|block| match block {
+        AssistantBlock::Text(text) => Some(text.text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}

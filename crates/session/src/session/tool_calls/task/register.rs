@@ -1,0 +1,220 @@
+//! Which sub-agents a session has: the working ones, and where the conversations of the others are.
+
+use std::collections::VecDeque;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use wire::SessionCommand;
+use wire::command::PermissionModeParams;
+use wire::state::PermissionMode;
+use wire::subagent::{Subagent, SubagentLevel, SubagentMessages, SubagentMessagesParams};
+
+use crate::off_thread::off_thread;
+use crate::outbox::{ClientId, Origin};
+use crate::requests::{RequestSender, SessionRequest};
+use crate::{limits, strings};
+
+/// The sub-agents of a session. Clones share them.
+#[derive(Clone)]
+pub(crate) struct SubagentRegister {
+    shared: Arc<Mutex<Known>>,
+    /// Places for sub-agents that work at the same time.
+    places: Arc<Semaphore>,
+    most: u32,
+}
+
+#[derive(Default)]
+struct Known {
+    working: Vec<Working>,
+    /// Ids and session files, oldest first.
+    transcripts: VecDeque<(String, String)>,
+    level: SubagentLevel,
+    count: usize,
+}
+
+struct Working {
+    subagent: Subagent,
+    requests: Option<RequestSender>,
+}
+
+impl Default for SubagentRegister {
+    fn default() -> Self {
+        Self::new(config::settings::limits::PARALLEL_SUBAGENTS)
+    }
+}
+
+impl SubagentRegister {
+    /// A register without sub-agents. At most `most` work at the same time.
+    pub(crate) fn new(most: u32) -> Self {
+        let most = most.clamp(1, limits::SUBAGENTS);
+        Self {
+            shared: Arc::default(),
+            places: Arc::new(Semaphore::new(usize::try_from(most).unwrap_or(1))),
+            most,
+        }
+    }
+
+    /// The map stays valid if a holder of the lock panics: every change is one call.
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a place; for all places if the sub-agent must work alone.
+    pub(super) async fn place(&self, alone: bool) -> Option<tokio::sync::OwnedSemaphorePermit> {
+        let places = if alone { self.most } else { 1 };
+        Arc::clone(&self.places).acquire_many_owned(places).await.ok()
+    }
+
+    /// The number of the next sub-agent.
+    pub(super) fn next_index(&self) -> usize {
+        let mut known = self.known();
+        known.count += 1;
+        known.count - 1
+    }
+
+    /// A sub-agent begins, or came further.
+    pub(super) fn update(&self, subagent: Subagent) {
+        let mut known = self.known();
+        match known
+            .working
+            .iter_mut()
+            .find(|one| one.subagent.id == subagent.id)
+        {
+            Some(one) => one.subagent = subagent,
+            None => known.working.push(Working {
+                subagent,
+                requests: None,
+            }),
+        }
+    }
+
+    /// The session of a sub-agent was opened.
+    pub(super) fn opened(&self, id: &str, file: Option<&str>, requests: RequestSender) {
+        let mut known = self.known();
+        if let Some(one) = known.working.iter_mut().find(|one| one.subagent.id == id) {
+            one.requests = Some(requests);
+        }
+        if let Some(file) = file {
+            known.transcripts.push_back((id.to_owned(), file.to_owned()));
+            if known.transcripts.len() > limits::SUBAGENT_TRANSCRIPTS {
+                known.transcripts.pop_front();
+            }
+        }
+    }
+
+    /// A sub-agent has ended. Its session ends, too.
+    pub(super) fn ended(&self, id: &str) {
+        self.known().working.retain(|one| one.subagent.id != id);
+    }
+
+    /// The sub-agents that work.
+    pub(crate) fn working(&self) -> Vec<Subagent> {
+        self.known()
+            .working
+            .iter()
+            .map(|one| one.subagent.clone())
+            .collect()
+    }
+
+    /// How much clients want to know.
+    pub(crate) fn level(&self) -> SubagentLevel {
+        self.known().level
+    }
+
+    /// Sets how much clients want to know.
+    pub(crate) fn set_level(&self, level: SubagentLevel) {
+        self.known().level = level;
+    }
+
+    /// The permission mode of the session changes, and with it that of its sub-agents. A sub-agent that cannot be told ends.
+    pub(crate) fn set_mode(&self, mode: PermissionMode) {
+        for one in &mut self.known().working {
+            let origin = Origin {
+                client: ClientId::default(),
+                id: None,
+                command: "set_permission_mode",
+            };
+            let command = SessionCommand::SetPermissionMode(PermissionModeParams { mode });
+            let is_told = one
+                .requests
+                .as_ref()
+                .is_none_or(|requests| requests.try_send(SessionRequest::Command(origin, command)));
+            if !is_told {
+                one.requests = None;
+            }
+        }
+    }
+
+    /// The messages of a sub-agent that has a session file.
+    ///
+    /// # Errors
+    /// A sentence for the client: none is named, it is unknown, or its file cannot be read.
+    pub(crate) async fn messages(&self, params: SubagentMessagesParams) -> Result<SubagentMessages, String> {
+        let file = {
+            let known = self.known();
+            let mut transcripts = known.transcripts.iter();
+            let found = match (&params.subagent_id, &params.session_file) {
+                (Some(id), _) => transcripts.find(|(known, _)| known == id),
+                (None, Some(file)) => transcripts.find(|(_, known)| known == file),
+                (None, None) => return Err(strings::WHICH_SUBAGENT.to_owned()),
+            };
+            let found = found.map(|(_, file)| file.clone());
+            found.ok_or_else(|| strings::unknown_subagent(params.subagent_id.as_deref()))?
+        };
+        let from = params.from_byte.unwrap_or(0);
+        off_thread(move || read_transcript(file, from)).await
+    }
+}
+
+/// Complete lines of a session file from a position on.
+fn read_transcript(session_file: String, from: u64) -> Result<SubagentMessages, String> {
+    let mut read = SubagentMessages {
+        session_file,
+        from_byte: from,
+        next_byte: from,
+        reset: false,
+        entries: Vec::new(),
+        messages: Vec::new(),
+    };
+    let mut file = match std::fs::File::open(Path::new(&read.session_file)) {
+        Ok(file) => file,
+        // The first line is written with the first answer.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(read),
+        Err(error) => return Err(error.to_string()),
+    };
+    let size = file.metadata().map_err(|error| error.to_string())?.len();
+    if from > size {
+        (read.from_byte, read.next_byte, read.reset) = (0, 0, true);
+    }
+    file.seek(SeekFrom::Start(read.from_byte))
+        .map_err(|error| error.to_string())?;
+    let mut text = Vec::new();
+    file.take(limits::SUBAGENT_TRANSCRIPT_BYTES)
+        .read_to_end(&mut text)
+        .map_err(|error| error.to_string())?;
+    let complete = text
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1);
+    for line in text
+        .get(..complete)
+        .unwrap_or_default()
+        .split(|byte| *byte == b'\n')
+    {
+        // A damaged line is no entry, here as everywhere.
+        let Ok(entry) = serde_json::from_slice::<Value>(line) else {
+            continue;
+        };
+        if entry.get("type").and_then(Value::as_str) == Some("message")
+            && let Some(message) = entry.get("message")
+        {
+            read.messages.push(message.clone());
+        }
+        read.entries.push(entry);
+    }
+    read.next_byte += u64::try_from(complete).unwrap_or(0);
+    Ok(read)
+}
