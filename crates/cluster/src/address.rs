@@ -18,8 +18,10 @@ pub enum Address {
 /// `nats://[USER:PASSWORD@]HOST[:PORT][,...][/PREFIX][?replicas=N&creds=FILE]`, or `tls://` for TLS.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NatsAddress {
-    /// Servers of one cluster, each as a URL that may contain a password.
+    /// Servers of one cluster, each as a URL without a login.
     pub servers: Vec<String>,
+    /// Login of all servers.
+    pub login: Option<NatsLogin>,
     /// First word of the subjects; sessions of different prefixes are separate.
     pub prefix: String,
     /// Copies of the stream if it has to be made.
@@ -28,10 +30,20 @@ pub struct NatsAddress {
     pub credentials: Option<PathBuf>,
 }
 
-/// Leaves out the servers, which may contain passwords.
+/// How to log in to NATS, as the part of the address before `@` says.
+#[derive(Clone, PartialEq, Eq)]
+pub enum NatsLogin {
+    /// `USER:PASSWORD@`.
+    User(String, String),
+    /// `TOKEN@`.
+    Token(String),
+}
+
+/// Leaves out the login.
 impl fmt::Debug for NatsAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NatsAddress")
+            .field("servers", &self.servers)
             .field("prefix", &self.prefix)
             .finish_non_exhaustive()
     }
@@ -97,8 +109,7 @@ impl Address {
                 if !is_word(&prefix) {
                     return Err(refused("the prefix may have letters, digits, - and _ only"));
                 }
-                let servers = authority.split(',').map(|server| format!("{scheme}://{server}"));
-                nats(servers.collect(), prefix, options)
+                nats(scheme, authority, prefix, options)
             }
             "s3" => {
                 if !prefix.split('/').all(is_word) {
@@ -114,12 +125,29 @@ impl Address {
 }
 
 fn nats(
-    servers: Vec<String>,
+    scheme: &str,
+    authority: &str,
     prefix: String,
     options: Vec<(String, String)>,
 ) -> Result<Address, AddressError> {
+    let (mut servers, mut login) = (Vec::new(), None);
+    for server in authority.split(',') {
+        let (own, host) = match server.rsplit_once('@') {
+            Some((own, host)) => (Some(nats_login(own)?), host),
+            None => (None, server),
+        };
+        // The client logs in to all servers in the same way.
+        if own.is_some() && login.is_some() && own != login {
+            return Err(AddressError(
+                "the servers of a NATS address have different logins".to_owned(),
+            ));
+        }
+        login = login.or(own);
+        servers.push(format!("{scheme}://{host}"));
+    }
     let mut address = NatsAddress {
         servers,
+        login,
         prefix,
         replicas: 1,
         credentials: None,
@@ -136,6 +164,14 @@ fn nats(
         }
     }
     Ok(Address::Nats(address))
+}
+
+fn nats_login(text: &str) -> Result<NatsLogin, AddressError> {
+    let word = |text| decode(text).ok_or_else(|| AddressError("bad login of a NATS address".to_owned()));
+    Ok(match text.split_once(':') {
+        Some((user, password)) => NatsLogin::User(word(user)?, word(password)?),
+        None => NatsLogin::Token(word(text)?),
+    })
 }
 
 fn s3(bucket: &str, prefix: String, options: Vec<(String, String)>) -> Result<Address, AddressError> {
@@ -184,14 +220,15 @@ mod tests {
 
     #[test]
     fn nats_address_names_servers_and_options() {
-        let parsed = Address::parse("nats://u:p@a:1,b:2/team?replicas=3&creds=%2Fc.creds").unwrap();
+        let parsed = Address::parse("nats://u:p%40@a:1,b:2/team?replicas=3&creds=%2Fc.creds").unwrap();
         let Address::Nats(address) = &parsed else {
             panic!("{parsed:?}")
         };
-        assert_eq!(address.servers, ["nats://u:p@a:1", "nats://b:2"]);
+        assert_eq!(address.servers, ["nats://a:1", "nats://b:2"]);
+        assert!(address.login == Some(NatsLogin::User("u".into(), "p@".into())));
         assert_eq!((address.prefix.as_str(), address.replicas), ("team", 3));
         assert_eq!(address.credentials, Some("/c.creds".into()));
-        assert!(!format!("{parsed:?}").contains("u:p"));
+        assert!(!format!("{parsed:?}").contains("p@"));
     }
 
     #[test]
@@ -216,6 +253,8 @@ mod tests {
             "nats://h/a/b",
             "nats://h?replicas=0",
             "nats://h?x=1",
+            "nats://u:p@h,v:p@i",
+            "nats://u:%4@h",
             "s3://b//x",
             "s3://b?replicas=1",
             "s3://b?region=%4",

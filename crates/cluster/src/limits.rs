@@ -69,8 +69,11 @@ pub const LEASE_SECONDS: u64 = 10;
 /// Default number of sessions that one worker takes.
 pub const WORKER_SESSIONS: usize = 250;
 
-/// Longest pause between two looks at a stream that is followed; a notification that was lost costs this long.
+/// Pause between two looks at the connection while nothing is announced; a reconnection costs this long.
 pub const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
+
+/// Longest pause between two looks at a stream that is followed; an announcement that was lost on a good connection costs this long.
+pub const FOLLOW_LOOK: Duration = Duration::from_secs(20);
 
 /// Pause before a publication is sent again; the second pause is twice as long, up to ten times.
 pub const PUBLISH_PAUSE: Duration = Duration::from_millis(50);
@@ -137,6 +140,9 @@ pub const GATEWAY_COMMANDS: usize = 1_000;
 
 /// Lines between a gateway and its input or output.
 pub const GATEWAY_LINES: usize = 64;
+
+/// Calls whose begin is being stored at a time. Further ones wait.
+pub const GATE_CALLS: usize = 256;
 
 /// Longest time to store that a tool call begins. The call is denied after it.
 pub const GATE_WAIT: Duration = Duration::from_secs(8);

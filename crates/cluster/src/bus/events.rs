@@ -11,8 +11,10 @@ use crate::limits::EVENT_BYTES;
 
 /// Number of the last event of the message, or before it if it has none.
 const SEQ: &str = "Pinion-Seq";
-/// Sequence in the stream from which the events of an open run can be read; `self` for this message, 0 without a run.
+/// Where the events of an open run begin, as an [`Origin`].
 const RUN: &str = "Pinion-Run";
+/// Where the last event with the queued messages of the session is, as an [`Origin`].
+const QUEUE: &str = "Pinion-Queue";
 /// Parts that follow this one; only in messages with a part of one frame.
 const MORE: &str = "Pinion-More";
 
@@ -32,6 +34,8 @@ pub(crate) enum Frame {
     Event {
         seq: u64,
         edge: Option<RunEdge>,
+        /// Whether messages are queued, if the event says so.
+        has_queue: Option<bool>,
         line: String,
     },
     /// For one gateway.
@@ -61,6 +65,7 @@ pub(crate) fn decode(body: &str) -> Vec<Frame> {
                 "E" => Some(Frame::Event {
                     seq: first.parse().ok()?,
                     edge: None,
+                    has_queue: None,
                     line: rest.to_owned(),
                 }),
                 "R" => {
@@ -105,13 +110,47 @@ fn header(message: &StreamMessage, name: &str) -> Option<u64> {
     message.headers.get(name)?.as_str().parse().ok()
 }
 
-/// Where an open run begins in the stream, after a message.
-fn run_of(message: &StreamMessage) -> Option<u64> {
-    let value = message.headers.get(RUN)?.as_str();
-    if value == "self" {
-        return Some(message.sequence);
+/// Where in the stream something can be read that is true after a message.
+#[derive(Debug, Clone, Copy)]
+enum Origin {
+    /// It is not true.
+    Nowhere,
+    /// In this message, from its first part on.
+    Here,
+    /// From the message with this sequence on.
+    At(u64),
+}
+
+impl Origin {
+    fn known(sequence: Option<u64>) -> Self {
+        sequence.map_or(Self::Nowhere, Self::At)
     }
-    value.parse().ok().filter(|sequence| *sequence > 0)
+
+    /// The value of a header: a sequence, `self` or 0. `first` is the sequence of the first part; the first part does not know it.
+    fn header(self, first: Option<u64>) -> String {
+        match (self, first) {
+            (Self::Nowhere, _) => "0".to_owned(),
+            (Self::Here, None) => "self".to_owned(),
+            (Self::Here, Some(sequence)) | (Self::At(sequence), _) => sequence.to_string(),
+        }
+    }
+
+    fn sequence(self, first: Option<u64>) -> Option<u64> {
+        match self {
+            Self::Nowhere => None,
+            Self::Here => first,
+            Self::At(sequence) => Some(sequence),
+        }
+    }
+
+    /// Reads a header of the last message.
+    fn read(message: &StreamMessage, name: &str) -> Option<u64> {
+        let value = message.headers.get(name)?.as_str();
+        if value == "self" {
+            return Some(message.sequence);
+        }
+        value.parse().ok().filter(|sequence| *sequence > 0)
+    }
 }
 
 /// Writes the events of one session.
@@ -125,6 +164,8 @@ pub(crate) struct EventWriter {
     published: u64,
     /// Where the open run begins in the stream.
     pub(crate) run: Option<u64>,
+    /// Where the event with the queued messages is in the stream.
+    pub(crate) queue: Option<u64>,
 }
 
 impl EventWriter {
@@ -136,7 +177,8 @@ impl EventWriter {
             last: last.as_ref().map_or(0, |message| message.sequence),
             seq: last.as_ref().map_or(0, seq_of),
             published: last.as_ref().map_or(0, seq_of),
-            run: last.as_ref().and_then(run_of),
+            run: last.as_ref().and_then(|last| Origin::read(last, RUN)),
+            queue: last.as_ref().and_then(|last| Origin::read(last, QUEUE)),
             subject,
         })
     }
@@ -191,9 +233,18 @@ impl EventWriter {
         let published = seq.unwrap_or(self.published);
         let seq = published.to_string();
         let run = match (edge, self.run) {
-            (Some(RunEdge::Ends), _) | (None, None) => "0".to_owned(),
-            (Some(RunEdge::Begins), None) => "self".to_owned(),
-            (_, Some(run)) => run.to_string(),
+            (Some(RunEdge::Ends), _) => Origin::Nowhere,
+            (Some(RunEdge::Begins), None) => Origin::Here,
+            (_, run) => Origin::known(run),
+        };
+        let has_queue = frames.iter().rev().find_map(|frame| match frame {
+            Frame::Event { has_queue, .. } => *has_queue,
+            Frame::Response { .. } => None,
+        });
+        let queue = match has_queue {
+            Some(true) => Origin::Here,
+            Some(false) => Origin::Nowhere,
+            None => Origin::known(self.queue),
         };
         let pieces = pieces(body.into());
         let mut first = None;
@@ -201,7 +252,8 @@ impl EventWriter {
         for (index, piece) in pieces.into_iter().enumerate() {
             let mut publication = Publication::new(self.subject.clone(), piece, Some(self.last));
             publication.headers.insert(SEQ, seq.as_str());
-            publication.headers.insert(RUN, run.as_str());
+            publication.headers.insert(RUN, run.header(first));
+            publication.headers.insert(QUEUE, queue.header(first));
             let more = count - index - 1;
             if more > 0 || index > 0 {
                 publication.headers.insert(MORE, more.to_string());
@@ -210,11 +262,8 @@ impl EventWriter {
             first.get_or_insert(self.last);
         }
         self.published = published;
-        self.run = match edge {
-            Some(RunEdge::Ends) => None,
-            Some(RunEdge::Begins) => self.run.or(first),
-            None => self.run,
-        };
+        self.run = run.sequence(first);
+        self.queue = queue.sequence(first);
         Ok(())
     }
 }
@@ -243,6 +292,7 @@ mod tests {
             Frame::Event {
                 seq: 7,
                 edge: None,
+                has_queue: None,
                 line: r#"{"type":"x y","seq":7}"#.to_owned(),
             },
             Frame::Response {

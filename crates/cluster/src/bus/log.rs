@@ -2,6 +2,7 @@
 //! mean does not live here.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use async_nats::jetstream::Context;
@@ -16,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::limits::{FOLLOW_PAUSE, PUBLISH_PAUSE, REQUEST_TRIES};
+use crate::limits::{FOLLOW_LOOK, FOLLOW_PAUSE, PUBLISH_PAUSE, REQUEST_TRIES};
 use crate::nats::engine;
 
 /// Why a message was not published.
@@ -160,9 +161,13 @@ impl Log {
         .await
     }
 
-    /// Removes all messages of a subject.
-    pub(crate) async fn purge(&self, subject: &str) -> Result<(), StoreError> {
-        let purged = self.stream.purge().filter(subject).await;
+    /// Removes the messages of a subject, up to and including a sequence if one is given.
+    pub(crate) async fn purge(&self, subject: &str, last: Option<u64>) -> Result<(), StoreError> {
+        let purge = self.stream.purge().filter(subject);
+        let purged = match last {
+            Some(last) => purge.sequence(last + 1).await,
+            None => purge.await,
+        };
         purged.map(drop).map_err(|e| engine("remove messages", &e))
     }
 
@@ -203,6 +208,8 @@ impl Log {
             next: from,
             arrived,
             task,
+            connects: self.client.statistics().connects.load(Ordering::Relaxed),
+            look_at: Instant::now(),
         })
     }
 }
@@ -234,19 +241,48 @@ pub(crate) struct Follower {
     next: u64,
     arrived: Arc<Notify>,
     task: JoinHandle<()>,
+    /// Connections of the client when the stream was last read.
+    connects: u64,
+    /// The stream is read then even if nothing was announced.
+    look_at: Instant,
 }
 
 impl Follower {
     /// Waits for the next message. Dropping the future loses none.
     pub(crate) async fn next(&mut self) -> StreamMessage {
         loop {
-            // An unreachable server is looked for again after the pause, for as long as the caller waits.
-            if let Ok(Some(message)) = self.log.next(&self.subject, self.next).await {
-                self.next = message.sequence + 1;
-                return message;
+            let connects = self.connects();
+            match self.log.next(&self.subject, self.next).await {
+                Ok(Some(message)) => {
+                    self.next = message.sequence + 1;
+                    return message;
+                }
+                Ok(None) => {
+                    self.connects = connects;
+                    self.look_at = Instant::now() + FOLLOW_LOOK;
+                }
+                // An unreachable server is looked for again after the pause, for as long as the caller waits.
+                Err(_) => self.look_at = Instant::now() + FOLLOW_PAUSE,
             }
-            drop(tokio::time::timeout(FOLLOW_PAUSE, self.arrived.notified()).await);
+            self.announced().await;
         }
+    }
+
+    /// Waits until the stream may have a message: one was announced, the connection is a new one, so that announcements may have been
+    /// missed, or the time for a look has come.
+    async fn announced(&self) {
+        while tokio::time::timeout(FOLLOW_PAUSE, self.arrived.notified())
+            .await
+            .is_err()
+        {
+            if self.connects() != self.connects || Instant::now() >= self.look_at {
+                return;
+            }
+        }
+    }
+
+    fn connects(&self) -> u64 {
+        self.log.client.statistics().connects.load(Ordering::Relaxed)
     }
 }
 

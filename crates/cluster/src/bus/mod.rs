@@ -33,6 +33,8 @@ pub(crate) struct Bus {
     pub(crate) events: Log,
     /// `PREFIX.record.SESSION.KEY`: which commands were begun, and their responses.
     pub(crate) records: Log,
+    /// `PREFIX.call.SESSION.KEY`: tool calls with side effects that were begun in an open run.
+    pub(crate) calls: Log,
     /// `PREFIX.wanted.SESSION`: sessions that a worker should have.
     pub(crate) wanted: Log,
     /// `PREFIX.lease.SESSION`: which worker has the session. Messages end with the lease.
@@ -59,7 +61,6 @@ impl Bus {
             .build(client.clone());
         // The streams are opened before a lease depends on the answers.
         let patient = ContextBuilder::new().timeout(PUBLISH_WAIT).build(client.clone());
-        let base = |name, tail| base(address, name, tail);
         let open = |config: Config| {
             let (client, context, patient) = (client.clone(), context.clone(), patient.clone());
             async move {
@@ -72,27 +73,24 @@ impl Bus {
             max_messages_per_subject: QUEUED_COMMANDS,
             discard: DiscardPolicy::New,
             discard_new_per_subject: true,
-            ..base("command", "*")
+            ..base(address, "command", "*")
         });
         let events = open(Config {
             max_messages_per_subject: EVENT_MESSAGES,
-            ..base("event", "*")
+            ..base(address, "event", "*")
         });
         let records = open(Config {
-            max_messages_per_subject: 1,
             max_age: RECORD_AGE,
-            ..base("record", "*.*")
+            ..latest(address, "record", "*.*")
         });
-        let wanted = open(Config {
-            max_messages_per_subject: 1,
-            ..base("wanted", "*")
-        });
+        // Without an age: a run can stay lost for days before a worker takes it over.
+        let calls = open(latest(address, "call", "*.*"));
+        let wanted = open(latest(address, "wanted", "*"));
         let leases = lease.map(|lease| Config {
-            max_messages_per_subject: 1,
             max_age: lease,
             // The server does not accept a window above the age.
             duplicate_window: lease.min(Duration::from_secs(120)),
-            ..base("lease", "*")
+            ..latest(address, "lease", "*")
         });
         let leases = async {
             match leases {
@@ -103,8 +101,8 @@ impl Bus {
                 }
             }
         };
-        let (commands, events, records, wanted, leases) =
-            tokio::try_join!(commands, events, records, wanted, leases)?;
+        let (commands, events, records, calls, wanted, leases) =
+            tokio::try_join!(commands, events, records, calls, wanted, leases)?;
         let lease_time = lease_time(&patient, &prefix).await?;
         Ok(Self {
             client,
@@ -112,6 +110,7 @@ impl Bus {
             commands,
             events,
             records,
+            calls,
             wanted,
             leases,
             lease_time,
@@ -174,6 +173,14 @@ fn base(address: &NatsAddress, name: &str, tail: &str) -> Config {
         storage: StorageType::File,
         num_replicas: address.replicas,
         ..Config::default()
+    }
+}
+
+/// A stream of which only the last message of each subject counts.
+fn latest(address: &NatsAddress, name: &str, tail: &str) -> Config {
+    Config {
+        max_messages_per_subject: 1,
+        ..base(address, name, tail)
     }
 }
 

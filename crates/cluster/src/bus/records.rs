@@ -1,4 +1,4 @@
-//! Records of commands: a worker notes that it begins a command before the agent gets it, and stores the response before clients
+//! Records of commands and calls: a worker notes that it begins a command before the agent gets it, and stores the response before clients
 //! can see it. So a command that arrives twice is not run twice.
 
 use std::time::Instant;
@@ -55,10 +55,33 @@ impl Bus {
         }
     }
 
-    /// True if something with this key has begun.
-    pub(crate) async fn has_begun(&self, session: &SessionId, key: &str) -> Result<bool, StoreError> {
-        let found = self.records.last(&self.record_subject(session, key)).await?;
-        Ok(found.is_some())
+    fn call_subject(&self, session: &SessionId, key: &str) -> String {
+        format!("{}.{key}", self.subject("call", session))
+    }
+
+    /// Notes that a tool call begins. Returns the sequence of the note.
+    pub(crate) async fn note_call(
+        &self,
+        session: &SessionId,
+        key: &str,
+        until: Instant,
+    ) -> Result<u64, Fault> {
+        let publication = Publication::new(self.call_subject(session, key), BEGUN, None);
+        self.calls.publish(publication, until).await
+    }
+
+    /// True if a call with this key has begun in the open run.
+    pub(crate) async fn has_call(&self, session: &SessionId, key: &str) -> Result<bool, StoreError> {
+        Ok(self.calls.last(&self.call_subject(session, key)).await?.is_some())
+    }
+
+    /// Removes the notes of a session's calls, up to a sequence if one is given.
+    pub(crate) async fn forget_calls(
+        &self,
+        session: &SessionId,
+        last: Option<u64>,
+    ) -> Result<(), StoreError> {
+        self.calls.purge(&self.call_subject(session, "*"), last).await
     }
 
     /// Stores the response of a command that was begun. A response too large for a message is kept only in the events.

@@ -18,7 +18,7 @@ use async_nats::jetstream::{Context, ErrorCode};
 use futures_util::TryStreamExt as _;
 use store::{Result, SessionId, SessionStore, StoreError, StoreFuture, Watch, check_lines};
 
-use crate::address::NatsAddress;
+use crate::address::{NatsAddress, NatsLogin};
 use crate::limits::{ANSWER_WAIT, CONNECT_WAIT, KNOWN_SESSIONS, RECONNECT_PAUSE};
 use record::Record;
 
@@ -200,6 +200,11 @@ pub(crate) async fn client(address: &NatsAddress) -> Result<Client> {
         .reconnect_delay_callback(|attempts| {
             (RECONNECT_PAUSE * attempts.min(10) as u32).min(RECONNECT_PAUSE * 10)
         });
+    options = match address.login.clone() {
+        Some(NatsLogin::User(user, password)) => options.user_and_password(user, password),
+        Some(NatsLogin::Token(token)) => options.token(token),
+        None => options,
+    };
     if let Some(path) = &address.credentials {
         let read = options.credentials_file(path).await;
         options = read.map_err(|e| engine("read the NATS credentials", &e))?;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -18,6 +18,18 @@ use crate::limits::SESSION_QUEUE;
 
 /// A line of the agent.
 pub(crate) type Line = Map<String, Value>;
+
+/// The agent answered a command of the worker with an error. Another agent would answer the same.
+#[derive(Debug)]
+pub(crate) struct Refused(String);
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
 
 /// How to start the agent.
 #[derive(Debug, Clone)]
@@ -107,6 +119,9 @@ impl Agent {
     }
 
     /// Sends a command of the worker itself and waits for its response.
+    ///
+    /// # Errors
+    /// [`Refused`] if the response is an error; others if no response arrives.
     pub(crate) async fn request(&self, mut command: Line, wait: Duration) -> Result<Line> {
         let id = self.id("");
         command.insert("id".to_owned(), json!(id));
@@ -121,7 +136,7 @@ impl Agent {
         let response = response.context("the agent did not answer in time")??;
         if response.get("success") != Some(&Value::Bool(true)) {
             let error = response.get("error").and_then(Value::as_str);
-            bail!("{}", error.unwrap_or("the agent refused a command"));
+            return Err(Refused(error.unwrap_or("the agent refused a command").to_owned()).into());
         }
         Ok(response)
     }

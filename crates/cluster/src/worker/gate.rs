@@ -15,17 +15,25 @@ use store::SessionId;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader as AsyncReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::bus::{Bus, LeaseState};
-use crate::limits::GATE_WAIT;
+use crate::limits::{GATE_CALLS, GATE_WAIT};
 
 /// Tools that change nothing. Their calls need no record.
 const READERS: [&str; 6] = ["read", "ls", "grep", "find", "glob", "todo"];
 
-/// The leases that the gate checks.
+/// A session whose calls may begin.
+struct OpenSession {
+    lease: watch::Receiver<LeaseState>,
+    /// Calls that were noted in the open run, with the sequence of the note.
+    noted: HashMap<String, u64>,
+}
+
+/// The sessions that the gate lets pass.
 #[derive(Default)]
 pub(crate) struct Gate {
-    leases: Mutex<HashMap<SessionId, watch::Receiver<LeaseState>>>,
+    sessions: Mutex<HashMap<SessionId, OpenSession>>,
 }
 
 /// True if a call of the tool changes nothing.
@@ -42,7 +50,8 @@ pub(crate) fn key(call: &str) -> String {
 impl Gate {
     /// Lets calls of a session begin while its lease is valid.
     pub(crate) fn open(&self, session: &SessionId, lease: watch::Receiver<LeaseState>) {
-        self.lock().insert(session.clone(), lease);
+        let noted = HashMap::new();
+        self.lock().insert(session.clone(), OpenSession { lease, noted });
     }
 
     /// Lets no call of a session begin from now on.
@@ -50,18 +59,25 @@ impl Gate {
         self.lock().remove(session);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, watch::Receiver<LeaseState>>> {
-        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Forgets calls that have ended. Returns the sequence up to which the notes of the session can be removed.
+    pub(crate) fn settle(&self, session: &SessionId, ended: &[String]) -> Option<u64> {
+        let mut sessions = self.lock();
+        let noted = &mut sessions.get_mut(session)?.noted;
+        ended.iter().filter_map(|call| noted.remove(call)).max()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, OpenSession>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The lease of a session. A session without one belongs to another session of this worker (a sub-agent); then all leases have
     /// to be valid.
     fn lease(&self, session: &SessionId) -> Option<LeaseState> {
-        let leases = self.lock();
-        match leases.get(session) {
-            Some(lease) => Some(*lease.borrow()).filter(LeaseState::is_valid),
+        let sessions = self.lock();
+        match sessions.get(session) {
+            Some(open) => Some(*open.lease.borrow()).filter(LeaseState::is_valid),
             None => {
-                let all: Vec<LeaseState> = leases.values().map(|lease| *lease.borrow()).collect();
+                let all: Vec<LeaseState> = sessions.values().map(|open| *open.lease.borrow()).collect();
                 let first = all.first().copied();
                 first.filter(|_| all.iter().all(LeaseState::is_valid))
             }
@@ -76,11 +92,19 @@ impl Gate {
         let Some(lease) = self.lease(&session) else {
             return false;
         };
-        // The agent kills an extension that does not answer for ten seconds.
+        // A new owner asks only about calls of the session itself; those of its sub-agents end with them.
+        if !self.lock().contains_key(&session) {
+            return true;
+        }
         let until = lease.valid_until.min(Instant::now() + GATE_WAIT);
-        let begun = bus.begin(&session, &key(call), until).await;
+        let Ok(sequence) = bus.note_call(&session, &key(call), until).await else {
+            return false;
+        };
+        if let Some(open) = self.lock().get_mut(&session) {
+            open.noted.insert(call.to_owned(), sequence);
+        }
         // The lease may have ended while the record was on its way.
-        begun.is_ok() && self.lease(&session).is_some()
+        self.lease(&session).is_some()
     }
 }
 
@@ -103,28 +127,103 @@ pub(crate) fn start(dir: &Path, program: &Path, gate: Arc<Gate>, bus: Arc<Bus>) 
     Ok(folder)
 }
 
+/// Answers the questions of one extension process. Calls of different sessions do not wait for each other.
 async fn answer(stream: UnixStream, gate: Arc<Gate>, bus: Arc<Bus>) {
     let (reader, mut writer) = stream.into_split();
     let mut lines = AsyncReader::new(reader).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
-        let question: Value = serde_json::from_str(&line).unwrap_or_default();
-        let word = |name: &str| question.get(name).and_then(Value::as_str).unwrap_or_default();
-        let passes = gate.pass(&bus, word("session"), word("call")).await;
-        let reply = if passes { "yes\n" } else { "no\n" };
-        if writer.write_all(reply.as_bytes()).await.is_err() {
+    let mut asked = JoinSet::new();
+    loop {
+        let reply = tokio::select! {
+            line = lines.next_line(), if asked.len() < GATE_CALLS => {
+                let Ok(Some(line)) = line else {
+                    return;
+                };
+                let (gate, bus) = (Arc::clone(&gate), Arc::clone(&bus));
+                asked.spawn(async move {
+                    let question: Value = serde_json::from_str(&line).unwrap_or_default();
+                    let word = |name: &str| question.get(name).and_then(Value::as_str).unwrap_or_default();
+                    let passes = gate.pass(&bus, word("session"), word("call")).await;
+                    json!({"id": question.get("id"), "passes": passes})
+                });
+                continue;
+            }
+            Some(Ok(reply)) = asked.join_next() => reply,
+            // A question failed; the agent denies its call after the timeout of extensions.
+            else => continue,
+        };
+        if writer.write_all(format!("{reply}\n").as_bytes()).await.is_err() {
             return;
         }
     }
 }
 
-/// The extension: reads lines of the agent and asks the worker about each call with side effects. Ends with the agent.
+/// What the two threads of the extension share.
+struct Extension<W> {
+    output: W,
+    /// Ids of the events that wait for the worker.
+    waiting: Vec<Value>,
+    /// True when the worker is gone, so that no answer can come.
+    is_alone: bool,
+}
+
+impl<W: std::io::Write> Extension<W> {
+    fn write(&mut self, line: &Value) -> std::io::Result<()> {
+        writeln!(self.output, "{line}")?;
+        self.output.flush()
+    }
+
+    fn decide(&mut self, id: &Value, passes: bool) -> std::io::Result<()> {
+        let value = if passes {
+            Value::Null
+        } else {
+            json!({"block": true, "reason": "This worker no longer has the session. The call did not run."})
+        };
+        self.write(&json!({"type": "result", "id": id, "value": value}))
+    }
+
+    /// Takes an answer of the worker.
+    fn answered(&mut self, reply: &Value) -> std::io::Result<()> {
+        let id = reply.get("id").cloned().unwrap_or_default();
+        self.waiting.retain(|waiting| *waiting != id);
+        self.decide(&id, reply.get("passes") == Some(&Value::Bool(true)))
+    }
+
+    /// Denies what waits, and everything from now on.
+    fn deny_all(&mut self) -> std::io::Result<()> {
+        self.is_alone = true;
+        for id in std::mem::take(&mut self.waiting) {
+            self.decide(&id, false)?;
+        }
+        Ok(())
+    }
+}
+
+/// The extension: reads lines of the agent and asks the worker about each call with side effects. A thread passes the answers on, so
+/// that calls of different sessions, and pings of the agent, do not wait for each other. Ends with the agent.
 ///
 /// # Errors
-/// When the worker or the agent is gone. The agent then denies the calls.
-pub fn extension(socket: &Path, input: impl std::io::Read, mut output: impl std::io::Write) -> Result<()> {
-    let stream = BlockingStream::connect(socket).context("the worker is gone")?;
-    let mut replies = BufReader::new(stream.try_clone()?);
-    let mut questions = stream;
+/// When the worker cannot be reached or the agent is gone. The agent then denies the calls.
+pub fn extension(
+    socket: &Path,
+    input: impl std::io::Read,
+    output: impl std::io::Write + Send + 'static,
+) -> Result<()> {
+    let mut questions = BlockingStream::connect(socket).context("the worker is gone")?;
+    let replies = BufReader::new(questions.try_clone()?);
+    let extension = Arc::new(Mutex::new(Extension {
+        output,
+        waiting: Vec::new(),
+        is_alone: false,
+    }));
+    let answers = Arc::clone(&extension);
+    std::thread::spawn(move || {
+        for reply in replies.lines().map_while(Result::ok) {
+            let reply: Value = serde_json::from_str(&reply).unwrap_or_default();
+            // Fails when the agent is gone, which the other thread notices, too.
+            drop(locked(&answers).answered(&reply));
+        }
+        drop(locked(&answers).deny_all());
+    });
     let mut sessions: HashMap<String, String> = HashMap::new();
     for line in BufReader::new(input).lines() {
         let line: Value = serde_json::from_str(&line?).unwrap_or_default();
@@ -145,21 +244,26 @@ pub fn extension(socket: &Path, input: impl std::io::Read, mut output: impl std:
             "event" if id.is_null() => continue,
             "event" if only_reads(word("/event/toolName")) => result(Value::Null),
             "event" => {
+                let mut extension = locked(&extension);
+                if extension.is_alone {
+                    extension.decide(&id, false)?;
+                    continue;
+                }
+                extension.waiting.push(id.clone());
                 let session = sessions.get(word("/session"));
-                let question = json!({"session": session, "call": word("/event/toolCallId")});
-                writeln!(questions, "{question}")?;
-                let mut reply = String::new();
-                replies.read_line(&mut reply)?;
-                result(if reply == "yes\n" {
-                    Value::Null
-                } else {
-                    json!({"block": true, "reason": "This worker no longer has the session. The call did not run."})
-                })
+                let question = json!({"id": id, "session": session, "call": word("/event/toolCallId")});
+                if writeln!(questions, "{question}").is_err() {
+                    extension.deny_all()?;
+                }
+                continue;
             }
             _ => continue,
         };
-        writeln!(output, "{answer}")?;
-        output.flush()?;
+        locked(&extension).write(&answer)?;
     }
     Ok(())
+}
+
+fn locked<W>(extension: &Mutex<Extension<W>>) -> std::sync::MutexGuard<'_, Extension<W>> {
+    extension.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,10 +12,10 @@ use uuid::Uuid;
 use super::child::Line;
 use super::file::SessionFile;
 use super::gate;
-use super::takeover::{Recovery, recover};
+use super::takeover::recover;
 use crate::bus::{Bus, EventWriter, Frame, Frames, RunEdge};
 
-/// Ends an open run. None if no run is open.
+/// Ends an open run. Returns false if no run is open.
 pub(crate) async fn settle(
     bus: &Bus,
     store: &dyn SessionStore,
@@ -23,9 +23,9 @@ pub(crate) async fn settle(
     file: &mut SessionFile,
     events: &mut EventWriter,
     until: Instant,
-) -> Result<Option<Recovery>> {
+) -> Result<bool> {
     let Some(begin) = events.run else {
-        return Ok(None);
+        return Ok(false);
     };
     let seen = read(bus, session, begin).await?;
     let (messages, last) = log(file)?;
@@ -65,11 +65,58 @@ pub(crate) async fn settle(
         frames.push(Frame::Event {
             seq,
             edge: is_end.then_some(RunEdge::Ends),
+            has_queue: None,
             line: Value::Object(line).to_string(),
         });
     }
     events.publish(bus, &frames, until).await?;
-    Ok(Some(recovery))
+    // The results say which calls ran; a record that stays makes a later call of the same id look begun, which is the safe side.
+    drop(bus.forget_calls(session, None).await);
+    Ok(true)
+}
+
+/// Messages that were queued when the worker was lost.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Queued {
+    pub(crate) steering: Vec<String>,
+    pub(crate) follow_up: Vec<String>,
+}
+
+/// Reads the queued messages of a session from its last event that names them.
+pub(crate) async fn queued(bus: &Bus, session: &SessionId, events: &EventWriter) -> Result<Queued> {
+    let Some(at) = events.queue else {
+        return Ok(Queued::default());
+    };
+    let subject = bus.subject("event", session);
+    let (mut next, mut frames) = (at, Frames::default());
+    while let Some(message) = bus.events.next(&subject, next).await? {
+        next = message.sequence + 1;
+        let complete = frames.take(&message);
+        if complete.is_empty() {
+            continue;
+        }
+        return Ok(last_queue(&complete));
+    }
+    Ok(Queued::default())
+}
+
+fn last_queue(frames: &[Frame]) -> Queued {
+    let last = frames.iter().rev().find_map(|frame| {
+        let Frame::Event { line, .. } = frame else {
+            return None;
+        };
+        let event: Line = serde_json::from_str(line).ok()?;
+        (event.get("type") == Some(&json!("queue_update"))).then_some(event)
+    });
+    let list = |name: &str| -> Vec<String> {
+        let texts = last.as_ref().and_then(|event| event.get(name)?.as_array());
+        let texts = texts.into_iter().flatten().filter_map(Value::as_str);
+        texts.map(str::to_owned).collect()
+    };
+    Queued {
+        steering: list("steering"),
+        follow_up: list("followUp"),
+    }
 }
 
 /// The calls of the last answer that may have begun: those with a record, and those of tools that need none.
@@ -85,7 +132,7 @@ async fn begun(bus: &Bus, session: &SessionId, messages: &[Value]) -> Result<Has
         let word = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
         let id = word("id");
         if word("type") == "toolCall"
-            && (gate::only_reads(word("name")) || bus.has_begun(session, &gate::key(id)).await?)
+            && (gate::only_reads(word("name")) || bus.has_call(session, &gate::key(id)).await?)
         {
             begun.insert(id.to_owned());
         }
@@ -93,12 +140,13 @@ async fn begun(bus: &Bus, session: &SessionId, messages: &[Value]) -> Result<Has
     Ok(begun)
 }
 
-/// The events from a sequence on.
+/// The events of a run that begins in the message with this sequence, or the last of them if the stream has dropped that message.
 async fn read(bus: &Bus, session: &SessionId, begin: u64) -> Result<Vec<Line>> {
     let subject = bus.subject("event", session);
     let (mut next, mut frames, mut seen) = (begin, Frames::default(), Vec::new());
     let mut is_open = false;
     while let Some(message) = bus.events.next(&subject, next).await? {
+        is_open |= next == begin && message.sequence > begin;
         next = message.sequence + 1;
         for frame in frames.take(&message) {
             let Frame::Event { line, .. } = frame else {

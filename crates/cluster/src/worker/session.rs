@@ -12,7 +12,7 @@ use store::SessionId;
 use tokio::sync::{mpsc, watch};
 
 use super::Shared;
-use super::child::Line;
+use super::child::{Line, Refused};
 use super::command::{self, Command, Fate};
 use super::file::SessionFile;
 use super::interrupted;
@@ -52,6 +52,8 @@ struct SessionTask {
     events: EventWriter,
     lines: mpsc::Receiver<Line>,
     pending: HashMap<String, Pending>,
+    /// Calls of the open run that have ended.
+    ended_calls: Vec<String>,
 }
 
 /// Runs a session until its end, and closes it.
@@ -92,7 +94,8 @@ impl SessionTask {
         let file = match fetched {
             Ok(file) => file,
             Err(error) => {
-                refuse(shared, id, events, commands, &lease, &format!("{error:#}")).await?;
+                let mut events = events;
+                refuse(shared, id, &mut events, commands, &lease, &format!("{error:#}")).await?;
                 lease.release().await;
                 return Err(error);
             }
@@ -105,9 +108,15 @@ impl SessionTask {
             events,
             lines,
             pending: HashMap::new(),
+            ended_calls: Vec::new(),
         };
         let opened = task.open_in_agent().await;
         if let Err(error) = opened {
+            // Each worker would get the same answer, so clients get it, too. Other failures are those of this worker.
+            if error.is::<Refused>() {
+                let reason = error.to_string();
+                refuse(shared, id, &mut task.events, commands, &task.lease, &reason).await?;
+            }
             return match task.close(End::Lost(error)).await {
                 End::Lost(error) => Err(error),
                 End::Drained | End::Idle => bail!("the session did not open"),
@@ -122,21 +131,19 @@ impl SessionTask {
         let store = self.shared.store.as_ref();
         let bus = &self.shared.bus;
         let (file, events) = (&mut self.file, &mut self.events);
-        let interrupted = interrupted::settle(bus, store, &self.id, file, events, until).await?;
+        let was_interrupted = interrupted::settle(bus, store, &self.id, file, events, until).await?;
+        let queued = interrupted::queued(bus, &self.id, events).await?;
         let mut open = Line::new();
         open.insert("type".to_owned(), json!("open_session"));
         open.insert("session".to_owned(), json!(self.id.as_str()));
         open.insert("sessionPath".to_owned(), json!(self.file.path.to_string_lossy()));
         self.shared.gate.open(&self.id, self.lease.watch());
         self.shared.agent.request(open, OPEN_WAIT).await?;
-        let Some(recovery) = interrupted else {
-            return Ok(());
-        };
         let mut lines = Vec::new();
-        for (kind, texts) in [("steer", recovery.steering), ("follow_up", recovery.follow_up)] {
+        for (kind, texts) in [("steer", queued.steering), ("follow_up", queued.follow_up)] {
             lines.extend(texts.into_iter().map(|text| (kind, Some(text))));
         }
-        if self.shared.resumes {
+        if was_interrupted && self.shared.resumes {
             lines.push(("continue", None));
         }
         for (kind, text) in lines {
@@ -227,6 +234,15 @@ impl SessionTask {
         }
         let until = self.until()?;
         self.events.publish(bus, &frames, until).await?;
+        if self.events.run.is_none()
+            && let Some(last) = self
+                .shared
+                .gate
+                .settle(&self.id, &std::mem::take(&mut self.ended_calls))
+        {
+            // A note that stays makes a later call of the same id look begun, which is the safe side.
+            drop(bus.forget_calls(&self.id, Some(last)).await);
+        }
         for queued in answered.iter().flat_map(|(pending, _)| &pending.queued) {
             bus.commands.remove(*queued).await?;
         }
@@ -240,10 +256,27 @@ impl SessionTask {
             Some("agent_settled") => Some(RunEdge::Ends),
             _ => None,
         };
+        let mut has_queue = None;
+        match line.get("type").and_then(Value::as_str) {
+            Some("queue_update") => {
+                let is_full = |name: &str| line.get(name).is_some_and(|list| *list != json!([]));
+                has_queue = Some(is_full("steering") || is_full("followUp"));
+            }
+            Some("tool_execution_end") => {
+                let call = line.get("toolCallId").and_then(Value::as_str);
+                self.ended_calls.extend(call.map(str::to_owned));
+            }
+            _ => {}
+        }
         let seq = self.events.number();
         line.insert("seq".to_owned(), json!(seq));
         let line = serde_json::to_string(&line)?;
-        Ok(Frame::Event { seq, edge, line })
+        Ok(Frame::Event {
+            seq,
+            edge,
+            has_queue,
+            line,
+        })
     }
 
     fn response(
@@ -372,7 +405,8 @@ impl SessionTask {
         agent.unroute(self.id.as_str());
         if let Err(error) = closed
             && is_lost
-            && !format!("{error}").contains("session")
+            // The agent does not have the session.
+            && !error.is::<Refused>()
         {
             // A run that goes on without a lease is worse than the end of all runs of this worker.
             agent.kill().await;
@@ -385,7 +419,7 @@ impl SessionTask {
                 self.shared
                     .bus
                     .wanted
-                    .purge(&self.shared.bus.subject("wanted", &self.id))
+                    .purge(&self.shared.bus.subject("wanted", &self.id), None)
                     .await,
             );
         }
@@ -412,13 +446,13 @@ impl SessionTask {
 async fn refuse(
     shared: &Shared,
     id: &SessionId,
-    mut events: EventWriter,
+    events: &mut EventWriter,
     mut commands: Follower,
     lease: &Lease,
     reason: &str,
 ) -> Result<()> {
     let bus = &shared.bus;
-    bus.wanted.purge(&bus.subject("wanted", id)).await?;
+    bus.wanted.purge(&bus.subject("wanted", id), None).await?;
     let wait = std::time::Duration::from_millis(200);
     while let Ok(message) = tokio::time::timeout(wait, commands.next()).await {
         if let Some(command) = Command::read(&message) {

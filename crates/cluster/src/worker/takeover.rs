@@ -21,10 +21,6 @@ pub(crate) struct Recovery {
     pub(crate) messages: Vec<Value>,
     /// Events to publish, in order, without numbers.
     pub(crate) events: Vec<Line>,
-    /// Queued messages that were not delivered.
-    pub(crate) steering: Vec<String>,
-    /// Queued messages for after the run.
-    pub(crate) follow_up: Vec<String>,
 }
 
 /// What the events of an interrupted run leave open.
@@ -36,8 +32,6 @@ struct Open {
     run: bool,
     turn: bool,
     ended: Vec<Value>,
-    steering: Vec<String>,
-    follow_up: Vec<String>,
     compaction: Option<Value>,
 }
 
@@ -69,14 +63,6 @@ impl Open {
                 self.calls.retain(|(call, _)| call != id);
                 self.results.insert(id.to_owned(), event.clone());
             }
-            "queue_update" => {
-                let list = |name: &str| -> Vec<String> {
-                    let texts = event.get(name).and_then(Value::as_array);
-                    let texts = texts.into_iter().flatten().filter_map(Value::as_str);
-                    texts.map(str::to_owned).collect()
-                };
-                (self.steering, self.follow_up) = (list("steering"), list("followUp"));
-            }
             "compaction_start" => self.compaction = Some(field("reason")),
             "compaction_end" => self.compaction = None,
             _ => {}
@@ -84,18 +70,21 @@ impl Open {
     }
 }
 
-/// Works out the end of an interrupted run. `events` are those since it began, `log` the messages of the session, `began` tells
-/// whether the call with an id may have begun, `now` is the time in milliseconds.
+/// Works out the end of an interrupted run. `events` are those since it began, or the last of them if the stream has dropped the
+/// others; `log` are the messages of the session, `began` tells whether the call with an id may have begun, `now` is the time in
+/// milliseconds.
 pub(crate) fn recover(events: &[Line], log: &[Value], began: impl Fn(&str) -> bool, now: u64) -> Recovery {
-    let mut open = Open::default();
+    let begins = events.first().and_then(|first| first.get("type")) == Some(&json!("agent_start"));
+    let mut open = Open {
+        run: true,
+        // Between turns there is no time in which a run could be lost after so many events.
+        turn: !begins,
+        ..Open::default()
+    };
     for event in events {
         open.take(event);
     }
-    let mut recovery = Recovery {
-        steering: std::mem::take(&mut open.steering),
-        follow_up: std::mem::take(&mut open.follow_up),
-        ..Recovery::default()
-    };
+    let mut recovery = Recovery::default();
     let mut log = log.to_vec();
     if let Some(message) = open.message.take() {
         let last = stored(&log, &message).unwrap_or_else(|| {
@@ -299,8 +288,7 @@ mod tests {
         let events = json!([{"type": "agent_start"}, {"type": "turn_start"},
             {"type": "message_start", "message": user}, {"type": "message_end", "message": user},
             {"type": "message_start", "message": {"role": "assistant", "timestamp": 2}},
-            {"type": "message_update", "message": half},
-            {"type": "queue_update", "steering": ["s"], "followUp": ["f"]}]);
+            {"type": "message_update", "message": half}]);
         let recovery = recover(&lines(&events), &[user], |_| true, 9);
         assert_eq!(recovery.messages.len(), 1);
         assert_eq!(recovery.messages[0]["stopReason"], "aborted");
@@ -313,8 +301,19 @@ mod tests {
             ["message_end", "turn_end", "agent_end", "agent_settled"]
         );
         assert_eq!(recovery.events[2]["messages"].as_array().unwrap().len(), 2);
-        assert_eq!((recovery.steering.len(), recovery.follow_up.len()), (1, 1));
         assert_eq!(recovery.events[3]["aborted"], true);
+    }
+
+    #[test]
+    fn run_without_its_first_events_ends_like_others() {
+        let half = json!({"role": "assistant", "timestamp": 2, "stopReason": "stop", "content": [{"type": "text", "text": "half"}]});
+        let events = json!([{"type": "message_update", "message": half}]);
+        let recovery = recover(&lines(&events), &[], |_| true, 9);
+        assert_eq!(recovery.messages[0]["content"], half["content"]);
+        assert_eq!(
+            kinds(&recovery),
+            ["message_end", "turn_end", "agent_end", "agent_settled"]
+        );
     }
 
     #[test]

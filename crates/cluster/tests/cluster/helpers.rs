@@ -16,6 +16,15 @@ impl Place {
         Ok(path.display().to_string())
     }
 
+    /// Starts the server again with a configuration.
+    pub(crate) fn configure(&mut self, config: &str) -> Result<()> {
+        let file = self.path("nats.conf");
+        std::fs::write(&file, config)?;
+        self.config = Some(file);
+        self.stop_nats();
+        self.start_nats()
+    }
+
     /// A gateway of a session that has said that it is ready.
     pub(crate) fn attach(&self, session: &str) -> Result<Client> {
         let mut client = self.start_gateway(session)?;

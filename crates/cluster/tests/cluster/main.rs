@@ -9,6 +9,7 @@ mod engine;
 mod helpers;
 mod place;
 mod takeover;
+mod tenants;
 mod together;
 
 /// A place for one test.

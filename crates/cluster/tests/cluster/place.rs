@@ -22,6 +22,10 @@ pub(crate) struct Place {
     pub(crate) port: u16,
     nats: PathBuf,
     engine: Option<Engine>,
+    /// Configuration file of the server, if it has one.
+    pub(crate) config: Option<PathBuf>,
+    /// `USER:PASSWORD@` of workers, gateways and reads that begin from now on; empty without accounts.
+    pub(crate) user: &'static str,
 }
 
 /// A process of a test, killed when this value goes.
@@ -48,6 +52,8 @@ impl Place {
             port: free_port()?,
             nats,
             engine: None,
+            config: None,
+            user: "",
         };
         std::fs::create_dir(place.path("agent"))?;
         std::fs::create_dir(place.path("project"))?;
@@ -63,6 +69,9 @@ impl Place {
         let mut command = Command::new(&self.nats);
         command.args(["-js", "-a", "127.0.0.1", "-p", &self.port.to_string(), "-sd"]);
         command.arg(self.path("nats"));
+        if let Some(config) = &self.config {
+            command.arg("-c").arg(config);
+        }
         let mut engine = Engine::start(&mut command)?;
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -79,12 +88,17 @@ impl Place {
         self.engine = None;
     }
 
+    /// The address of the server.
+    pub(crate) fn url(&self) -> String {
+        format!("nats://{}127.0.0.1:{}", self.user, self.port)
+    }
+
     /// A worker with leases of two seconds whose model plays a script.
     pub(crate) fn worker(&self, name: &str, script: &Value, options: &[&str]) -> Result<Worker> {
         let script_file = self.path(&format!("{name}.json"));
         std::fs::write(&script_file, script.to_string())?;
         let child = Command::new(&self.cluster)
-            .args(["worker", "--nats", &format!("nats://127.0.0.1:{}", self.port)])
+            .args(["worker", "--nats", &self.url()])
             .args(["--name", name, "--lease-seconds", "2", "--program"])
             .arg(&self.pinion)
             .arg("--state-dir")
@@ -105,7 +119,7 @@ impl Place {
     pub(crate) fn start_gateway(&self, session: &str) -> Result<Client> {
         let mut child = Command::new(&self.cluster)
             .arg("attach")
-            .arg(format!("nats://127.0.0.1:{}/{session}", self.port))
+            .arg(format!("{}/{session}", self.url()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -132,14 +146,7 @@ impl Place {
     pub(crate) fn log(&self, session: &str) -> Result<Vec<Value>> {
         let dir = tempfile::tempdir()?;
         let pulled = Command::new(&self.cluster)
-            .args([
-                "sessions",
-                "pull",
-                &format!("nats://127.0.0.1:{}", self.port),
-                session,
-                "--flat",
-                "--dir",
-            ])
+            .args(["sessions", "pull", &self.url(), session, "--flat", "--dir"])
             .arg(dir.path())
             .output()?;
         if !pulled.status.success() {

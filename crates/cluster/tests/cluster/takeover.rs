@@ -142,6 +142,43 @@ fn interrupted_run_continues_if_the_worker_resumes() -> Result<()> {
 }
 
 #[test]
+fn queued_message_of_idle_session_survives_workers() -> Result<()> {
+    let Some(place) = crate::place()? else {
+        return Ok(());
+    };
+    let first = place.worker("a", &always("one"), &[])?;
+    let mut client = place.attach("queued")?;
+    client.ask(json!({"id": 1, "type": "steer", "message": "Soon"}))?;
+    client.ask(json!({"id": 2, "type": "follow_up", "message": "Later"}))?;
+    first.signal("-KILL")?;
+    let second = place.worker("b", &always("two"), &[])?;
+    let pending = |client: &mut crate::place::Client, id: u64| -> Result<Value> {
+        let state = client.ask(json!({"id": id, "type": "get_state"}))?;
+        Ok(state["data"]["pendingMessageCount"].clone())
+    };
+    ensure!(pending(&mut client, 3)? == 2);
+    second.signal("-TERM")?;
+    let _third = place.worker("c", &always("three"), &[])?;
+    ensure!(pending(&mut client, 4)? == 2);
+    client.ask(json!({"id": 5, "type": "prompt", "message": "Go"}))?;
+    client.until("agent_settled")?;
+    let said: Vec<String> = place
+        .log("queued")?
+        .iter()
+        .filter(|entry| entry["message"]["role"] == "user")
+        .map(|entry| entry["message"]["content"].to_string())
+        .collect();
+    ensure!(said.len() == 3, "{said:?}");
+    for text in ["Soon", "Later", "Go"] {
+        ensure!(
+            said.iter().filter(|said| said.contains(text)).count() == 1,
+            "{said:?}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
 fn stopped_worker_begins_no_call_afterwards() -> Result<()> {
     let Some(place) = crate::place()? else {
         return Ok(());
