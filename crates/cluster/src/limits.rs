@@ -72,8 +72,11 @@ pub const WORKER_SESSIONS: usize = 250;
 /// Pause between two looks at the connection while nothing is announced; a reconnection costs this long.
 pub const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
 
+/// First pause between two looks at a stream after an announcement; each further one is four times as long.
+pub const FOLLOW_AGAIN: Duration = Duration::from_millis(5);
+
 /// Longest pause between two looks at a stream that is followed; an announcement that was lost on a good connection costs this long.
-pub const FOLLOW_LOOK: Duration = Duration::from_secs(20);
+pub const FOLLOW_LOOK: Duration = Duration::from_secs(5);
 
 /// Pause before a publication is sent again; the second pause is twice as long, up to ten times.
 pub const PUBLISH_PAUSE: Duration = Duration::from_millis(50);

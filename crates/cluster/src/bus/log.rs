@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::Context;
 use async_nats::jetstream::context::PublishErrorKind;
@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::limits::{FOLLOW_LOOK, FOLLOW_PAUSE, PUBLISH_PAUSE, REQUEST_TRIES};
+use crate::limits::{FOLLOW_AGAIN, FOLLOW_LOOK, FOLLOW_PAUSE, PUBLISH_PAUSE, REQUEST_TRIES};
 use crate::nats::engine;
 
 /// Why a message was not published.
@@ -210,6 +210,7 @@ impl Log {
             task,
             connects: self.client.statistics().connects.load(Ordering::Relaxed),
             look_at: Instant::now(),
+            pause: FOLLOW_AGAIN,
         })
     }
 }
@@ -245,6 +246,8 @@ pub(crate) struct Follower {
     connects: u64,
     /// The stream is read then even if nothing was announced.
     look_at: Instant,
+    /// Pause before the next look. The server announces a message a moment before it can be read, so the first pauses are short.
+    pause: Duration,
 }
 
 impl Follower {
@@ -255,27 +258,32 @@ impl Follower {
             match self.log.next(&self.subject, self.next).await {
                 Ok(Some(message)) => {
                     self.next = message.sequence + 1;
+                    self.pause = FOLLOW_AGAIN;
                     return message;
                 }
                 Ok(None) => {
                     self.connects = connects;
-                    self.look_at = Instant::now() + FOLLOW_LOOK;
+                    self.look_at = Instant::now() + self.pause;
+                    self.pause = (self.pause * 4).min(FOLLOW_LOOK);
                 }
                 // An unreachable server is looked for again after the pause, for as long as the caller waits.
                 Err(_) => self.look_at = Instant::now() + FOLLOW_PAUSE,
             }
-            self.announced().await;
+            self.may_have_more().await;
         }
     }
 
     /// Waits until the stream may have a message: one was announced, the connection is a new one, so that announcements may have been
     /// missed, or the time for a look has come.
-    async fn announced(&self) {
-        while tokio::time::timeout(FOLLOW_PAUSE, self.arrived.notified())
-            .await
-            .is_err()
-        {
-            if self.connects() != self.connects || Instant::now() >= self.look_at {
+    async fn may_have_more(&mut self) {
+        loop {
+            let wait = self.look_at.saturating_duration_since(Instant::now());
+            let announced = tokio::time::timeout(wait.min(FOLLOW_PAUSE), self.arrived.notified()).await;
+            if announced.is_ok() || self.connects() != self.connects {
+                self.pause = FOLLOW_AGAIN;
+                return;
+            }
+            if Instant::now() >= self.look_at {
                 return;
             }
         }
