@@ -28,6 +28,6 @@ pub mod worker;
 pub use files::FileStore;
 #[cfg(feature = "nats")]
 pub use nats::NatsStore;
-pub use open::open;
+pub use open::{open, without};
 #[cfg(feature = "s3")]
 pub use s3::S3Store;

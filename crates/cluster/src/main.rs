@@ -78,7 +78,7 @@ fn start(words: &[String]) -> Result<ExitCode> {
         ["gate", socket] => cli::gate(socket),
         #[cfg(not(feature = "nats"))]
         ["worker" | "attach" | "gate", ..] => {
-            bail!("this pinion-cluster was built without NATS (feature `nats`)")
+            bail!("{}", cluster::without("NATS"))
         }
         [other, ..] => bail!("unknown command {other}. Run pinion-cluster --help"),
     }

@@ -16,7 +16,7 @@ pub async fn open(text: &str, environment: &[(String, String)]) -> Result<Box<dy
         #[cfg(feature = "nats")]
         Address::Nats(address) => Ok(Box::new(crate::NatsStore::connect(&address).await?)),
         #[cfg(not(feature = "nats"))]
-        Address::Nats(_) => bail!("this pinion-cluster was built without NATS (feature `nats`)"),
+        Address::Nats(_) => bail!("{}", without("NATS")),
         #[cfg(feature = "s3")]
         Address::S3(address) => {
             // Fails when a provider is there already, which is as good.
@@ -26,7 +26,17 @@ pub async fn open(text: &str, environment: &[(String, String)]) -> Result<Box<dy
         #[cfg(not(feature = "s3"))]
         Address::S3(_) => {
             let _unused = environment;
-            bail!("this pinion-cluster was built without S3 (feature `s3`)")
+            bail!("{}", without("S3"))
         }
     }
+}
+
+/// The error of a program that was built without an engine.
+#[must_use]
+pub fn without(engine: &str) -> String {
+    format!(
+        "This pinion-cluster was built without {engine}. Build it again in a clone of {}: cargo install --locked --path \
+         crates/cluster --features nats,s3",
+        env!("CARGO_PKG_REPOSITORY")
+    )
 }

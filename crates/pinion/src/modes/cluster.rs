@@ -78,7 +78,9 @@ fn program(env: &Environment) -> anyhow::Result<PathBuf> {
     let found = beside.into_iter().chain(found).find(|program| program.is_file());
     found.with_context(|| {
         format!(
-            "This command needs the program {PROGRAM} next to pinion or in PATH. Install it: cargo install pinion-cluster --features nats,s3"
+            "This command needs the program {PROGRAM} next to pinion or in PATH. Install it from a clone of {}: cargo install \
+             --locked --path crates/cluster --features nats,s3",
+            env!("CARGO_PKG_REPOSITORY")
         )
     })
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 pub(super) const INSTALL: Duration = Duration::from_secs(600);
 /// Timeout of git commands that read a little from the repository or its server.
 pub(super) const QUERY: Duration = Duration::from_secs(60);
+/// Time after which a program that still runs is shown on the terminal.
+pub(super) const SHOW_AFTER: Duration = Duration::from_secs(1);
 /// Time for the pipes of an ended program to close; background processes may hold them.
 pub(super) const PIPES: Duration = Duration::from_secs(2);
 /// Timeout for the lock against other package commands.

@@ -12,7 +12,8 @@ use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::limits::{ERROR_BYTES, OUTPUT_BYTES, PIPES};
+use super::limits::{ERROR_BYTES, OUTPUT_BYTES, PIPES, SHOW_AFTER};
+use crate::progress::Progress;
 
 /// The error of a run that the user cancelled.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
@@ -51,6 +52,9 @@ impl Programs {
             .find(run.program)
             .with_context(|| format!("{} was not found. {}", run.program, run.advice))?;
         let shown = self.shown(&run);
+        let first = run.args.first().map(|arg| arg.to_string_lossy());
+        let label = format!("Running {} {}", run.program, first.unwrap_or_default());
+        let _progress = Progress::after(SHOW_AFTER, label);
         let spec = SpawnSpec {
             program: program.into_os_string(),
             args: run.args,
