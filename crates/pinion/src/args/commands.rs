@@ -342,7 +342,7 @@ pub(super) fn of_pi(word: &str) -> Option<(&'static str, &'static str)> {
 }
 
 /// Returns the command that a prompt of one or a few words probably means. Only a single word, or a word followed by
-/// an argument of the command, can mean a command.
+/// an argument of the command, can mean a command: `instal npm:x` does, `last commit` does not.
 pub(super) fn meant_by(words: &[String]) -> Option<&'static str> {
     let (first, rest) = words.split_first()?;
     if !first.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
@@ -353,12 +353,34 @@ pub(super) fn meant_by(words: &[String]) -> Option<&'static str> {
     {
         return Some(meant);
     }
-    let name = nearest(first, COMMANDS.iter().map(|info| info.name))?;
-    let takes_next = match rest.first() {
-        None => true,
-        Some(next) => by_name(name).is_some_and(|info| info.words.contains(&next.as_str())),
+    let synonyms = SYNONYMS.iter().map(|(word, _)| *word);
+    let name = nearest(first, COMMANDS.iter().map(|info| info.name).chain(synonyms))?;
+    let synonym = SYNONYMS.iter().find(|(word, _)| *word == name);
+    let takes_next = match (rest, by_name(name)) {
+        ([], _) => true,
+        ([next, ..], Some(info)) if info.words.contains(&next.as_str()) => true,
+        ([next], Some(info)) => is_address(next) && info.takes_address(),
+        ([next], None) => is_address(next) && synonym.is_some_and(|(_, meant)| meant.ends_with("FILE")),
+        _ => false,
     };
-    takes_next.then_some(name)
+    takes_next.then(|| synonym.map_or(name, |(_, meant)| meant))
+}
+
+/// Returns true for a package, URL or file, which is rarely a word of a prompt.
+fn is_address(word: &str) -> bool {
+    let inner = word.trim_end_matches(['.', ':', '/', '?', '!']);
+    inner.contains([':', '/']) || (inner.contains('.') && !inner.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+impl CommandInfo {
+    /// Returns true if a package, URL or file can follow the name.
+    fn takes_address(&self) -> bool {
+        let names = ["SOURCE", "DIR", "PATH"];
+        self.usage
+            .iter()
+            .filter_map(|(usage, _)| usage.split(' ').nth(1))
+            .any(|next| names.contains(&next.trim_matches(['[', ']'])))
+    }
 }
 
 const DOCTOR: &[Flag] = &[switch(&["--json"], |a| a.json = true, "Print JSON")];

@@ -226,6 +226,28 @@ fn command_line_mistakes_are_named() {
 }
 
 #[test]
+fn misspelled_command_with_address_is_refused() {
+    for (line, meant) in [
+        (["instal", "npm:x"], "pinion install?"),
+        (["updte", "git:github.com/a/b"], "pinion update?"),
+        (["trsut", "../project"], "pinion trust?"),
+        (["exprt", "session.jsonl"], "pinion --export FILE?"),
+    ] {
+        let error = mistake(&line);
+        assert!(error.contains(meant), "{line:?}: {error}");
+    }
+    for prompt in [
+        &["last", "commit"][..],
+        &["updated", "docs?"],
+        &["instal", "it", "npm:x"],
+        &["helm", "charts/a"],
+        &["lost", "1.5"],
+    ] {
+        assert_eq!(args(prompt).messages, prompt);
+    }
+}
+
+#[test]
 fn session_id_must_fit_into_file_name() {
     for good in ["a", "7", "A-b_c.9"] {
         assert_eq!(args(&["--session-id", good]).session_id, some(good));
