@@ -24,47 +24,95 @@ pub trait HttpClients: Debug + Send + Sync {
     /// When the client cannot be built.
     fn direct(&self) -> Result<reqwest::Client, String>;
 
+    /// The proxy for requests to an address, if one is used.
+    fn proxy(&self, url: &Url) -> Option<UsedProxy>;
+
     /// The credentials that are redacted in texts; requests add to them what they carry.
     fn secrets(&self) -> &Secrets;
 }
 
-/// Why a request got no response, in a short text of the kind that the retry list knows (pi-core.md 4.1). No URLs: they may hold
-/// keys.
+/// Part of the text about a connection that a port of this machine refused.
+pub const NO_SERVER_RUNS: &str = "no server runs at";
+
+/// A proxy that a request was sent through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsedProxy {
+    /// Host and port, without user and password.
+    pub address: String,
+    /// The environment variable that names it.
+    pub variable: &'static str,
+}
+
+impl UsedProxy {
+    fn host(&self) -> &str {
+        self.address
+            .rsplit_once(':')
+            .map_or(&self.address, |(host, _)| host)
+    }
+}
+
+/// Why a request got no response, in a short text of the kind that the retry list knows (pi-core.md 4.1), then the address that
+/// could not be reached. No URLs: they may hold keys.
 #[must_use]
-pub fn connection_error(error: &reqwest::Error) -> String {
+pub fn connection_error(error: &reqwest::Error, proxy: Option<&UsedProxy>) -> String {
+    let (reason, names_host) = reason(error, proxy);
+    let address = address(error).filter(|_| !names_host && (error.is_connect() || proxy.is_some()));
+    let address = address.map_or_else(String::new, |address| format!(": {address}"));
+    format!("Connection error: {reason}{address}{}", through(proxy))
+}
+
+/// The same reason for texts that name the host themselves.
+pub(crate) fn connection_failure(error: &reqwest::Error, proxy: Option<&UsedProxy>) -> String {
+    format!("{}{}", reason(error, proxy).0, through(proxy))
+}
+
+fn through(proxy: Option<&UsedProxy>) -> String {
+    proxy.map_or_else(String::new, |proxy| {
+        format!(" through the proxy {} (check {})", proxy.address, proxy.variable)
+    })
+}
+
+/// The reason, and true if it names the host.
+fn reason(error: &reqwest::Error, proxy: Option<&UsedProxy>) -> (String, bool) {
     if error.is_timeout() {
-        return "Connection error: connecting timed out".to_owned();
+        return ("connecting timed out".to_owned(), false);
     }
     let whole = chain(error);
     let reason = match io_kind(error) {
-        Some(io::ErrorKind::ConnectionRefused) => match here(error) {
-            Some(address) => format!("connection refused: no server runs at {address}"),
-            None => "connection refused".to_owned(),
+        Some(io::ErrorKind::ConnectionRefused) => match address(error).filter(|_| is_here(error)) {
+            Some(address) if proxy.is_none() => {
+                return (format!("connection refused: {NO_SERVER_RUNS} {address}"), true);
+            }
+            _ => "connection refused".to_owned(),
         },
         Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => "socket hang up".to_owned(),
         Some(io::ErrorKind::TimedOut) => "connecting timed out".to_owned(),
         _ if whole.contains("dns error") || whole.contains("lookup address") => {
-            let host = error
-                .url()
-                .and_then(|url| url.host_str().map(str::to_owned))
+            // The proxy resolves the names of the hosts behind it.
+            let host = proxy
+                .map(UsedProxy::host)
+                .or_else(|| error.url()?.host_str())
                 .unwrap_or_default();
-            format!("getaddrinfo ENOTFOUND {host}")
+            return (format!("getaddrinfo ENOTFOUND {host}"), proxy.is_none());
         }
         _ if whole.contains("before message completed") || whole.contains("connection closed") => {
             "other side closed".to_owned()
         }
         _ => innermost(error),
     };
-    format!("Connection error: {reason}")
+    (reason, false)
 }
 
-/// Returns host and port if they are local, so that the error names the local server that is down.
-fn here(error: &reqwest::Error) -> Option<String> {
+/// Host and port of the request.
+fn address(error: &reqwest::Error) -> Option<String> {
     let url = error.url()?;
-    let host = url.host_str()?;
-    let is_here = host == "localhost" || host == "[::1]" || host.starts_with("127.");
-    let port = url.port_or_known_default()?;
-    is_here.then(|| format!("{host}:{port}"))
+    Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
+}
+
+/// Returns true for a request to this machine.
+fn is_here(error: &reqwest::Error) -> bool {
+    let host = error.url().and_then(Url::host_str).unwrap_or_default();
+    host == "localhost" || host == "[::1]" || host.starts_with("127.")
 }
 
 /// An error and its causes, outermost first.

@@ -19,6 +19,6 @@ pub mod secrets;
 pub mod text;
 
 pub use environment::Environment;
-pub use http::{ClientFuture, HttpClients, connection_error};
+pub use http::{ClientFuture, HttpClients, NO_SERVER_RUNS, UsedProxy, connection_error};
 pub use secret::Secret;
 pub use secrets::Secrets;

@@ -7,6 +7,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod advice;
 mod catalogue;
 mod choose;
 mod credentials;

@@ -191,21 +191,18 @@ impl Registry {
                 help,
             });
         }
-        let (start, variable) = match place.kind {
-            Some(Kind::Ollama) => (" with: ollama serve", "OLLAMA_HOST or "),
-            Some(Kind::LlamaCpp) => (" with: llama-server -m MODEL.gguf", "LLAMA_CPP_BASE_URL or "),
-            Some(Kind::LmStudio) => (" with: lms server start", "LMSTUDIO_BASE_URL or "),
-            Some(Kind::Vllm) => (" with: vllm serve MODEL", "VLLM_BASE_URL or "),
-            None => ("", ""),
-        };
-        let help = format!(
-            "Start it{start}. If it has another address, set {variable}\"localServers\" in settings.json."
-        );
         Some(RegistryError::NoServer {
             server,
+            help: how_to_start(&place),
             url: place.url,
-            help,
         })
+    }
+
+    /// How to start a local server; none for other providers.
+    pub(crate) fn how_to_start(&self, provider: &str) -> Option<String> {
+        let places = self.local_places();
+        let place = places.iter().find(|place| place.id == provider)?;
+        Some(how_to_start(place))
     }
 
     /// Servers that variables or settings name, one sentence each on why they cannot be used.
@@ -262,4 +259,16 @@ impl Registry {
             models,
         })
     }
+}
+
+/// How to start the server of a place, in two sentences.
+fn how_to_start(place: &Place) -> String {
+    let (start, variable) = match place.kind {
+        Some(Kind::Ollama) => (" with: ollama serve", "OLLAMA_HOST or "),
+        Some(Kind::LlamaCpp) => (" with: llama-server -m MODEL.gguf", "LLAMA_CPP_BASE_URL or "),
+        Some(Kind::LmStudio) => (" with: lms server start", "LMSTUDIO_BASE_URL or "),
+        Some(Kind::Vllm) => (" with: vllm serve MODEL", "VLLM_BASE_URL or "),
+        None => ("", ""),
+    };
+    format!("Start it{start}. If it has another address, set {variable}\"localServers\" in settings.json.")
 }

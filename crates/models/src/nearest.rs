@@ -45,8 +45,7 @@ fn says_unknown(text: &str, id: &str) -> bool {
 
 impl Registry {
     /// Advice for an error of the provider of this model; none unless the error says that the provider does not know the model.
-    #[must_use]
-    pub fn unknown_model_advice(&self, model: &Model, error: &str) -> Option<String> {
+    pub(crate) fn unknown_model_advice(&self, model: &Model, error: &str) -> Option<String> {
         if !says_unknown(error, &model.id) {
             return None;
         }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::LoginError;
 use super::limits::{HTTP, MAX_ANSWER, MAX_REASON};
 use crate::Secret;
-use crate::http::{HttpClients, connection_error};
+use crate::http::{HttpClients, connection_failure};
 use crate::limits::SHORTEST_SECRET;
 use crate::text::{cut, without_markup};
 
@@ -94,6 +94,7 @@ impl Http {
         let url =
             Url::parse(url).map_err(|_| LoginError::System("A login has an invalid address".to_owned()))?;
         let host = url.host_str().unwrap_or_default().to_owned();
+        let proxy = self.0.proxy(&url);
         let client = self.0.client(&url).await;
         let client = client.map_err(LoginError::System)?;
         let mut request = client.request(method, url).header(ACCEPT, "application/json");
@@ -119,11 +120,7 @@ impl Http {
         };
         let (status, bytes) = match timeout(HTTP, exchange).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(error)) => {
-                let text = connection_error(&error);
-                let reason = text.strip_prefix("Connection error: ").unwrap_or(&text);
-                return Err(unreachable(reason.to_owned()));
-            }
+            Ok(Err(error)) => return Err(unreachable(connection_failure(&error, proxy.as_ref()))),
             Err(_) => return Err(unreachable(format!("timed out after {} s", HTTP.as_secs()))),
         };
         let text = String::from_utf8_lossy(&bytes).into_owned();

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use auth::limits::METADATA_TIMEOUT;
 use auth::login::Endpoints;
-use auth::{ClientFuture, HttpClients, Secrets};
+use auth::{ClientFuture, HttpClients, Secrets, UsedProxy};
+use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::dns::Resolve;
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{NoProxy, Proxy};
@@ -100,6 +101,10 @@ impl HttpClients for Connector {
 
     fn direct(&self) -> Result<reqwest::Client, String> {
         self.without_proxy().map_err(|error| error.to_string())
+    }
+
+    fn proxy(&self, url: &reqwest::Url) -> Option<UsedProxy> {
+        used_proxy(&self.config.proxy, url)
     }
 
     fn secrets(&self) -> &Secrets {
@@ -243,9 +248,7 @@ fn build(config: &ClientConfig, tls: rustls::ClientConfig) -> Result<reqwest::Cl
 
 /// The proxies, most specific first.
 fn proxies(config: &ProxyConfig) -> Result<Vec<Proxy>, LlmError> {
-    // This machine is never reached through another one: local servers are found directly and must be asked so.
-    let direct = [LOOPBACK, config.no_proxy.as_deref().unwrap_or_default()].join(",");
-    let direct = NoProxy::from_string(direct.trim_end_matches(','));
+    let direct = NoProxy::from_string(&direct(config));
     let mut proxies = Vec::new();
     let mut add = |scheme, address: &Option<String>, make: fn(&str) -> reqwest::Result<Proxy>| {
         if let Some(address) = address.as_deref().filter(|address| !address.is_empty()) {
@@ -258,6 +261,39 @@ fn proxies(config: &ProxyConfig) -> Result<Vec<Proxy>, LlmError> {
     add("https", &config.https, |address| Proxy::https(address))?;
     add("all", &config.all, |address| Proxy::all(address))?;
     Ok(proxies)
+}
+
+/// Hosts that are reached directly. This machine is never reached through another one: local servers are found directly and must be
+/// asked so.
+fn direct(config: &ProxyConfig) -> String {
+    let direct = [LOOPBACK, config.no_proxy.as_deref().unwrap_or_default()].join(",");
+    direct.trim_end_matches(',').to_owned()
+}
+
+/// The proxy that [`proxies`] chooses for a URL, for texts.
+fn used_proxy(config: &ProxyConfig, url: &reqwest::Url) -> Option<UsedProxy> {
+    let is_set = |address: &Option<String>| address.as_ref().is_some_and(|address| !address.is_empty());
+    let (own, variable) = match url.scheme() {
+        "http" => (&config.http, "HTTP_PROXY"),
+        _ => (&config.https, "HTTPS_PROXY"),
+    };
+    let (address, variable) = if is_set(own) {
+        (own, variable)
+    } else {
+        (&config.all, "ALL_PROXY")
+    };
+    // reqwest decides by the same rules.
+    let matcher = Matcher::builder()
+        .all(address.as_deref()?)
+        .no(direct(config).as_str())
+        .build();
+    let used = matcher.intercept(&url.as_str().parse().ok()?)?;
+    let uri = used.uri();
+    let port = uri.port_u16().map_or_else(String::new, |port| format!(":{port}"));
+    Some(UsedProxy {
+        address: format!("{}{port}", uri.host()?),
+        variable,
+    })
 }
 
 /// Follows redirects only within one origin: headers may hold keys.

@@ -1,13 +1,13 @@
 //! Failures of the transport, in short texts of the kind that the retry list knows (pi-core.md 4.1). No URLs: they may
 //! hold keys.
 
-use auth::connection_error;
+use auth::{UsedProxy, connection_error};
 
 use crate::answer::Fault;
 
 /// The request got no response.
-pub(crate) fn no_response(error: &reqwest::Error) -> Fault {
-    Fault::new(connection_error(error))
+pub(crate) fn no_response(error: &reqwest::Error, proxy: Option<&UsedProxy>) -> Fault {
+    Fault::new(connection_error(error, proxy))
 }
 
 /// The body of an answer broke off, was not framed right or could not be unpacked: one text for all, because what helps is

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use auth::HttpClients as _;
 use reqwest::Url;
 use reqwest::header::ACCEPT;
 use tokio::time::timeout;
@@ -30,8 +31,9 @@ async fn read(config: ClientConfig, url: Url) -> Result<Vec<u8>, String> {
         ..config
     });
     let client = connector.client(&url).await.map_err(|error| error.to_string())?;
+    let proxy = connector.proxy(&url);
     let sent = client.get(url).header(ACCEPT, "application/json").send().await;
-    let mut response = sent.map_err(|error| no_response(&error).text)?;
+    let mut response = sent.map_err(|error| no_response(&error, proxy.as_ref()).text)?;
     let status = response.status();
     if !status.is_success() {
         return Err(format!("the server answers {status}"));

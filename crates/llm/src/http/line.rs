@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::Secrets;
+use auth::{HttpClients as _, Secrets};
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
 use reqwest::{Response, Url};
@@ -144,7 +144,7 @@ impl Line {
             .headers(headers.clone())
             .body(body.clone());
         request.send().await.map_err(|error| Failure {
-            fault: no_response(&error),
+            fault: no_response(&error, self.connector.proxy(url).as_ref()),
             again: true,
         })
     }

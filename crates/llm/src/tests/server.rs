@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{last, model, request};
 use crate::request::ModelRequest;
-use crate::{Client, ClientConfig, ModelEvent};
+use crate::{Client, ClientConfig, ModelEvent, ProxyConfig};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 const TEXT: &str = "data: {\"id\":\"c\",\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n";
@@ -201,6 +201,34 @@ async fn transport_faults_have_retryable_texts() {
     let mut wrong = ask("http://x");
     wrong.model.base_url = "ftp://x".to_owned();
     assert_eq!(error_text(&answer(wrong).await), "Invalid base URL of the model");
+}
+
+#[tokio::test]
+async fn proxy_that_refuses_is_named_without_its_password() {
+    let proxy = |address: &str, no_proxy: &str| {
+        Client::new(ClientConfig {
+            proxy: ProxyConfig {
+                all: Some(address.to_owned()),
+                no_proxy: Some(no_proxy.to_owned()),
+                ..ProxyConfig::default()
+            },
+            ..ClientConfig::default()
+        })
+    };
+    let url = "http://model.invalid:81";
+    let text = error_text(&collect(&proxy("http://me:secret@127.0.0.1:9", ""), ask(url)).await);
+    assert_eq!(
+        text,
+        "Connection error: connection refused: model.invalid:81 through the proxy 127.0.0.1:9 (check ALL_PROXY)"
+    );
+    assert!(crate::is_retryable(&text));
+    let text = error_text(&collect(&proxy("http://proxy.invalid:8", ""), ask(url)).await);
+    assert!(
+        text.starts_with("Connection error: getaddrinfo ENOTFOUND proxy.invalid: model.invalid:81 through"),
+        "{text}"
+    );
+    let text = error_text(&collect(&proxy("http://127.0.0.1:9", "model.invalid"), ask(url)).await);
+    assert_eq!(text, "Connection error: getaddrinfo ENOTFOUND model.invalid");
 }
 
 #[tokio::test]

@@ -8,7 +8,6 @@ mod cluster;
 pub(crate) mod dialect;
 mod doctor;
 mod export;
-mod key_advice;
 mod list;
 mod mcp;
 mod models;

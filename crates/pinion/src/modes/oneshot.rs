@@ -18,13 +18,9 @@ use crate::exit;
 use crate::setup::Setup;
 use crate::signals::Signals;
 
-use super::key_advice::key_advice;
 use super::prompts::{Prompt, collect, output_schema};
 use super::text::Printer;
 use super::{open, runtime};
-
-/// Says what to do about a provider's error, if there is something to say.
-type Advise<'a> = dyn Fn(&str, &str) -> Option<String> + 'a;
 
 /// Runs it to its end. The exit code is 1 when the last answer failed, was aborted or, in text mode, hit the output limit.
 pub(crate) fn run(
@@ -52,8 +48,6 @@ pub(crate) fn run(
                  application: pinion --mode rpc. All options: pinion --help"
             );
         }
-        let advise =
-            |provider: &str, error: &str| key_advice(&setup.agent.registry, env, provider, error);
         let mut signals = Signals::listen()?;
         let (slot, requests) = session::request_queue();
         let screen = if args.mode == Some(Mode::Json) {
@@ -62,7 +56,7 @@ pub(crate) fn run(
             Screen::Text(Box::new(Printer::new(stdout, &session.model().name, only_result)))
         };
         let code = tokio::select! {
-            code = play(session, requests, slot, outgoing, prompts, screen, &advise) => code?,
+            code = play(session, requests, slot, outgoing, prompts, screen) => code?,
             code = signals.next() => code,
         };
         tracing::debug!("processes of tools are ended");
@@ -80,7 +74,6 @@ async fn play(
     mut outgoing: Receiver<Outgoing>,
     prompts: Vec<Prompt>,
     mut screen: Screen,
-    advise: &Advise<'_>,
 ) -> anyhow::Result<u8> {
     let running = session.run(requests);
     tokio::pin!(running);
@@ -88,7 +81,7 @@ async fn play(
         let talking = async {
             let mut code = exit::SUCCESS;
             for prompt in prompts {
-                code = talk(&slot, &mut outgoing, prompt, &mut screen, advise).await?;
+                code = talk(&slot, &mut outgoing, prompt, &mut screen).await?;
             }
             screen.close().await?;
             anyhow::Ok(code)
@@ -121,7 +114,6 @@ async fn talk(
     outgoing: &mut Receiver<Outgoing>,
     prompt: Prompt,
     screen: &mut Screen,
-    advise: &Advise<'_>,
 ) -> anyhow::Result<u8> {
     let params = PromptParams {
         message: prompt.text,
@@ -161,7 +153,7 @@ async fn talk(
             }
             _ => continue,
         };
-        ending.note(&event, advise);
+        ending.note(&event);
         let settled = matches!(event.as_ref(), Event::AgentSettled { .. });
         screen.show(event).await?;
         if settled {
@@ -176,7 +168,6 @@ async fn talk(
 struct Ending {
     last: Option<StopReason>,
     error: Option<String>,
-    advice: Option<String>,
     limit: Option<ReachedLimit>,
     /// The prompt has a schema.
     wants_result: bool,
@@ -185,7 +176,7 @@ struct Ending {
 }
 
 impl Ending {
-    fn note(&mut self, event: &Event, advise: &Advise<'_>) {
+    fn note(&mut self, event: &Event) {
         match event {
             Event::MessageEnd { message } => {
                 let Some(answer) = message.as_assistant() else {
@@ -193,8 +184,6 @@ impl Ending {
                 };
                 self.last = Some(answer.stop_reason);
                 self.error.clone_from(&answer.error_message);
-                let error = self.error.as_deref();
-                self.advice = error.and_then(|error| advise(&answer.provider, error));
             }
             Event::AgentEnd {
                 limit,
@@ -217,9 +206,6 @@ impl Ending {
                 return exit::SUCCESS;
             }
             complain(self.result_error.as_deref().unwrap_or("The run gave no result"));
-            if let Some(advice) = self.advice {
-                complain(&advice);
-            }
             return exit::NO_RESULT;
         }
         if let Some(limit) = self.limit {
@@ -229,9 +215,6 @@ impl Ending {
         match self.last {
             Some(StopReason::Error | StopReason::Aborted) => {
                 complain(self.error.as_deref().unwrap_or("The model failed"));
-                if let Some(advice) = self.advice {
-                    complain(&advice);
-                }
                 exit::FAILURE
             }
             Some(StopReason::Length) => {

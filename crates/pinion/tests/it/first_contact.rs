@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply};
 
 use crate::extensions::extended;
-use crate::kit::{PROGRAM, World};
+use crate::kit::{PROGRAM, World, answers};
 
 /// Runs a program in a pseudo terminal: `expect` is a list of texts to wait for and what to type then. Arguments and result are
 /// JSON on stdin and stdout.
@@ -202,6 +202,94 @@ fn rejected_keys_name_their_source() {
         "{}",
         done.err
     );
+}
+
+#[test]
+fn rejected_key_over_rpc_names_its_source() {
+    let world = World::new([Reply::error(ErrorKind::Auth)]).without_retries();
+    let pi = world.start();
+    let lines = pi.say("Hi");
+    let error = answers(&lines)[0]["errorMessage"].as_str().unwrap().to_owned();
+    let (text, advice) = error.split_once('\n').unwrap();
+    assert!(text.starts_with("401 "), "{error}");
+    assert!(
+        advice.starts_with("mock-anthropic rejected the key in ") && advice.contains("models.json"),
+        "{error}"
+    );
+    pi.finish();
+}
+
+#[test]
+fn missing_local_server_names_the_file_with_its_address() {
+    let world = World::new([]).without_retries();
+    let models = world.dir.agent_dir().join("models.json");
+    let file = std::fs::read_to_string(&models).unwrap();
+    std::fs::write(&models, file.replace(&world.server.url(), "http://127.0.0.1:9")).unwrap();
+    let done = world.run(&["--model", "mock-anthropic/claude-mock", "-p", "Hi"], "");
+    assert!(done.err.contains("no server runs at 127.0.0.1:9"), "{}", done.err);
+    let advice = format!("correct its \"baseUrl\" in {}", models.display());
+    assert!(done.err.contains(&advice), "{}", done.err);
+}
+
+#[test]
+fn refused_proxy_is_named_with_its_variable() {
+    let world = World::new([]).without_retries();
+    let words = [
+        "HTTPS_PROXY=http://user:secret@127.0.0.1:9",
+        "ANTHROPIC_API_KEY=x",
+        PROGRAM,
+        "--model",
+        "anthropic/claude-sonnet-4-5",
+        "-p",
+        "Hi",
+    ];
+    let done = world.run_as(std::path::Path::new("/usr/bin/env"), &words, "");
+    let wanted = "Connection error: connection refused: api.anthropic.com:443 through the proxy 127.0.0.1:9 (check HTTPS_PROXY)";
+    assert!(
+        done.err.contains(wanted) && !done.err.contains("secret"),
+        "{}",
+        done.err
+    );
+}
+
+#[test]
+fn commands_without_cluster_program_name_its_build() {
+    let world = World::new([]);
+    let program = std::path::Path::new(PROGRAM);
+    let alone = tempfile::tempdir_in(program.parent().unwrap()).unwrap();
+    let copy = alone.path().join("pinion");
+    std::fs::hard_link(program, &copy).unwrap();
+    for args in [
+        &["worker", "--nats", "nats://127.0.0.1:9"][..],
+        &["sessions", "list", "nats://127.0.0.1:9"],
+        &["--mode", "rpc", "--attach", "nats://127.0.0.1:9/s"],
+    ] {
+        let done = world.run_as(&copy, args, "");
+        assert_eq!(done.code, Some(1), "{args:?}: {}", done.err);
+        let build = "cargo install --locked --path crates/cluster --features nats,s3";
+        assert!(
+            done.err.contains("pinion-cluster") && done.err.contains(build),
+            "{args:?}: {}",
+            done.err
+        );
+    }
+}
+
+#[test]
+fn slow_package_manager_shows_progress_on_a_terminal() {
+    let world = World::new([]);
+    let bin = world.dir.root().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let npm = bin.join("npm");
+    std::fs::write(&npm, "#!/bin/sh\nsleep 2.5\nexit 7\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&npm, mode).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let more = json!({"env": {"PATH": path, "PI_OFFLINE": "0"}});
+    let (seen, code) = terminal(&world, &["install", "npm:x"], &more, &[]);
+    assert_eq!(code, 1, "{seen}");
+    assert!(seen.contains("Running npm install (2 s)"), "{seen}");
+    assert!(seen.contains("failed with code 7"), "{seen}");
 }
 
 #[test]

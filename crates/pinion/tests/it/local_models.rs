@@ -167,7 +167,10 @@ fn missing_local_server_is_named_in_error() {
     let address = front.url().replace("http://", "");
     assert_eq!(
         error,
-        format!("Connection error: connection refused: no server runs at {address}")
+        format!(
+            "Connection error: connection refused: no server runs at {address}\nStart it with: ollama serve. If it has another \
+             address, set OLLAMA_HOST or \"localServers\" in settings.json."
+        )
     );
     pi.finish();
     let done = run(

@@ -132,7 +132,7 @@ impl RunningRequest {
                 mut message,
                 retry_after,
             } => {
-                let advice = unknown_model(registry, &self.model, &message);
+                let advice = advice(registry, &self.model, &message);
                 let asked = retry_after.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
                 let verdict = verdict(&message, window, asked, compacts);
                 if let (Some(text), Some(advice)) = (&mut message.error_message, advice) {
@@ -160,11 +160,11 @@ pub(super) fn request_for(agent: &Agent, model: Model, thinking: ThinkingLevel, 
     request
 }
 
-/// Advice for a model that its provider does not know.
-fn unknown_model(registry: &Registry, model: &Model, message: &AssistantMessage) -> Option<String> {
+/// Advice for a request that failed.
+fn advice(registry: &Registry, model: &Model, message: &AssistantMessage) -> Option<String> {
     let failed = message.stop_reason == StopReason::Error;
     let error = message.error_message.as_deref().filter(|_| failed)?;
-    registry.unknown_model_advice(model, error)
+    registry.advice(model, error)
 }
 
 /// Says whether the request is worth repeating. After an abort it is not; a conversation that is too long has to be compacted.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use self::fake::{Fake, Home, Seen, jwt};
 use super::{Endpoints, Login};
-use crate::http::{ClientFuture, HttpClients};
+use crate::http::{ClientFuture, HttpClients, UsedProxy};
 use crate::secrets::Secrets;
 
 /// Clients without proxies and TLS.
@@ -25,6 +25,10 @@ impl HttpClients for Clients {
             .no_proxy()
             .tls_backend_preconfigured(no_tls());
         builder.build().map_err(|error| error.to_string())
+    }
+
+    fn proxy(&self, _url: &reqwest::Url) -> Option<UsedProxy> {
+        None
     }
 
     fn secrets(&self) -> &Secrets {
