@@ -1,5 +1,7 @@
 //! Who may depend on whom (ARCHITECTURE.md), as `cargo metadata` has it.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
@@ -125,7 +127,7 @@ struct Dependency {
 ///
 /// # Errors
 /// When `cargo metadata` fails.
-pub(super) fn check(root: &std::path::Path) -> Result<Vec<Finding>> {
+pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
     let output = std::process::Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .current_dir(root)
@@ -136,7 +138,28 @@ pub(super) fn check(root: &std::path::Path) -> Result<Vec<Finding>> {
         "cargo metadata failed: {}",
         String::from_utf8_lossy(&output.stderr)
     );
-    check_metadata(&output.stdout)
+    let mut findings = check_metadata(&output.stdout)?;
+    findings.extend(licences(root)?);
+    Ok(findings)
+}
+
+/// Checks that each crate has the licences of the repository: cargo packs only files of the crate's own directory.
+pub(super) fn licences(root: &Path) -> Result<Vec<Finding>> {
+    let mut folders = vec!["testkit".to_owned()];
+    for entry in std::fs::read_dir(root.join("crates")).context("cannot list crates")? {
+        folders.push(format!("crates/{}", entry?.file_name().to_string_lossy()));
+    }
+    let mut findings = Vec::new();
+    for folder in folders {
+        for name in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            let path = format!("{folder}/{name}");
+            let wanted = std::fs::read(root.join(name)).context(name)?;
+            if std::fs::read(root.join(&path)).ok() != Some(wanted) {
+                findings.push(finding(&path, 1, "must be a link to the licence at the root"));
+            }
+        }
+    }
+    Ok(findings)
 }
 
 /// Checks what `cargo metadata` printed.

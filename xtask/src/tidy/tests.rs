@@ -173,3 +173,22 @@ fn guarantee_without_test_is_found() {
         ]
     );
 }
+
+#[test]
+fn crate_without_licence_is_found() {
+    let root = tempfile::tempdir().unwrap();
+    for folder in ["", "testkit", "crates/a"] {
+        let folder = root.path().join(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        for name in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            std::fs::write(folder.join(name), name).unwrap();
+        }
+    }
+    assert_eq!(manifest::licences(root.path()).unwrap(), []);
+    // A link that became a file.
+    std::fs::write(root.path().join("crates/a/LICENSE-MIT"), "../../LICENSE-MIT").unwrap();
+    std::fs::remove_file(root.path().join("testkit/LICENSE-APACHE")).unwrap();
+    let found = manifest::licences(root.path()).unwrap();
+    let paths: Vec<&str> = found.iter().map(|found| found.path.as_str()).collect();
+    assert_eq!(paths, ["testkit/LICENSE-APACHE", "crates/a/LICENSE-MIT"]);
+}
