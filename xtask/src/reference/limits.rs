@@ -1,14 +1,16 @@
 //! `limits.md`: the constants in the `limits.rs` files, with their values in readable units.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::{cell, head, read, scan};
 
-/// The files and their headings.
-const FILES: [(&str, &str); 23] = [
+/// Headings of the files, in the order of the page.
+const TITLES: [(&str, &str); 28] = [
     ("Settings files", "crates/config/src/settings/limits.rs"),
     ("Discovery of hooks", "crates/config/src/limits.rs"),
     (
@@ -28,8 +30,10 @@ const FILES: [(&str, &str); 23] = [
     ("Credentials", "crates/auth/src/limits.rs"),
     ("Logins", "crates/auth/src/login/limits.rs"),
     ("Tools", "crates/tools/src/limits.rs"),
+    ("Web pages", "crates/fetch/src/limits.rs"),
     ("Child processes", "crates/process/src/limits.rs"),
     ("Session files", "crates/store/src/limits.rs"),
+    ("Undo", "crates/checkpoints/src/limits.rs"),
     ("Exports", "crates/export/src/limits.rs"),
     ("RPC", "crates/serve/src/limits.rs"),
     ("Agent Client Protocol", "crates/acp/src/limits.rs"),
@@ -38,19 +42,54 @@ const FILES: [(&str, &str); 23] = [
     ("MCP servers", "crates/mcp/src/limits.rs"),
     ("Protocol values", "crates/wire/src/limits.rs"),
     ("Program", "crates/pinion/src/limits.rs"),
+    ("Packages", "crates/pinion/src/modes/packages/limits.rs"),
+    ("Session stores and workers", "crates/cluster/src/limits.rs"),
+    ("Rust client", "crates/client/src/limits.rs"),
 ];
 
 /// The page.
+///
+/// # Errors
+/// When a crate has a `limits.rs` without a heading here, or a constant cannot be shown.
 pub(super) fn render(root: &Path) -> Result<String> {
     let mut out = head("Limits");
     out.push_str("Every buffer, queue, timeout and file size has a limit. These are the constants of the program; most cannot be changed. A limit that can be changed names\nits [setting](settings.md).\n");
-    for (title, path) in FILES {
+    for (title, path) in titled(&found(root)?, &TITLES)? {
         let rows = rows(&read(root, path)?).with_context(|| path.to_owned())?;
         out.push_str(&format!(
             "\n## {title}\n\n| limit | value | meaning |\n| --- | --- | --- |\n{rows}"
         ));
     }
     Ok(out)
+}
+
+/// Paths of all `limits.rs` in the sources of crates, seen from the root.
+fn found(root: &Path) -> Result<BTreeSet<String>> {
+    let mut out = BTreeSet::new();
+    let crates = root.join("crates");
+    let list = fs::read_dir(&crates).with_context(|| format!("cannot list {}", crates.display()))?;
+    for entry in list {
+        let sources = scan::sources(&entry?.path().join("src"))?;
+        let limits = sources.iter().filter(|path| path.ends_with("limits.rs"));
+        out.extend(limits.filter_map(|path| Some(path.strip_prefix(root).ok()?.to_str()?.to_owned())));
+    }
+    Ok(out)
+}
+
+/// Returns the titles, if each file that was found has one and each title has a file.
+fn titled<'a>(
+    found: &BTreeSet<String>,
+    titles: &'a [(&'a str, &'a str)],
+) -> Result<&'a [(&'a str, &'a str)]> {
+    let known: BTreeSet<&str> = titles.iter().map(|(_, path)| *path).collect();
+    let found: BTreeSet<&str> = found.iter().map(String::as_str).collect();
+    if let Some(path) = found.difference(&known).next() {
+        bail!("{path} has no heading in xtask/src/reference/limits.rs");
+    }
+    if let Some(path) = known.difference(&found).next() {
+        bail!("xtask/src/reference/limits.rs names {path}, which does not exist");
+    }
+    Ok(titles)
 }
 
 fn rows(source: &str) -> Result<String> {
@@ -154,7 +193,21 @@ fn grouped(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::rows;
+    use std::collections::BTreeSet;
+
+    use super::{rows, titled};
+
+    #[test]
+    fn limits_file_without_heading_is_an_error() {
+        let titles = [("One", "crates/a/src/limits.rs")];
+        let found =
+            |paths: &[&str]| -> BTreeSet<String> { paths.iter().map(|path| (*path).to_owned()).collect() };
+        assert!(titled(&found(&["crates/a/src/limits.rs"]), &titles).is_ok());
+        let more = found(&["crates/a/src/limits.rs", "crates/b/src/x/limits.rs"]);
+        let error = titled(&more, &titles).unwrap_err().to_string();
+        assert!(error.contains("crates/b/src/x/limits.rs"), "{error}");
+        assert!(titled(&found(&[]), &titles).is_err());
+    }
 
     #[test]
     fn values_have_readable_units() {
