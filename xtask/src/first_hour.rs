@@ -191,6 +191,10 @@ fn packages(clone: &Path, cargo_home: &Path, out: &Path, profile: &str) -> Resul
             cost,
         );
         let built = clone.join("target").join(profile).join("pinion");
+        let size = std::fs::metadata(&built)
+            .with_context(|| built.display().to_string())?
+            .len();
+        say(&format!("{:<24}{:>8.1} MB", "its size", size as f64 / 1e6));
         let kept = cargo_home.join(format!("pinion-{}", programs.len()));
         std::fs::copy(&built, &kept).with_context(|| built.display().to_string())?;
         programs.push(kept);
