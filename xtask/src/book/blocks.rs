@@ -33,6 +33,7 @@ pub(super) fn check(pages: &[Page], report: &mut Report) -> Result<()> {
                     &mut missing,
                     report,
                 )?,
+                "text" => terminal(block),
                 "python" => syntax(
                     block,
                     "python",
@@ -56,6 +57,14 @@ pub(super) fn check(pages: &[Page], report: &mut Report) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// A block that shows commands and their output has a language that can be checked.
+fn terminal(block: &Block) -> Outcome {
+    match block.text.lines().position(|line| line.starts_with("$ ")) {
+        Some(line) => Err((line, "commands with their output are `console,run`".to_owned())),
+        None => Ok(()),
+    }
 }
 
 /// The error, with its line in the block.

@@ -1,10 +1,12 @@
 //! `xtask book`: checks the documentation. Links and anchors must lead somewhere, and code blocks must be what their language says:
 //! `json,settings`, `json,models` and `json,replies` fit the files that they are examples of, `jsonl` in pages of the protocol
-//! fits the schema, `sh`, `bash` and `python` have valid syntax, and `sh,run` runs with an agent.
+//! fits the schema, `sh`, `bash` and `python` have valid syntax. Blocks with the mark `run` run with an agent, and `console,run`
+//! must print what it shows. Each page in `docs` is in the table of contents.
 //!
 //! Here: which pages there are, and the report. Pages are taken apart in `page`, links checked in `links`, blocks in `blocks`.
 
 mod blocks;
+mod console;
 mod links;
 mod page;
 mod run;
@@ -72,16 +74,61 @@ pub fn check(root: &Path, agent: Option<&Path>) -> Result<Report> {
     for path in pages(root)? {
         let text = fs::read_to_string(root.join(&path))
             .with_context(|| format!("cannot read {}", path.display()))?;
-        all.push(Page::parse(&path, &text));
+        let mut page = Page::parse(&path, &text);
+        include(root, &mut page, &mut report);
+        all.push(page);
     }
     report.pages = all.len();
+    contents(&all, &mut report);
     links::check(root, &all, &mut report);
     blocks::check(&all, &mut report)?;
     if let Some(agent) = agent {
         let agent = fs::canonicalize(agent).with_context(|| format!("no agent at {}", agent.display()))?;
-        run::check(&all, &agent, &mut report)?;
+        let root = fs::canonicalize(root)?;
+        let runner = run::Runner {
+            root: &root,
+            agent: &agent,
+        };
+        runner.check(&all, &mut report)?;
     }
     Ok(report)
+}
+
+/// Puts files in place of the blocks that include them.
+fn include(root: &Path, page: &mut Page, report: &mut Report) {
+    let folder = root.join(&page.path).with_file_name("");
+    let mut wrong = Vec::new();
+    for block in &mut page.blocks {
+        let name = block.text.trim().strip_prefix("{{#include ");
+        let Some(name) = name.and_then(|rest| rest.strip_suffix("}}")) else {
+            continue;
+        };
+        match fs::read_to_string(folder.join(name)) {
+            Ok(text) => block.text = text,
+            Err(error) => wrong.push((block.line, format!("{name} cannot be included: {error}"))),
+        }
+    }
+    let wrong = wrong.into_iter();
+    report
+        .wrong
+        .extend(wrong.map(|(line, why)| format!("{}: {why}", page.place(line))));
+}
+
+/// Checks that the table of contents, if there is one, has each page of the book: mdBook leaves others out.
+fn contents(pages: &[Page], report: &mut Report) {
+    let summary = Path::new("docs/SUMMARY.md");
+    let Some(list) = pages.iter().find(|page| page.path == summary) else {
+        return;
+    };
+    let listed: std::collections::BTreeSet<&str> = list.links.iter().map(|(_, to)| to.as_str()).collect();
+    for page in pages {
+        let name = page.path.strip_prefix("docs").ok().and_then(Path::to_str);
+        if let Some(name) = name.filter(|name| *name != "SUMMARY.md" && !listed.contains(name)) {
+            report.wrong.push(format!(
+                "docs/SUMMARY.md:1: {name} is not in the table of contents"
+            ));
+        }
+    }
 }
 
 /// Pages that are checked: Markdown at the root, in `docs`, in `protocol`, in `examples`, and READMEs of the SDKs and of crates.

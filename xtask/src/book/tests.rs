@@ -83,3 +83,69 @@ fn marked_blocks_in_pages_are_run() {
     assert_eq!(report.wrong.len(), 1, "{:?}", report.wrong);
     assert!(report.wrong[0].starts_with("README.md:6: "), "{:?}", report.wrong);
 }
+
+#[test]
+fn console_blocks_must_print_what_they_show() {
+    let root = tempfile::tempdir().unwrap();
+    let agent = root.path().join("agent");
+    let reply = "#!/bin/sh\necho \"$1 took 17 ms\"; echo two; echo three\n";
+    fs::write(&agent, reply).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&agent, mode).unwrap();
+    let wrong = |block: &str| {
+        fs::write(
+            root.path().join("README.md"),
+            format!("```console,run\n{block}```\n"),
+        )
+        .unwrap();
+        check(root.path(), Some(&agent)).unwrap().wrong
+    };
+    for good in [
+        "$ pinion a\na took 3 ms\ntwo\nthree\n\n$ cargo run -- b\nb took 1 ms\n...\n",
+        "$ pinion a\n...\nthree\n",
+    ] {
+        assert_eq!(wrong(good), Vec::<String>::new(), "{good}");
+    }
+    for (bad, printed) in [
+        ("$ pinion a\na took 3 s\n...\n", "`a took 17 ms`"),
+        ("$ pinion a\na took 3 ms\n", "`two`"),
+        ("$ pinion a\n...\nfour\n", "`a took 17 ms`"),
+        ("$ pinion a\n...\nthree\nfour\n", "nothing instead of `four`"),
+    ] {
+        let wrong = wrong(bad);
+        assert!(wrong.len() == 1 && wrong[0].contains(printed), "{bad}: {wrong:?}");
+    }
+    fs::write(root.path().join("README.md"), "```text\n$ pinion\n```\n").unwrap();
+    assert_eq!(check(root.path(), None).unwrap().wrong.len(), 1);
+}
+
+#[test]
+fn pages_outside_the_table_of_contents_are_found() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir_all(root.path().join("docs/guides")).unwrap();
+    fs::write(root.path().join("docs/SUMMARY.md"), "- [One](guides/one.md)\n").unwrap();
+    fs::write(root.path().join("docs/guides/one.md"), "# One\n").unwrap();
+    assert_eq!(check(root.path(), None).unwrap().wrong, Vec::<String>::new());
+    fs::write(root.path().join("docs/guides/two.md"), "# Two\n").unwrap();
+    let wrong = check(root.path(), None).unwrap().wrong;
+    assert!(
+        wrong.len() == 1 && wrong[0].contains("guides/two.md"),
+        "{wrong:?}"
+    );
+}
+
+#[test]
+fn included_files_are_checked_as_blocks() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("a.json"), "{\"a\": }\n").unwrap();
+    let page = "```json\n{{#include a.json}}\n```\n\n```json\n{{#include b.json}}\n```\n";
+    fs::write(root.path().join("README.md"), page).unwrap();
+    let wrong = check(root.path(), None).unwrap().wrong;
+    assert!(wrong.iter().any(|line| line.contains("not JSON")), "{wrong:?}");
+    assert!(
+        wrong
+            .iter()
+            .any(|line| line.contains("b.json cannot be included")),
+        "{wrong:?}"
+    );
+}
