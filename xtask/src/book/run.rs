@@ -71,7 +71,16 @@ impl Runner<'_> {
                 fs::write(place.work.join("block.ts"), text)?;
                 let has_node = place.output(Command::new("node").arg("--version"))?.is_some();
                 let mut agent = Command::new("pinion");
-                agent.args(["-e", "block.ts", "--model", "offline/echo", "--mode", "json", "-p", "Hi"]);
+                agent.args([
+                    "-e",
+                    "block.ts",
+                    "--model",
+                    "offline/echo",
+                    "--mode",
+                    "json",
+                    "-p",
+                    "Hi",
+                ]);
                 let output = place.output(&mut agent)?.filter(|_| has_node);
                 Ok(output.map(|output| match output? {
                     events if events.contains("extension_error") => {
