@@ -30,6 +30,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub use advice::advice;
 pub use catalogue::{Catalogue, FILE as CATALOGUE_FILE, Header, Listed, Provider};
 pub use choose::{
     Cycled, Resolved, Scoped, Start, StartRequest, cycle, default_problem, resolve, scope, start, unusable,

@@ -43,28 +43,26 @@ fn says_unknown(text: &str, id: &str) -> bool {
         || (text.contains(&id.to_lowercase()) && ENDINGS.iter().any(|ending| text.contains(ending)))
 }
 
-impl Registry {
-    /// Advice for an error of the provider of this model; none unless the error says that the provider does not know the model.
-    pub(crate) fn unknown_model_advice(&self, model: &Model, error: &str) -> Option<String> {
-        if !says_unknown(error, &model.id) {
-            return None;
-        }
-        let provider = &model.provider;
-        let known = self.models_of(provider).into_iter();
-        let ids: Vec<&str> = known.map(|known| known.id.as_str()).collect();
-        let nearest = nearest(&model.id, ids.into_iter());
-        if nearest.is_empty() {
-            return Some(format!(
-                "{provider} does not offer the model \"{}\" for this key. Choose another: pinion --list-models",
-                model.id
-            ));
-        }
-        Some(format!(
-            "{provider} does not offer the model \"{}\" for this key. Nearest models of {provider}: {}. List all: pinion --list-models {provider}",
-            model.id,
-            nearest.join(", ")
-        ))
+/// Advice for an error of the provider of this model; none unless the error says that the provider does not know the model.
+pub(crate) fn unknown_model_advice(registry: &Registry, model: &Model, error: &str) -> Option<String> {
+    if !says_unknown(error, &model.id) {
+        return None;
     }
+    let provider = &model.provider;
+    let known = registry.models_of(provider).into_iter();
+    let ids: Vec<&str> = known.map(|known| known.id.as_str()).collect();
+    let nearest = nearest(&model.id, ids.into_iter());
+    if nearest.is_empty() {
+        return Some(format!(
+            "{provider} does not offer the model \"{}\" for this key. Choose another: pinion --list-models",
+            model.id
+        ));
+    }
+    Some(format!(
+        "{provider} does not offer the model \"{}\" for this key. Nearest models of {provider}: {}. List all: pinion --list-models {provider}",
+        model.id,
+        nearest.join(", ")
+    ))
 }
 
 /// The error for a model that does not exist, with the models of similar names: models with credentials, else all.

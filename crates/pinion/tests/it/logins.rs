@@ -162,6 +162,7 @@ fn failed_token_refresh_is_reported_and_login_kept() {
             ),
             "{error}"
         );
+        assert!(!error.contains("rejected"), "{error}");
         let (lines, stderr) = (pi.lines(), pi.agent.stderr());
         pi.finish();
         assert_eq!(

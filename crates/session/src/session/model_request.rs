@@ -164,7 +164,7 @@ pub(super) fn request_for(agent: &Agent, model: Model, thinking: ThinkingLevel, 
 fn advice(registry: &Registry, model: &Model, message: &AssistantMessage) -> Option<String> {
     let failed = message.stop_reason == StopReason::Error;
     let error = message.error_message.as_deref().filter(|_| failed)?;
-    registry.advice(model, error)
+    models::advice(registry, model, error)
 }
 
 /// Says whether the request is worth repeating. After an abort it is not; a conversation that is too long has to be compacted.
