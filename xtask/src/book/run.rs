@@ -129,7 +129,7 @@ impl Place {
             fs::create_dir(folder)?;
         }
         symlink(runner.agent, bin.join("pinion"))?;
-        // Beside the working directory, which has to be empty: node looks for packages in the parents, too.
+        // In the parent of the working directory, which has to be empty: node looks for packages in the parents, too.
         fs::create_dir(dir.path().join("node_modules"))?;
         symlink(
             runner.root.join("sdk/typescript"),
