@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use boundaries::Boundaries;
-pub use read::{Text, is_absent};
+pub use read::{Text, dangling_link, is_absent};
 
 /// Whose files are read, and where these may lie.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -94,6 +94,17 @@ pub fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), NotFound | NotADirectory | IsADirectory)
 }
 
+/// The link on the way to a path that leads to nothing. Such a file is missing by mistake, for instance because a disk is not mounted.
+#[must_use]
+pub fn dangling_link(path: &Path) -> Option<&Path> {
+    let there = path.ancestors().find_map(|path| {
+        let meta = std::fs::symlink_metadata(path).ok()?;
+        Some((path, meta))
+    });
+    let (path, meta) = there?;
+    (meta.is_symlink() && std::fs::metadata(path).is_err()).then_some(path)
+}
+
 fn decode(mut bytes: Vec<u8>, cut: bool) -> String {
     // A cut may fall into a character; half of one is not worth a replacement sign.
     if cut

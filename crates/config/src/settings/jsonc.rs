@@ -19,7 +19,7 @@ pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_slice(&bytes)
 }
 
-/// Finds the value at a dotted key; returns its line and column, both from 1. Names of members must not contain dots.
+/// Finds the value at a dotted key; returns its line and column, both from 1. Of the names, only the first may contain dots.
 #[must_use]
 pub fn locate(text: &str, key: &str) -> Option<(usize, usize)> {
     let mut bytes = text.as_bytes().to_vec();
@@ -27,8 +27,15 @@ pub fn locate(text: &str, key: &str) -> Option<(usize, usize)> {
     blank_trailing_commas(&mut bytes);
     let mut scanner = Scanner { bytes: &bytes, at: 0 };
     scanner.skip_blanks();
-    for part in key.split('.') {
-        scanner.at = scanner.member(part)?;
+    let start = scanner.at;
+    match scanner.member(key) {
+        Some(at) => scanner.at = at,
+        None => {
+            scanner.at = start;
+            for part in key.split('.') {
+                scanner.at = scanner.member(part)?;
+            }
+        }
     }
     let before = bytes.get(..scanner.at)?;
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;

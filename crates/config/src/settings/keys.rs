@@ -110,20 +110,28 @@ fn alike(path: &str) -> Option<&'static str> {
         .map(|(_, known)| known)
 }
 
-/// Edits between two words (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
+/// Edits between two words (Levenshtein; two neighbours that changed places are one edit).
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    let (mut older, mut left_before) = (Vec::new(), None);
     for (line, left) in a.chars().enumerate() {
         let mut corner = line;
         let mut before = line + 1;
         let mut next = vec![before];
-        for (above, right) in row.iter().skip(1).zip(b.chars()) {
+        let mut right_before = None;
+        for (place, (above, right)) in row.iter().skip(1).zip(b.chars()).enumerate() {
             let replaced = corner + usize::from(left != right);
             before = replaced.min(before + 1).min(above + 1);
+            if left_before == Some(right) && right_before == Some(left) {
+                let swapped = place.checked_sub(1).and_then(|place| older.get(place));
+                before = swapped.map_or(before, |swapped: &usize| before.min(swapped + 1));
+            }
             corner = *above;
+            right_before = Some(right);
             next.push(before);
         }
-        row = next;
+        older = std::mem::replace(&mut row, next);
+        left_before = Some(left);
     }
     row.last().copied().unwrap_or(0)
 }

@@ -1,6 +1,7 @@
 //! The settings files as they lie on disk: reading them, bringing old keys up to date and looking keys up. What an untrusted
 //! project must not decide is `trust`'s business, what the keys mean is `typed`'s.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use files::Root;
@@ -74,9 +75,9 @@ pub(crate) fn read(root: &Root, path: PathBuf, scope: Scope, notes: &mut Vec<Dia
 
 /// Parses a file and keeps its text.
 fn parse_file(root: &Root, path: &Path, kept: &mut String) -> Result<Option<Map<String, Value>>, String> {
-    let read = root.read_if_there(path, limits::FILE_BYTES);
-    let Some(text) = read.map_err(|error| format!("could not read settings: {error}"))? else {
-        return Ok(None);
+    let text = match root.read(path, limits::FILE_BYTES) {
+        Ok(text) => text,
+        Err(error) => return missing(path, &error),
     };
     kept.clone_from(&text.text);
     if text.cut {
@@ -85,10 +86,30 @@ fn parse_file(root: &Root, path: &Path, kept: &mut String) -> Result<Option<Map<
             limits::FILE_BYTES / 1024
         ));
     }
+    if text.text.trim().is_empty() {
+        // A power cut may leave it so. Its rules are gone, and the user does not know.
+        return Err("settings are empty (write {} if that is meant)".to_owned());
+    }
     match jsonc::parse(&text.text) {
         Ok(Value::Object(keys)) => Ok(Some(keys)),
         Ok(_) => Err("settings are not a JSON object".to_owned()),
         Err(error) => Err(format!("settings are not valid JSON: {error}")),
+    }
+}
+
+/// There are no settings only if nothing has their name. Anything else that cannot be read may hold rules.
+fn missing(path: &Path, error: &io::Error) -> Result<Option<Map<String, Value>>, String> {
+    match (error.kind(), files::dangling_link(path)) {
+        (io::ErrorKind::NotFound, Some(link)) if link == path => {
+            Err("settings are a link that leads nowhere".to_owned())
+        }
+        (io::ErrorKind::NotFound, Some(link)) => Err(format!(
+            "settings are behind a link that leads nowhere: {}",
+            link.display()
+        )),
+        (io::ErrorKind::NotFound | io::ErrorKind::NotADirectory, None) => Ok(None),
+        (io::ErrorKind::IsADirectory, _) => Err("settings are a directory".to_owned()),
+        _ => Err(format!("could not read settings: {error}")),
     }
 }
 

@@ -13,6 +13,7 @@ mod layers;
 pub mod limits;
 mod nudges;
 mod permissions;
+mod protection;
 mod reader;
 mod run_limits;
 mod sandbox;
@@ -38,6 +39,7 @@ use crate::resources::{Changes, PackageSpec};
 use crate::source::{ExtraPath, Scope};
 use crate::trust::{DecidedBy, ProjectAccess, ProjectTrust};
 pub use hooks::HookCommand;
+pub(crate) use keys::distance;
 pub use keys::{classify, meaning};
 use layers::Layer;
 pub use nudges::{TodoOptions, TtsrOptions};
@@ -187,7 +189,10 @@ impl Settings {
         settings.files = files;
         settings.decided_by = decision.by;
         settings.default_trust = default;
-        let notes = reader.notes;
+        let mut notes = reader.notes;
+        for layer in &stack {
+            notes.extend(misspelled(layer, project));
+        }
         let located = |note: &Diagnostic| stack.iter().find_map(|layer| layer.locate(note));
         settings.faults = notes.iter().filter_map(located).collect();
         (settings, notes)
@@ -219,6 +224,21 @@ impl Settings {
             .get(&format!("{provider}/{id}"))
             .copied()
     }
+}
+
+/// Complains about misspelled keys that were meant to protect the user.
+fn misspelled(layer: &Layer, project: ProjectAccess) -> Vec<Diagnostic> {
+    let is_untrusted = layer.scope == Scope::Project && project == ProjectAccess::Data;
+    let found = protection::misspelled(&layer.keys).into_iter();
+    // Spelled right, the key of an untrusted project would be left out.
+    let found = found.filter(|found| !(is_untrusted && TRUSTED_ONLY.contains(&found.top)));
+    found
+        .map(|found| {
+            let meant = found.meant.map(|meant| format!(" (did you mean \"{meant}\"?)"));
+            let message = format!("\"{}\" is not a setting{}", found.key, meant.unwrap_or_default());
+            Diagnostic::fault(&layer.path, &found.key, message)
+        })
+        .collect()
 }
 
 fn default_trust(global: &Layer, notes: &mut Vec<Diagnostic>) -> Option<ProjectTrust> {

@@ -1,18 +1,12 @@
 //! Typed look-ups over the layers. A value of the wrong type is reported, and the next layer, then the default, is used.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::diagnostic::Diagnostic;
 use crate::settings::layers::Layer;
-
-/// Keys that protect the user, in addition to `permissions`, `sandbox`, `hooks` and `limits`. A value of the wrong type is a fault.
-const PROTECTIVE: [&str; 5] = [
-    "defaultProjectTrust",
-    "defaultTools",
-    "durability",
-    "images.blockImages",
-    "keepKeysInToolEnv",
-];
+use crate::settings::protection;
 
 /// Reads keys from the layers, the strongest first.
 pub(crate) struct Reader<'a> {
@@ -34,12 +28,7 @@ impl Reader<'_> {
                 return Some(converted);
             }
             let message = format!("\"{path}\" should be {wanted}; ignored");
-            self.notes
-                .push(if PROTECTIVE.contains(&path) || path.starts_with("limits") {
-                    Diagnostic::fault(&layer.path, path, message)
-                } else {
-                    Diagnostic::new(&layer.path, message)
-                });
+            self.notes.push(complaint(&layer.path, path, message));
         }
         None
     }
@@ -57,14 +46,15 @@ impl Reader<'_> {
             let Some(value) = layer.get(path) else { continue };
             let Value::Object(members) = value else {
                 let message = format!("\"{path}\" should be an object; ignored");
-                self.notes.push(Diagnostic::new(&layer.path, message));
+                self.notes.push(complaint(&layer.path, path, message));
                 continue;
             };
             for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
                 match convert(value) {
                     Some(converted) => out.push((name.clone(), converted)),
-                    None => self.notes.push(Diagnostic::new(
+                    None => self.notes.push(complaint(
                         &layer.path,
+                        path,
                         format!("\"{path}.{name}\" should be {wanted}; ignored"),
                     )),
                 }
@@ -117,6 +107,15 @@ impl Reader<'_> {
         parse: impl Fn(&str) -> Option<T>,
     ) -> Option<T> {
         self.get(path, wanted, |value| parse(value.as_str()?))
+    }
+}
+
+/// A complaint about a value of the wrong type.
+fn complaint(file: &Path, key: &str, message: String) -> Diagnostic {
+    if protection::is_needed(key) {
+        Diagnostic::fault(file, key, message)
+    } else {
+        Diagnostic::new(file, message)
     }
 }
 

@@ -10,10 +10,10 @@ use crate::extensions::{can_run, extended};
 use crate::kit::{PROGRAM, Pi, World, bash, until};
 use crate::web::Web;
 
-const MODEL: [&str; 2] = ["--model", "mock-anthropic/claude-mock"];
+pub(crate) const MODEL: [&str; 2] = ["--model", "mock-anthropic/claude-mock"];
 
 /// A model that runs a command as soon as it is asked.
-fn armed() -> World {
+pub(crate) fn armed() -> World {
     World::new([bash("c1", "touch must-not-run"), Reply::text(["done"])])
 }
 
@@ -428,6 +428,26 @@ fn unusable_stored_defaults_and_keys_are_errors() {
         for word in words {
             assert!(done.err.contains(word), "{text}: {word}: {}", done.err);
         }
+    }
+}
+
+#[test]
+fn unusable_local_servers_setting_is_an_error() {
+    for text in [
+        r#"{"localServers": "http://127.0.0.1:9"}"#,
+        r#"{"localServers": {"servers": ["http://127.0.0.1:9"]}}"#,
+        r#"{"localServers": {"servers": {"mine": 9}}}"#,
+    ] {
+        let world = nothing_configured();
+        std::fs::write(world.dir.agent_dir().join("settings.json"), text).unwrap();
+        let done = world.run(&["-p", "Hi"], "");
+        assert_eq!(
+            (done.code, done.out.as_str()),
+            (Some(1), ""),
+            "{text}: {}",
+            done.err
+        );
+        assert!(done.err.contains("localServers"), "{text}: {}", done.err);
     }
 }
 
