@@ -136,7 +136,12 @@ impl Finder {
     fn named(&mut self, places: &Places<'_>, kind: Kind, path: &Path, scope: Scope, origin: SourceOrigin) {
         let base = path.parent().unwrap_or(path).to_path_buf();
         let root = places.root(scope, path);
-        for path in extensions::find::at(&root, path) {
+        let found = extensions::find::at(&root, path);
+        if found.is_empty() && scope == Scope::Temporary && kind != Kind::Hook {
+            let nothing = Err("It holds no extension".to_owned());
+            self.push(kind, path, scope, origin, &base, nothing);
+        }
+        for path in found {
             self.add(&root, kind, path, scope, origin, &base);
         }
     }
@@ -201,6 +206,18 @@ impl Finder {
                 None => Key::TypeScript,
             })
         });
+        self.push(kind, &path, scope, origin, base, runs);
+    }
+
+    fn push(
+        &mut self,
+        kind: Kind,
+        path: &Path,
+        scope: Scope,
+        origin: SourceOrigin,
+        base: &Path,
+        runs: Result<Key, String>,
+    ) {
         let path = path.to_string_lossy().into_owned();
         self.found.push(Found {
             runs,
@@ -221,6 +238,15 @@ impl Finder {
                 kind,
             },
         });
+    }
+}
+
+impl Found {
+    /// Returns true for hooks and for what the command line names: it may be there to check calls, so the session must not go on as
+    /// if nothing were to be checked when it cannot be loaded.
+    #[must_use]
+    pub fn is_guard(&self) -> bool {
+        self.source.kind == Kind::Hook || self.source.scope == ChildScope::Temporary
     }
 }
 

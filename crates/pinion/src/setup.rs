@@ -69,13 +69,17 @@ struct Workshop {
 }
 
 impl AgentFactory for Workshop {
-    fn make(&self, cwd: &Path) -> Agent {
+    fn make(&self, cwd: &Path, guards: &[String]) -> Agent {
         let workshop = Self {
             args: self.args.clone(),
             env: self.env.in_directory(cwd),
             shared: self.shared.clone(),
         };
-        let (settings, _notes) = load_settings(&workshop.args, &workshop.env, &workshop.shared.trust);
+        let (mut settings, _notes) = load_settings(&workshop.args, &workshop.env, &workshop.shared.trust);
+        if !guards.is_empty() {
+            settings.faults.extend_from_slice(guards);
+            settings.lock_down();
+        }
         workshop.agent(settings)
     }
 }
@@ -153,12 +157,12 @@ fn refuse_faults(args: &Args, settings: &Settings) -> anyhow::Result<()> {
     let faults = settings.faults.join("\n");
     if args.mode.is_some_and(Mode::serves_clients) && args.list_models.is_none() {
         complain(&format!(
-            "Settings cannot be used:\n{faults}\nUntil they are corrected, tool calls are asked about and tools run in a \
-             read-only sandbox."
+            "Settings or options cannot be used:\n{faults}\nUntil they are corrected, tool calls are asked about and tools run in \
+             a read-only sandbox."
         ));
         return Ok(());
     }
-    bail!("Settings cannot be used:\n{faults}\nCorrect the file, then check it with: pinion doctor")
+    bail!("Settings or options cannot be used:\n{faults}\nCorrect them, then check with: pinion doctor")
 }
 
 /// The recording that is made or played. Who plays one needs no keys.
@@ -259,6 +263,7 @@ fn options(args: &Args, env: &Environment, settings: &Settings) -> Options {
         permission_mode: args
             .permission_mode
             .filter(|mode| settings.faults.is_empty() || *mode == PermissionMode::ReadOnly),
+        is_attended: args.mode.is_some_and(Mode::serves_clients),
         sandbox: None,
         durability: args.storage.durability,
         limits: args.run.limits,
@@ -352,6 +357,9 @@ pub(crate) fn load_settings(args: &Args, env: &Environment, trust: &Trust) -> (S
         home: env.home.as_deref(),
         trust,
     });
+    let (_, missing) = packages(args, &settings, env);
+    let named = missing.iter().filter(|note| note.fault.is_some());
+    settings.faults.extend(named.map(ToString::to_string));
     if !settings.faults.is_empty() {
         settings.lock_down();
     }
@@ -549,7 +557,8 @@ pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environme
     }
 }
 
-/// Returns the installed packages, those of the command line first, and describes errors of the others.
+/// Returns the installed packages, those of the command line first, and describes errors of the others. An error of a package
+/// that the command line names is a fault.
 pub(crate) fn packages(
     args: &Args,
     settings: &Settings,
@@ -565,12 +574,13 @@ pub(crate) fn packages(
             ..spec
         })
     });
-    let specs = flags.chain(settings.packages.iter().cloned());
-    let found = specs.map(|spec| spec.find(&env.agent_dir, &env.cwd, env.home.as_deref()));
+    let flags = flags.map(|spec| (spec, true));
+    let specs = flags.chain(settings.packages.iter().cloned().map(|spec| (spec, false)));
     let (mut packages, mut notes) = (Vec::new(), Vec::new());
-    for found in found {
-        match found {
+    for (spec, is_named) in specs {
+        match spec.find(&env.agent_dir, &env.cwd, env.home.as_deref()) {
             Ok(package) => packages.push(package),
+            Err(problem) if is_named => notes.push(Diagnostic::fault(&problem.path, "", problem.message)),
             Err(problem) => notes.push(problem),
         }
     }

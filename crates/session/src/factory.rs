@@ -48,6 +48,8 @@ pub struct Options {
     pub durability: Option<Durability>,
     /// What a checkpoint of files contains, if the command line names it (`--checkpoints`).
     pub checkpoints: Option<Checkpoints>,
+    /// True if clients connect, who see why the agent is locked down. False: it ends instead.
+    pub is_attended: bool,
     /// The sandbox of tools, for those who ask; the toolbox has it itself.
     pub sandbox: Option<SandboxState>,
     /// How long providers should keep prompts cached.
@@ -133,8 +135,9 @@ pub struct Agent {
 /// Puts the agent of a working directory together: settings and resources are the directory's own, as its files and the
 /// decisions on trust are now; models, keys and processes are those of all.
 pub trait AgentFactory: Send + Sync {
-    /// The agent for sessions that work in this directory.
-    fn make(&self, cwd: &Path) -> Agent;
+    /// The agent for sessions that work in this directory. If guards could not be loaded, `guards` says why, and the agent is locked
+    /// down as with unusable settings.
+    fn make(&self, cwd: &Path, guards: &[String]) -> Agent;
 }
 
 impl Agent {
@@ -401,7 +404,7 @@ impl Agent {
         if self.cwd == cwd && self.decision().access == self.settings.project {
             return Arc::clone(self);
         }
-        Arc::new(self.maker.make(cwd))
+        Arc::new(self.maker.make(cwd, &[]))
     }
 
     /// Loads what the system prompt is made of.

@@ -504,3 +504,8 @@ pub(crate) fn too_many_queries(limit: usize) -> String {
 pub(crate) fn checkpoint_failed(error: &dyn std::fmt::Display) -> String {
     format!("Nothing was changed, since the checkpoint could not be stored: {error}")
 }
+
+/// The answer to a prompt when a guard could not be loaded and no client sees that the agent is locked down.
+pub(crate) fn guards_missing(faults: &str) -> String {
+    format!("Hooks or extensions that may check tool calls could not be loaded, so nothing runs:\n{faults}")
+}

@@ -249,8 +249,9 @@ pub struct SessionState {
     /// State of the session file; absent if all entries are written and `durability` is `process`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageState>,
-    /// Why settings could not be used, as `FILE:LINE:COLUMN: message`; absent when they could. The agent then starts with
-    /// `permissionMode` `ask` and a read-only sandbox.
+    /// Why settings could not be used, as `FILE:LINE:COLUMN: message`, or why a hook or an extension of the command line could not be
+    /// loaded, as `FILE: message`; one per line, absent if there is none. The agent then has `permissionMode` `ask` and a read-only
+    /// sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings_error: Option<String>,
 }

@@ -14,7 +14,7 @@ use files::Root;
 
 use crate::limits;
 use crate::places::Places;
-use crate::settings::HookCommand;
+use crate::settings::{HookCommand, distance};
 use crate::source::Scope;
 
 /// Events that come with every piece of an answer or of an output.
@@ -51,6 +51,9 @@ pub struct Refused {
     pub scope: Scope,
     /// Why.
     pub why: String,
+    /// True if it may have been meant to check calls: it was named, or its name begins with an event or almost so. Without it the
+    /// session must not go on as if nothing were to be checked.
+    pub is_guard: bool,
 }
 
 impl Hook {
@@ -139,7 +142,12 @@ impl Finder {
     /// A file or a folder named in settings or on the command line.
     fn named(&mut self, root: &Root, path: &Path, scope: Scope) {
         if root.is_dir(path) {
+            let known = self.finding.hooks.len() + self.finding.refused.len();
             self.folder(root, path, scope);
+            let is_empty = self.finding.hooks.len() + self.finding.refused.len() == known;
+            if is_empty && scope == Scope::Temporary && extensions::find::at(root, path).is_empty() {
+                self.refuse(path.to_path_buf(), scope, "It holds no hook".to_owned(), true);
+            }
         } else {
             self.file(root, path.to_path_buf(), scope, true);
         }
@@ -175,7 +183,8 @@ impl Finder {
             (None, None) if named => "Its name does not begin with the name of an event".to_owned(),
             (None, None) => return,
         };
-        self.refuse(path, scope, why);
+        let is_guard = named || matches!(event, Some(Event::Known(_))) || resembles_event(&path);
+        self.refuse(path, scope, why, is_guard);
     }
 
     fn command(&mut self, command: &HookCommand) {
@@ -183,15 +192,16 @@ impl Finder {
         let event = match names().find(|name| *name == command.event) {
             Some(event) => event,
             None if DELTAS.contains(&command.event.as_str()) => {
-                return self.refuse(path, scope, delta(&command.event));
+                return self.refuse(path, scope, delta(&command.event), true);
             }
-            None => return self.refuse(path, scope, format!("There is no event {}", command.event)),
+            None => return self.refuse(path, scope, format!("There is no event {}", command.event), true),
         };
         if !command.tools.is_empty() && !event.starts_with("tool_") {
             return self.refuse(
                 path,
                 scope,
                 format!("{event} is not about a tool: leave out \"tools\""),
+                true,
             );
         }
         self.add(Hook {
@@ -210,12 +220,17 @@ impl Finder {
             self.finding.hooks.push(hook);
         } else {
             let why = format!("There are {} hooks already", limits::HOOKS);
-            self.refuse(hook.path, hook.scope, why);
+            self.refuse(hook.path, hook.scope, why, true);
         }
     }
 
-    fn refuse(&mut self, path: PathBuf, scope: Scope, why: String) {
-        self.finding.refused.push(Refused { path, scope, why });
+    fn refuse(&mut self, path: PathBuf, scope: Scope, why: String, is_guard: bool) {
+        self.finding.refused.push(Refused {
+            path,
+            scope,
+            why,
+            is_guard,
+        });
     }
 }
 
@@ -236,6 +251,14 @@ fn delta(event: &str) -> String {
             _ => "tool_execution_end",
         }
     )
+}
+
+/// Returns true for `tool_cal.sh` and `tol_call`: a file that is almost a hook.
+fn resembles_event(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let word = name.split(['.', '-']).next().unwrap_or_default().to_lowercase();
+    // Letters of the shortest names resemble too much.
+    names().any(|event| event.len() > 5 && distance(&word, event) <= 2)
 }
 
 /// The event that a file name begins with.

@@ -83,6 +83,7 @@ mod sessions;
 mod shell;
 mod shell_context;
 mod startup_errors;
+mod startup_protection;
 mod stats;
 mod storage;
 mod sub_sessions;

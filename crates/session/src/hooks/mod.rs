@@ -105,13 +105,15 @@ impl Hooks {
         }
     }
 
-    /// What could not be loaded, once.
-    pub(crate) fn take_refused(&mut self) -> Vec<Failure> {
+    /// What could not be loaded, once. True: it may have been meant to check calls.
+    pub(crate) fn take_refused(&mut self) -> Vec<(Failure, bool)> {
         let refused = std::mem::take(&mut self.refused).into_iter();
         let why = |why: String| format!("The hook was not loaded: {why}");
-        refused
-            .map(|refused| failed(&refused.path.to_string_lossy(), "load", why(refused.why)))
-            .collect()
+        let failures = refused.map(|refused| {
+            let failure = failed(&refused.path.to_string_lossy(), "load", why(refused.why));
+            (failure, refused.is_guard)
+        });
+        failures.collect()
     }
 
     /// Is one of them run for this event?

@@ -252,9 +252,19 @@ impl Session {
         let mut actions = VecDeque::from(actions);
         while let Some(action) = actions.pop_front() {
             match action {
-                LoadAction::Report(failure) => self.extension_failed(failure).await,
+                LoadAction::Report(failure) => {
+                    if self.extensions.misses_guard(&failure) {
+                        self.lock_down();
+                    }
+                    self.extension_failed(failure).await;
+                }
                 LoadAction::StartProcess(place) => self.start_process(place),
-                LoadAction::UseRegistrations => self.use_registrations(),
+                LoadAction::UseRegistrations => {
+                    self.use_registrations();
+                    if self.extensions.has_recovered_guards() {
+                        self.load_anew();
+                    }
+                }
                 LoadAction::LoadMore(place) => {
                     self.sync_state();
                     self.extensions.load_more(place);
@@ -271,6 +281,13 @@ impl Session {
                 LoadAction::AskResources => self.ask_resources(),
             }
         }
+    }
+
+    /// Locks the agent down: a guard is missing. What the client chose before does not count any more.
+    pub(super) fn lock_down(&mut self) {
+        self.permitting.forget_choice();
+        self.load_anew();
+        self.workspace.forget_system_prompt();
     }
 
     fn start_process(&mut self, place: usize) {

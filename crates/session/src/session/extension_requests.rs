@@ -323,7 +323,7 @@ impl Session {
         if !cwd.is_dir() {
             return Err(strings::no_such_directory(&cwd));
         }
-        let agent = self.agent.maker.make(&cwd);
+        let agent = self.agent.maker.make(&cwd, self.extensions.guards.faults());
         let agent = options.configure(agent, self.permitting.mode(), &self.conversation.choice.model);
         let (outbox, outgoing) = self.outbox.for_subordinate(limits::OUTBOX);
         let opening = match &options.session_file {

@@ -92,6 +92,11 @@ impl PermissionWait {
         self.asking = self.asking.take().filter(|asking| !which(asking.slot));
     }
 
+    /// Forgets the mode that the client chose. It counts with the next settings.
+    pub(super) fn forget_choice(&mut self) {
+        self.chosen = None;
+    }
+
     /// The mode that the client chose, if it did.
     pub(super) fn chosen(&self) -> Option<PermissionMode> {
         self.chosen

@@ -24,6 +24,11 @@ use super::queue::queued_id;
 
 impl Session {
     pub(super) async fn prompt(&mut self, responder: Responder<Accepted>, mut params: PromptParams) {
+        let faults = self.extensions.guards.faults();
+        if !faults.is_empty() && !self.agent.options.is_attended {
+            let error = strings::guards_missing(&faults.join("\n"));
+            return responder.refuse(error).await;
+        }
         let Some(responder) = self.run_command(responder, &params.message) else {
             return;
         };

@@ -368,7 +368,7 @@ impl Session {
     /// Everything that files say about this session, read again.
     pub(super) fn load_anew(&mut self) {
         let cwd = self.workspace.cwd.clone();
-        let agent = Arc::new(self.agent.maker.make(&cwd));
+        let agent = Arc::new(self.agent.maker.make(&cwd, self.extensions.guards.faults()));
         self.take_agent(agent);
         self.permitting = self.permitting.anew(&self.agent, &self.workspace.cwd);
         self.workspace

@@ -104,9 +104,14 @@ impl Session {
     /// What could not be loaded is said, and those who listen hear that the session has begun.
     pub(in crate::session) fn begin_hooks(&mut self) {
         let extended = &mut self.extensions;
-        for refused in extended.hooks.take_refused() {
+        let mut misses_guard = false;
+        for (failure, is_guard) in extended.hooks.take_refused() {
+            misses_guard |= is_guard && extended.guards.miss(&failure);
             // More than there is room for is in the doctor's report.
-            extended.failures.push(refused);
+            extended.failures.push(failure);
+        }
+        if misses_guard {
+            self.lock_down();
         }
         let start = self.extensions.loading.start().clone();
         self.tell_hooks("session_start", &start);

@@ -16,6 +16,7 @@ mod custom_message;
 mod discovery;
 mod events;
 mod failures;
+mod guards;
 mod held_commands;
 mod json;
 mod link;
@@ -71,6 +72,7 @@ pub(super) use self::changing::word;
 pub(super) use self::client_requests::{ClientRequest, ClientRequests, Completion};
 pub(super) use self::discovery::Resources;
 pub(super) use self::failures::{Failures, failure, report};
+use self::guards::Guards;
 pub(super) use self::json::{cancels, members, put};
 pub(super) use self::links::ExtensionLinks;
 pub(super) use self::loading::{LoadAction, LoadAnswer, LoadQuestion, Loading, Opening, TrustDecision};
@@ -100,6 +102,8 @@ pub(super) struct Extensions {
     pub(super) questions: Pending<Then, Result<Answer, ProcessError>>,
     pub(super) state: SentState,
     pub(super) failures: Failures,
+    /// Those that should check calls and could not be loaded.
+    pub(super) guards: Guards,
     /// Tasks that carry out requests.
     pub(super) tasks: RequestTasks,
     /// Sessions that extensions opened for themselves.
@@ -177,6 +181,7 @@ impl Extensions {
             questions: Pending::default(),
             state: SentState::default(),
             failures: Failures::default(),
+            guards: Guards::default(),
             tasks: RequestTasks::default(),
             subsessions: Subsessions::default(),
             dialogs: DialogNotices::default(),
@@ -278,6 +283,19 @@ impl Extensions {
     /// Tools were switched on or off: extensions see it with the next message.
     pub(super) fn tools_changed(&mut self) {
         self.state.mark_stale();
+    }
+}
+
+/// Guards.
+impl Extensions {
+    /// Takes note of a failure. True if a guard is missing that was not known to be.
+    pub(super) fn misses_guard(&mut self, failure: &Failure) -> bool {
+        guards::is_missed(failure, &self.links.found) && self.guards.miss(failure)
+    }
+
+    /// Forgets missing guards that have loaded meanwhile. True if there were any.
+    pub(super) fn has_recovered_guards(&mut self) -> bool {
+        self.guards.take_loaded(&self.links.registered)
     }
 }
 
@@ -394,6 +412,7 @@ impl Extensions {
     pub(super) fn replace(&mut self, found: Vec<Found>, hooks: Hooks, start: Value, keeps_flags: bool) {
         self.links.found = found;
         self.hooks = hooks;
+        self.guards = Guards::default();
         self.loading.set_start(start);
         self.state.forget();
         self.providers.leave(keeps_flags);

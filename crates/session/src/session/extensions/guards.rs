@@ -1,0 +1,53 @@
+//! Guards that could not be loaded: hooks, and extensions that the command line names. As long as there is one, the agent is locked
+//! down as with unusable settings, or, where no client can see that, answers no prompt.
+
+use config::extensions::Found;
+use extensions::line::{Failure, Registered};
+
+/// Path that failures have which concern a whole process.
+const PROCESS: &str = "<runtime>";
+
+/// Why guards of the session could not be loaded.
+#[derive(Debug, Default)]
+pub(crate) struct Guards {
+    /// Their files, and one sentence each.
+    missing: Vec<String>,
+    faults: Vec<String>,
+}
+
+impl Guards {
+    /// One sentence for each guard that could not be loaded.
+    pub(crate) fn faults(&self) -> &[String] {
+        &self.faults
+    }
+
+    /// Takes note of a guard that could not be loaded. False if it was known.
+    pub(in crate::session) fn miss(&mut self, failure: &Failure) -> bool {
+        if self.missing.contains(&failure.path) {
+            return false;
+        }
+        self.missing.push(failure.path.clone());
+        self.faults.push(format!("{}: {}", failure.path, failure.error));
+        true
+    }
+
+    /// Forgets the guards that have loaded after all. True if there were any.
+    pub(super) fn take_loaded(&mut self, registered: &[Registered]) -> bool {
+        let before = self.missing.len();
+        let is_loaded = |path: &String| {
+            let mut loaded = registered.iter().filter(|extension| extension.error.is_none());
+            loaded.any(|extension| extension.path == *path)
+        };
+        let kept = self.missing.iter().zip(&self.faults);
+        let kept = kept.filter(|(path, _)| !is_loaded(path));
+        let (missing, faults) = kept.map(|(path, fault)| (path.clone(), fault.clone())).unzip();
+        *self = Self { missing, faults };
+        self.missing.len() != before
+    }
+}
+
+/// Returns true if a failure means that a guard is not loaded.
+pub(super) fn is_missed(failure: &Failure, found: &[Found]) -> bool {
+    let concerns = |found: &Found| failure.path == PROCESS || failure.path == found.source.path;
+    failure.event == "load" && found.iter().any(|found| found.is_guard() && concerns(found))
+}
