@@ -276,6 +276,11 @@ impl Judge {
                     self.hide();
                 }
             }
+            programs::Variable::Keys => {
+                if value.is_dynamic() || value.text().contains(['+', '!', '|']) {
+                    self.hide();
+                }
+            }
             programs::Variable::Integer => self.arithmetic(value),
             programs::Variable::Loader => self.hide(),
         }
@@ -293,10 +298,13 @@ impl Judge {
             .filter(|(_, word)| word.starts_with('-'))
             .take(16)
         {
-            if let Some((_, value)) = word.split_once('=') {
-                self.guess(value);
-            }
             let behind = words.get(at + 1..).unwrap_or_default();
+            // `-wrapper program,argument` and `-C linker=program` as well.
+            let pieces = [word].into_iter().chain(behind.first());
+            let pieces = pieces.filter(|word| word.contains(['=', ',']));
+            for piece in pieces.flat_map(|word| word.split(['=', ','])) {
+                self.guess(piece);
+            }
             if !behind.is_empty() {
                 self.guess(&behind.join(" "));
             }
@@ -436,7 +444,7 @@ impl Judge {
             Class::Quiet => builtins::quiet(&mut steps, name, words),
             Class::Builtin if DECLARING.contains(&name) => builtins::declaring(&mut steps, name, words),
             Class::Builtin => builtins::builtin(&mut steps, name, words, input),
-            Class::Other => runs::unlisted(&mut steps, words),
+            Class::Other => runs::unlisted(&mut steps, words, input),
             class => runs::runner(&mut steps, class, name, words, input),
         }
         let is_of_line = self.depth == 1;

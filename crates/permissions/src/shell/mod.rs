@@ -16,6 +16,7 @@ mod builtins;
 mod code;
 mod cursor;
 mod expansion;
+mod git;
 mod grammar;
 mod judge;
 mod options;

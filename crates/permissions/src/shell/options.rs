@@ -1,27 +1,83 @@
-//! Programs that run the values of some of their options, and `git`.
-
-use std::borrow::Cow;
+//! Programs that run the values of some of their options.
 
 use super::ast::Word;
-use super::steps::{Input, Language, Step, Steps};
+use super::steps::{Input, Language, Steps};
 
 /// Options of programs whose values are commands, by program.
-const COMMANDS: [(&str, &[&str]); 34] = [
+///
+/// An option that ends with `@` takes a file that names commands or holds code. A program without options here is judged by
+/// `value_options` alone.
+const COMMANDS: [(&str, &[&str]); 65] = [
     ("ansible", &["-a"]),
+    ("apt", &APT),
+    ("apt-cache", &APT),
+    ("apt-get", &APT),
+    ("aptitude", &APT),
+    ("c++", &COMPILER),
     ("cargo", &["--config"]),
+    ("cc", &COMPILER),
+    ("clang", &COMPILER),
+    ("clang++", &COMPILER),
     ("cmake", &["-P", "-E"]),
     ("ctags", &["--options"]),
+    ("dnf", &["--setopt", "-c@", "--config@"]),
+    (
+        "dpkg",
+        &["--pre-invoke", "--post-invoke", "--status-logger", "--pager"],
+    ),
     ("dpkg-query", &["--pager"]),
+    (
+        "eslint",
+        &[
+            "-c@",
+            "--config@",
+            "--rulesdir@",
+            "--plugin@",
+            "--parser@",
+            "-f@",
+            "--format@",
+        ],
+    ),
+    ("flake8", &["--config@", "--append-config@"]),
+    ("g++", &COMPILER),
+    ("gcc", &COMPILER),
+    ("getconf", &["-v"]),
+    ("gfortran", &COMPILER),
+    ("gh", &[]),
+    ("glab", &[]),
+    (
+        "gpg",
+        &[
+            "--photo-viewer",
+            "--agent-program",
+            "--dirmngr-program",
+            "--keyboxd-program",
+            "--exec-path",
+            "--options@",
+        ],
+    ),
     ("install", &["--strip-program"]),
+    ("ip", &["-b@", "-batch@"]),
     ("journalctl", &["--pager"]),
     ("less", &["+"]),
     ("make", &["--eval", "-E", "SHELL", "-f", "--file", "--makefile"]),
     ("gmake", &["--eval", "-E", "SHELL", "-f", "--file", "--makefile"]),
     (
         "man",
-        &["-P", "--pager", "-H", "--html", "-X", "-T", "--preprocessor"],
+        &[
+            "-P",
+            "--pager",
+            "-H",
+            "--html",
+            "-X",
+            "-T",
+            "--preprocessor",
+            "-C@",
+            "--config-file@",
+        ],
     ),
     ("more", &["+"]),
+    ("mypy", &["--python-executable", "--config-file@"]),
     ("mysql", &["-e", "--execute", "--pager"]),
     ("nc", &["-e", "-c", "--exec", "--sh-exec"]),
     ("ncat", &["-e", "-c", "--exec", "--sh-exec", "--lua-exec"]),
@@ -38,17 +94,29 @@ const COMMANDS: [(&str, &[&str]); 34] = [
             "--git",
         ],
     ),
-    ("openssl", &["-engine", "-provider-path"]),
+    ("openssl", &["-engine", "-provider-path", "-config@"]),
+    ("pacman", &["--config@", "--hookdir@"]),
+    ("pip", &["--python", "--editor"]),
     ("pnpm", &["-c", "--script-shell", "--shell-mode"]),
+    ("prettier", &["--config@", "--plugin@"]),
     ("psql", &["-c", "--command"]),
+    ("pylint", &["--init-hook", "--load-plugins@", "--rcfile@"]),
+    ("pyright", &["--pythonpath", "-p@", "--project@"]),
     ("rg", &["--pre", "--hostname-bin"]),
     ("rsync", &["-e", "--rsh", "--rsync-path"]),
+    ("rustc", &["-C", "--codegen", "-Z"]),
+    (
+        "rustdoc",
+        &["-C", "--codegen", "-Z", "--runtool", "--test-builder"],
+    ),
     ("scp", &["-S", "-o", "-D"]),
     ("sftp", &["-S", "-o", "-D"]),
     ("socat", &["EXEC", "SYSTEM", "exec", "system"]),
     ("sort", &["--compress-program", "--compress-prog"]),
     ("split", &["--filter"]),
     ("sqlite3", &["-cmd"]),
+    ("ssh-add", &["-s"]),
+    ("ssh-keygen", &["-D", "-w"]),
     (
         "tar",
         &[
@@ -64,75 +132,26 @@ const COMMANDS: [(&str, &[&str]); 34] = [
     ),
     ("bsdtar", &["--use-compress-program", "-I"]),
     ("tcpdump", &["-z"]),
-    ("wget", &["--use-askpass"]),
+    ("wget", &["--use-askpass", "-e", "--execute", "--config@"]),
     ("yarn", &["--script-shell"]),
+    ("yum", &["--setopt", "-c@", "--config@"]),
     ("zip", &["-TT", "--unzip-command"]),
 ];
-/// Subcommands of `git` behind which a command follows.
-const GIT_RUNS: [[&str; 2]; 3] = [["bisect", "run"], ["submodule", "foreach"], ["hook", "run"]];
-/// Options of its subcommands whose values are commands.
-const GIT_COMMANDS: [&str; 24] = [
-    "--exec",
-    "-x",
-    "--extcmd",
-    "--upload-pack",
-    "--receive-pack",
-    "--upload-archive",
-    "--open-files-in-pager",
-    "-O",
-    "--env-filter",
-    "--tree-filter",
-    "--index-filter",
-    "--msg-filter",
-    "--commit-filter",
-    "--tag-name-filter",
-    "--parent-filter",
-    "--smtp-server",
-    "--sendmail-cmd",
-    "--httpd",
-    "--browser",
-    "--to-cmd",
-    "--cc-cmd",
-    "--setup",
-    "--editor",
-    "--trailer-command",
+/// Options of `apt` and its relatives. A setting may be a command.
+const APT: [&str; 4] = ["-o", "--option", "-c@", "--config-file@"];
+/// Options of compilers: programs that they run, and where they look for them.
+const COMPILER: [&str; 10] = [
+    "-wrapper",
+    "-fuse-ld",
+    "--ld-path",
+    "-B",
+    "-fplugin",
+    "-fpass-plugin",
+    "-specs@",
+    "--specs@",
+    "-ccc-",
+    "--config@",
 ];
-/// Settings whose values are never run.
-const GIT_QUIET: [&str; 22] = [
-    "user.",
-    "color.",
-    "core.quotepath",
-    "core.autocrlf",
-    "core.filemode",
-    "core.ignorecase",
-    "core.longpaths",
-    "advice.",
-    "commit.gpgsign",
-    "init.defaultbranch",
-    "log.",
-    "diff.renames",
-    "diff.algorithm",
-    "diff.context",
-    "http.",
-    "safe.directory",
-    "push.default",
-    "pull.",
-    "fetch.",
-    "merge.conflictstyle",
-    "rebase.",
-    "tag.gpgsign",
-];
-/// Options of `git` itself that take the next word.
-const GIT_VALUED: [&str; 7] = [
-    "-C",
-    "-c",
-    "--git-dir",
-    "--work-tree",
-    "--namespace",
-    "--super-prefix",
-    "--config-env",
-];
-
 /// The options whose values the program runs.
 pub(super) fn of(program: &str) -> Option<&'static [&'static str]> {
     let found = COMMANDS.iter().find(|(name, _)| *name == program);
@@ -150,10 +169,20 @@ pub(super) fn value_options<'w>(
     for (at, word) in arguments.iter().enumerate() {
         let text = word.text();
         for option in options {
+            let (option, is_file) = option
+                .strip_suffix('@')
+                .map_or((*option, false), |option| (option, true));
             let Some(rest) = text.strip_prefix(option) else {
                 continue;
             };
-            if rest.is_empty() {
+            if is_file {
+                let value = match rest.strip_prefix('=').unwrap_or(rest) {
+                    "" => arguments.get(at + 1).cloned(),
+                    _ if word.changes() => Some(word.clone()),
+                    value => Some(Word::literal_of(value)),
+                };
+                value.iter().for_each(|value| read_file(steps, value, input));
+            } else if rest.is_empty() {
                 arguments
                     .get(at + 1)
                     .into_iter()
@@ -162,10 +191,16 @@ pub(super) fn value_options<'w>(
                 option_value(steps, name, word, option);
             }
         }
+        if let Some(file) = text.strip_prefix('@') {
+            // More options.
+            let file = Word::literal_of(file);
+            read_file(steps, if word.changes() { word } else { &file }, input);
+        }
+        suspect(steps, arguments, at);
         if let Some(long) = text.strip_prefix("--")
             && options
                 .iter()
-                .any(|option| is_shortened(option.trim_start_matches('-'), long))
+                .any(|option| is_shortened(option.trim_start_matches('-').trim_end_matches('@'), long))
         {
             option_value(steps, name, word, "");
             arguments
@@ -186,9 +221,28 @@ pub(super) fn value_options<'w>(
     if name == "sqlite3" && arguments.iter().any(is_command) {
         steps.hide();
     }
-    let reads = |word: &Word| word.text() == "-" || word.text().starts_with("/dev/");
+    let reads = |word: &Word| {
+        word.text() == "-"
+            || word.text() == "-f-"
+            || word.text().ends_with("=-")
+            || word.text().contains("/dev/")
+    };
     let reads_input = match name {
-        "make" | "gmake" => arguments.iter().any(reads),
+        "make" | "gmake" => {
+            if arguments.iter().any(reads) && !matches!(input, Input::Session) {
+                steps.hide();
+            }
+            make_variables(steps, arguments);
+            false
+        }
+        "ip" => {
+            network(steps, arguments);
+            false
+        }
+        "gh" | "glab" => {
+            repository(steps, arguments, input);
+            false
+        }
         "psql" | "sqlite3" | "mysql" | "sftp" => true,
         _ => false,
     };
@@ -201,6 +255,94 @@ pub(super) fn value_options<'w>(
     }
     if ["npm", "pnpm", "yarn"].contains(&name) {
         package_program(steps, arguments, input);
+    }
+}
+
+/// Compares what an option may name, also if the option is not known: the words in it, and the word behind a long one.
+fn suspect(steps: &mut Steps<'_>, arguments: &[Word], at: usize) {
+    let text = arguments.get(at).map(Word::text).unwrap_or_default();
+    if text.contains('=') {
+        text.split(['=', ','])
+            .skip(1)
+            .for_each(|piece| steps.guess(piece));
+    }
+    if text.starts_with('-') && text.len() > 2 {
+        let behind = arguments.get(at + 1..).unwrap_or_default();
+        let value = behind.first().map(Word::text).unwrap_or_default();
+        if !value.is_empty() && !value.starts_with('-') {
+            // It may also be a value like any other, which needs no rule.
+            let texts: Vec<String> = behind.iter().map(Word::text).collect();
+            steps.guess(&texts.join(" "));
+            value.split(',').for_each(|piece| steps.guess(piece));
+        }
+    }
+}
+
+/// A file with commands or code.
+fn read_file(steps: &mut Steps<'_>, word: &Word, input: &Input) {
+    match word.literal() {
+        None => steps.hide(),
+        Some(path) if path == "-" || path.starts_with("/dev/") || path.starts_with("/proc/") => {
+            if !matches!(input, Input::Session) {
+                steps.hide();
+            }
+        }
+        Some(path) => steps.runs(&path, Language::Other),
+    }
+}
+
+/// `make CC=program`: the rules run what variables name.
+fn make_variables(steps: &mut Steps<'_>, arguments: &[Word]) {
+    for word in arguments {
+        let text = word.text();
+        if let Some((name, value)) = text.split_once('=').filter(|_| !text.starts_with('-')) {
+            let name = name.trim_end_matches([':', '?', '+', '!']);
+            if word.changes() {
+                steps.hide();
+            } else {
+                steps.assigned(name, Word::literal_of(value));
+                steps.guess(value);
+            }
+        }
+    }
+}
+
+/// `ip netns exec name program`. Words may be shortened.
+fn network<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
+    let is_exec = |word: &Word| {
+        let text = word.text();
+        "exec".starts_with(&text) && (!text.is_empty() || word.is_dynamic())
+    };
+    let Some(at) = arguments.iter().position(is_exec) else {
+        return;
+    };
+    let behind = arguments.get(at + 1..).unwrap_or_default();
+    for (at, word) in behind.iter().enumerate().take(4) {
+        if word.changes() {
+            steps.hide();
+        }
+        steps.program(behind.get(at..).unwrap_or_default(), &super::steps::UNKNOWN);
+    }
+}
+
+/// `gh alias set name '!program'`: subcommands that store or run commands.
+fn repository(steps: &mut Steps<'_>, arguments: &[Word], input: &Input) {
+    let first = arguments.first().map(Word::text).unwrap_or_default();
+    let stores = ["alias", "config", "extension", "extensions", "ext"].contains(&first.as_str());
+    if !stores {
+        return;
+    }
+    for (at, word) in arguments.iter().enumerate().skip(1) {
+        if word.changes() {
+            steps.hide();
+        }
+        let behind = arguments.get(at..).unwrap_or_default();
+        let texts: Vec<String> = behind.iter().map(Word::text).collect();
+        steps.guess(&texts.join(" "));
+        steps.guess(word.text().trim_start_matches('!'));
+    }
+    if !matches!(input, Input::Session) {
+        steps.hide();
     }
 }
 
@@ -256,7 +398,15 @@ fn option_value(steps: &mut Steps<'_>, program: &str, word: &Word, option: &str)
                 steps.guess(&text.split_whitespace().skip(1).collect::<Vec<_>>().join(" "));
             }
         }
+        // Code in Python.
+        "pylint" => steps.hide(),
+        // A directory of programs, or the beginning of their paths.
+        _ if ["-B", "-ccc-"].contains(&option) => steps.hide(),
         _ => {
+            text.split(['=', ','])
+                .skip(1)
+                .for_each(|piece| steps.guess(piece));
+            steps.guess(&text.replace(',', " "));
             let line = text
                 .split_once('=')
                 .filter(|(name, _)| !name.contains(' '))
@@ -267,178 +417,6 @@ fn option_value(steps: &mut Steps<'_>, program: &str, word: &Word, option: &str)
             }
         }
     }
-}
-
-/// `git [options] subcommand [arguments]`.
-pub(super) fn git<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
-    let mut at = 0;
-    while let Some(word) = arguments.get(at) {
-        let text = word.text();
-        if !text.starts_with('-') {
-            break;
-        }
-        let (option, value) = text
-            .split_once('=')
-            .map_or((text.as_str(), None), |(option, value)| (option, Some(value)));
-        let next = arguments.get(at + 1);
-        match option {
-            "-c" => next.into_iter().for_each(|setting| git_setting(steps, setting)),
-            _ if option.starts_with("-c") => {
-                git_setting(steps, &Word::literal_of(option.get(2..).unwrap_or_default()))
-            }
-            "--config-env" => steps.hide(),
-            "--exec-path" if value.is_some() => steps.hide(),
-            _ => {}
-        }
-        at += 1;
-        if value.is_none() && GIT_VALUED.contains(&option) {
-            at += 1;
-        }
-    }
-    let behind = arguments.get(at..).unwrap_or_default();
-    if at > 0 {
-        // Rules name the subcommand.
-        let mut words = vec![Word::literal_of("git")];
-        words.extend_from_slice(behind);
-        steps.push(Step::Form(Cow::Owned(words)));
-    }
-    git_subcommand(steps, behind);
-}
-
-fn git_subcommand<'w>(steps: &mut Steps<'w>, words: &'w [Word]) {
-    let Some(first) = words.first() else {
-        return;
-    };
-    let command = first.text();
-    if first.is_dynamic() && command.is_empty() {
-        // It may be any subcommand, with any settings.
-        return steps.hide();
-    }
-    if GIT_RUNS
-        .iter()
-        .any(|run| words.iter().map(Word::text).take(8).any(|word| word == run[1]) && command == run[0])
-    {
-        for at in 2..words.len().min(16) {
-            let behind = words.get(at..).unwrap_or_default();
-            if behind.first().is_some_and(Word::changes) {
-                steps.hide();
-            }
-            let texts: Vec<String> = behind.iter().map(Word::text).collect();
-            steps.line(&texts.join(" "));
-        }
-    }
-    if command == "config" && words.len() > 2 {
-        git_config(steps, words);
-    }
-    git_options(steps, &command, words);
-}
-
-/// `git config name value`: the value may be a command.
-fn git_config(steps: &mut Steps<'_>, words: &[Word]) {
-    let text = words
-        .iter()
-        .skip(1)
-        .map(Word::text)
-        .find(|word| !word.starts_with('-') && !["set", "get", "unset", "list"].contains(&word.as_str()));
-    let is_quiet = text.is_some_and(|text| is_quiet_setting(&text));
-    let reads = words.iter().any(|word| {
-        [
-            "--get",
-            "--list",
-            "-l",
-            "--unset",
-            "get",
-            "list",
-            "--get-all",
-            "--get-regexp",
-        ]
-        .contains(&word.text().as_str())
-    });
-    if !is_quiet && !reads {
-        for word in words.iter().skip(1) {
-            steps.guess(word.text().trim_start_matches('!'));
-        }
-        if words
-            .iter()
-            .any(|word| word.changes() || word.text().starts_with('!'))
-        {
-            steps.hide();
-        }
-    }
-}
-
-/// Options of subcommands that take commands.
-fn git_options(steps: &mut Steps<'_>, command: &str, words: &[Word]) {
-    let is_pickaxe = ["log", "diff", "show", "commit", "cherry-pick"].contains(&command);
-    for (at, word) in words.iter().enumerate().skip(1) {
-        let text = word.text();
-        if text.contains("ext::") {
-            steps.hide();
-        }
-        for option in GIT_COMMANDS {
-            if is_pickaxe && option.len() == 2 {
-                continue;
-            }
-            if text == option
-                && command != "add"
-                && command != "rev-list"
-                && !(command == "clean" && option == "-x")
-            {
-                words.get(at + 1).into_iter().for_each(|value| steps.code(value));
-            } else if let Some(value) = text.strip_prefix(option)
-                && (value.starts_with('=')
-                    || option.len() == 2 && ["rebase", "difftool", "grep"].contains(&command))
-            {
-                match word.literal() {
-                    Some(_) => steps.line(value.trim_start_matches('=')),
-                    None => steps.hide(),
-                }
-            }
-        }
-        if command == "clone" && (text == "-u" || text == "-c" || text == "--config") {
-            words.get(at + 1).into_iter().for_each(|value| {
-                if text == "-u" {
-                    steps.code(value)
-                } else {
-                    git_setting(steps, value)
-                }
-            });
-        }
-    }
-}
-
-/// `name=value` behind `-c`.
-fn git_setting(steps: &mut Steps<'_>, word: &Word) {
-    let text = word.text();
-    let (name, value) = text.split_once('=').unwrap_or((&text, ""));
-    if text.contains("ext::") {
-        steps.hide();
-    }
-    if is_quiet_setting(name) {
-        return;
-    }
-    if word.changes() || name.is_empty() {
-        return steps.hide();
-    }
-    let name = name.to_ascii_lowercase();
-    let is_path = name.contains("path")
-        || name.contains("include")
-        || name.contains("template")
-        || name.starts_with("protocol.");
-    if is_path && name != "core.hookspath" || name == "core.hookspath" && value != "/dev/null" {
-        steps.hide();
-    } else if name.starts_with("alias.") && !value.starts_with('!') {
-        steps.line(&format!("git {value}"));
-    } else {
-        steps.line(value.trim_start_matches('!'));
-    }
-}
-
-fn is_quiet_setting(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    GIT_QUIET.iter().any(|quiet| name.starts_with(quiet))
-        && !name.ends_with("cmd")
-        && !name.ends_with("command")
 }
 
 /// SQL without commands of the client.

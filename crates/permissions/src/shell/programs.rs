@@ -45,6 +45,8 @@ pub(super) enum Variable {
     Command,
     /// A text that bash expands.
     Prompt,
+    /// Options of a pager. A command in them begins with `+` or `!`.
+    Keys,
     /// A number that bash calculates.
     Integer,
     /// It changes what programs load or how bash reads lines.
@@ -52,19 +54,20 @@ pub(super) enum Variable {
     Other,
 }
 
-/// Programs that run none of their arguments, and builtins that neither run nor expand them.
-const QUIET: &str = " : [ apt apt-get b2sum base32 base64 basename bg biome black brew bun-types bzip2 cal cargo-add cat cd \
-    chgrp chmod chown cksum clang clang-format clang-tidy clang++ cmp column comm cp curl cut date dd df diff dig dirname dirs \
-    disown dnf dos2unix dpkg du echo egrep eslint exit expand expr factor false fc-list fg fgrep file flake8 fmt fold \
-    free g++ gcc getconf getent getfacl gh glab gofmt gpg grep groups gunzip gzip head hexdump host hostname iconv id ifconfig \
-    ip ipcs isort jobs join jq kill killall ldd link ln locale localectl logger logname logout ls lsattr lsb_release \
-    lscpu lsof md5sum mkdir mkfifo mktemp mv mypy nl nm nproc npm-check nslookup ntpq objdump od openssl pacman paste patch \
-    pathchk pgrep pidof ping pip pip3 pipx-list pkill popd pr prettier printenv printf ps pushd pwd pylint pyright \
-    readelf readlink realpath return rev rg rm rmdir ruff rustc rustfmt seq sha1sum sha224sum sha256sum sha384sum \
-    sha512sum shasum shellcheck shfmt shift shred shuf size sleep snap sort split ss stat strings strip stty suspend sum sync tac \
-    tail tee test times top touch tput tr traceroute tree true truncate tsc tsort tty type ulimit umask unalias uname \
-    unexpand uniq unlink unxz unzip uptime users vdir vmstat w wc wget whatis whereis which who whoami xxd xz xzcat \
-    yamllint yes yq yum zcat zipinfo zstd ";
+/// Programs that run no other program, whatever their arguments, input and options say, and builtins that neither run nor expand
+/// their arguments. A program with a single option that names a program does not belong here but in `options`; a program that looks
+/// for further programs by itself belongs in no list.
+const QUIET: &str = " : [ b2sum base32 base64 basename bg biome black bun-types bzip2 cal cargo-add cat cd chgrp \
+    chmod chown cksum clang-format clang-tidy cmp column comm cp curl cut date dd df diff dig dirname dirs disown \
+    dos2unix du echo egrep exit expand expr factor false fc-list fg fgrep file fmt fold free getent getfacl gofmt \
+    grep groups gunzip gzip head hexdump host hostname iconv id ifconfig ipcs isort join jq kill killall link ln \
+    locale localectl logger logname logout ls lsattr lsb_release lscpu lsof md5sum mkdir mkfifo mktemp mv nl nm \
+    nproc npm-check nslookup ntpq objdump od paste patch pathchk pgrep pidof ping pipx-list pkill popd pr printenv \
+    printf ps pushd pwd readelf readlink realpath return rev rm rmdir ruff rustfmt seq sha1sum sha224sum sha256sum \
+    sha384sum sha512sum shasum shellcheck shfmt shift shred shuf size sleep ss stat strings strip stty suspend sum \
+    sync tac tail tee test times top touch tput tr traceroute tree true truncate tsc tsort tty type ulimit umask \
+    unalias uname unexpand uniq unlink unxz unzip uptime users vdir vmstat w wc whatis whereis which who whoami xxd \
+    xz xzcat yamllint yes yq zcat zipinfo zstd ";
 
 /// Builtins whose arguments are lines, names or numbers.
 const BUILTIN: &str = " . alias bind builtin-eval compgen complete compopt declare enable eval export fc getopts \
@@ -73,7 +76,7 @@ const BUILTIN: &str = " . alias bind builtin-eval compgen complete compopt decla
 /// Programs whose first argument that is no option is the command they run.
 const WRAPPER: &str = " builtin catchsegv cgexec chpst chrt choom command coproc cpulimit dbus-run-session doas dumb-init eatmydata env \
     exec faketime fakeroot firejail gosu ionice jobs linux32 linux64 ltrace nice nohup numactl pkexec prlimit proot \
-    rlwrap setarch setpriv setsid setuidgid softlimit stdbuf strace sudo sudoedit systemd-cat systemd-inhibit \
+    rlwrap setarch setpriv ssh-agent ccache distcc sccache dbus-launch setsid setuidgid softlimit stdbuf strace sudo sudoedit systemd-cat systemd-inhibit \
     systemd-run time timeout tini torsocks torify tsocks unbuffer unshare valgrind winpty xvfb-run aoss proxychains \
     proxychains4 i386 x86_64 uname26 with-contenv s6-setuidgid su-exec start-stop-daemon trickle ";
 
@@ -190,74 +193,30 @@ pub(super) fn copies_text(program: &str) -> bool {
     has(COPYING, program)
 }
 
-/// Variables whose values are commands, that change what programs load, and ends of names like the first.
-const COMMAND: [&str; 30] = [
-    "AR",
-    "BROWSER",
-    "CC",
-    "CPP",
-    "CVS_RSH",
-    "CXX",
-    "EDITOR",
-    "FCEDIT",
-    "FZF_DEFAULT_COMMAND",
-    "GIT_EDITOR",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_PAGER",
-    "GIT_SEQUENCE_EDITOR",
-    "GIT_SSH",
-    "LD",
-    "LESSCLOSE",
-    "LESSOPEN",
-    "MAKE",
-    "MANPAGER",
-    "PAGER",
-    "PROMPT_COMMAND",
-    "RSYNC_RSH",
-    "RUSTC",
-    "RUSTDOC",
-    "SHELL",
-    "SVN_SSH",
-    "TERMINAL",
-    "VISUAL",
-    "ZIPOPT",
-    "CARGO",
-];
-const LOADER: [&str; 30] = [
-    "BASHOPTS",
-    "BASH_ALIASES",
-    "BASH_CMDS",
-    "BASH_ENV",
-    "BASH_LOADABLES_PATH",
-    "CDPATH_COMMAND",
-    "DYLD_INSERT_LIBRARIES",
-    "ENV",
-    "GCONV_PATH",
-    "GIT_CONFIG",
-    "GIT_CONFIG_COUNT",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_PARAMETERS",
-    "GIT_CONFIG_SYSTEM",
-    "GIT_EXEC_PATH",
-    "GIT_TEMPLATE_DIR",
-    "LD_AUDIT",
-    "LD_PRELOAD",
-    "LUA_INIT",
-    "MAKEFLAGS",
-    "MFLAGS",
-    "NODE_OPTIONS",
-    "PERL5DB",
-    "PERL5OPT",
-    "PYTHONSTARTUP",
-    "PYTHONINSPECT",
-    "RUBYOPT",
-    "SHELLOPTS",
-    "TAR_OPTIONS",
-    "VIMINIT",
-];
-const COMMAND_ENDS: [&str; 9] = [
-    "_ASKPASS", "_COMMAND", "_EDITOR", "_LINKER", "_PAGER", "_RUNNER", "_SHELL", "_WRAPPER", "_CMD",
-];
+/// Variables whose values are commands.
+const COMMAND: &str = " AR AS AWK BROWSER CARGO CC CPP CVS_RSH CXX FC FCEDIT FZF_DEFAULT_COMMAND GCC GIT_EXTERNAL_DIFF GIT_MAN_VIEWER \
+    GIT_SSH GREP HGMERGE HOSTCC HOSTCXX INSTALL LD LESSCLOSE LESSOPEN LEX MAILER MAKE NM OBJCOPY OBJDUMP P4DIFF P4MERGE \
+    PERL PIP_PYTHON PKG_CONFIG PYTHON RANLIB RSH RUSTC RUSTDOC RUSTFMT SED SHELL SSH_SK_PROVIDER STRIP SVN_MERGE SVN_SSH \
+    TERMINAL VISUAL YACC ZIPOPT ";
+/// Ends of their names.
+const COMMAND_ENDS: &str = " ASKPASS EDITOR PAGER SHELL _AR _BROWSER _CC _CMD _COMMAND _COMPILER _CXX _HELPER _LAUNCHER _LINKER \
+    _PROGRAM _RSH _RUNNER _RUSTC _RUSTDOC _SSH _WRAPPER ";
+/// Beginnings of their names: `CC_x86_64-unknown-linux-gnu` of the crate `cc`.
+const COMMAND_STARTS: &str = " AR_ CC_ CXX_ LD_FOR RANLIB_ ";
+/// Variables that change what programs load or read: options, files of settings, directories of programs.
+const LOADER: &str = " APT_CONFIG BASHOPTS BASH_ALIASES BASH_CMDS BASH_ENV BASH_LOADABLES_PATH CDPATH_COMMAND COMPILER_PATH \
+    DYLD_INSERT_LIBRARIES ENV EXINIT GCC_EXEC_PREFIX GCONV_PATH GETCONF_DIR GIT_CONFIG GIT_EXEC_PATH GIT_TEMPLATE_DIR \
+    HGRCPATH INPUTRC LD_AUDIT LD_PRELOAD LESSKEY LESSKEYIN LESSKEY_CONTENT LESSKEY_SYSTEM LUA_INIT MAKEFLAGS MFLAGS \
+    NODE_OPTIONS PERL5DB PERL5OPT PYTHONBREAKPOINT PYTHONINSPECT PYTHONSTARTUP RIPGREP_CONFIG_PATH RUBYOPT SHELLOPTS TAR_OPTIONS \
+    VIMINIT WGETRC ";
+/// Beginnings of their names.
+const LOADER_STARTS: &str = " BASH_FUNC GIT_CONFIG_ NPM_CONFIG_ npm_config_ ";
+/// Variables with commands of a pager: `LESS='+!program'`.
+const PAGER_KEYS: &str = " LESS MORE ";
+
+fn begins(list: &str, name: &str) -> bool {
+    list.split_ascii_whitespace().any(|start| name.starts_with(start))
+}
 
 /// What the value of a variable is used for.
 pub(super) fn variable(name: &str) -> Variable {
@@ -268,9 +227,16 @@ pub(super) fn variable(name: &str) -> Variable {
         "RANDOM" | "OPTIND" | "HISTCMD" | "SECONDS" | "LINENO" | "EPOCHSECONDS" | "SRANDOM"
     ) {
         Variable::Integer
-    } else if LOADER.contains(&name) || name.starts_with("GIT_CONFIG_") || name.starts_with("BASH_FUNC") {
+    } else if has(LOADER, name) || begins(LOADER_STARTS, name) {
         Variable::Loader
-    } else if COMMAND.contains(&name) || COMMAND_ENDS.iter().any(|end| name.ends_with(end)) {
+    } else if has(PAGER_KEYS, name) {
+        Variable::Keys
+    } else if has(COMMAND, name)
+        || begins(COMMAND_STARTS, name)
+        || COMMAND_ENDS
+            .split_ascii_whitespace()
+            .any(|end| name.ends_with(end))
+    {
         Variable::Command
     } else {
         Variable::Other

@@ -2,6 +2,7 @@
 
 use super::ast::Word;
 use super::code;
+use super::git;
 use super::options;
 use super::programs::{self, Class};
 use super::steps::{Input, Language, SESSION, Steps, UNKNOWN};
@@ -42,7 +43,7 @@ pub(super) fn runner<'w>(
         Class::Shell => shell(steps, arguments, input),
         Class::Finder => finder(steps, arguments),
         Class::Xargs => xargs(steps, arguments),
-        Class::Git => options::git(steps, arguments),
+        Class::Git => git::git(steps, arguments),
         Class::Options(valued) => options::value_options(steps, name, valued, arguments, input),
         Class::Interpreter(valued) => code::interpreter(steps, valued, arguments, input),
         Class::Awk => code::script_in(
@@ -159,7 +160,7 @@ fn maybe_program<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: &'w Input,
 }
 
 /// `flock file program`, `su -c 'line'`: a command may begin at every word, and every word may be a line.
-fn line_wrapper<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: &'w Input) {
+pub(super) fn line_wrapper<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: &'w Input) {
     if words.len() > 4 * MAX_BEHIND {
         steps.hide();
     }
@@ -413,9 +414,15 @@ fn takes_unknown(steps: &mut Steps<'_>, command: &[Word], at_end: bool) {
 }
 
 /// A program that nothing is known of may run what stands behind it.
-pub(super) fn unlisted<'w>(steps: &mut Steps<'w>, words: &'w [Word]) {
+pub(super) fn unlisted<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: &Input) {
     if words.len() > 8 * MAX_BEHIND {
         return steps.hide();
+    }
+    if let Input::Text(text) = input {
+        // It may read commands.
+        let text = text.text();
+        let lines = text.lines().take(8 * MAX_BEHIND);
+        lines.for_each(|line| steps.guess(line.trim_start_matches(['!', ' ', '\t'])));
     }
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.text();

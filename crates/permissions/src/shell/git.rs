@@ -1,0 +1,243 @@
+//! `git`: its subcommands, options and settings that name commands.
+
+use std::borrow::Cow;
+
+use super::ast::Word;
+use super::steps::{Step, Steps};
+
+/// Subcommands of `git` behind which a command follows.
+const GIT_RUNS: [[&str; 2]; 3] = [["bisect", "run"], ["submodule", "foreach"], ["hook", "run"]];
+/// Options of its subcommands whose values are commands.
+const GIT_COMMANDS: [&str; 24] = [
+    "--exec",
+    "-x",
+    "--extcmd",
+    "--upload-pack",
+    "--receive-pack",
+    "--upload-archive",
+    "--open-files-in-pager",
+    "-O",
+    "--env-filter",
+    "--tree-filter",
+    "--index-filter",
+    "--msg-filter",
+    "--commit-filter",
+    "--tag-name-filter",
+    "--parent-filter",
+    "--smtp-server",
+    "--sendmail-cmd",
+    "--httpd",
+    "--browser",
+    "--to-cmd",
+    "--cc-cmd",
+    "--setup",
+    "--editor",
+    "--trailer-command",
+];
+/// Settings whose values are never run.
+const GIT_QUIET: [&str; 22] = [
+    "user.",
+    "color.",
+    "core.quotepath",
+    "core.autocrlf",
+    "core.filemode",
+    "core.ignorecase",
+    "core.longpaths",
+    "advice.",
+    "commit.gpgsign",
+    "init.defaultbranch",
+    "log.",
+    "diff.renames",
+    "diff.algorithm",
+    "diff.context",
+    "http.",
+    "safe.directory",
+    "push.default",
+    "pull.",
+    "fetch.",
+    "merge.conflictstyle",
+    "rebase.",
+    "tag.gpgsign",
+];
+/// Options of `git` itself that take the next word.
+const GIT_VALUED: [&str; 7] = [
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--super-prefix",
+    "--config-env",
+];
+
+/// `git [options] subcommand [arguments]`.
+pub(super) fn git<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
+    let mut at = 0;
+    while let Some(word) = arguments.get(at) {
+        let text = word.text();
+        if !text.starts_with('-') {
+            break;
+        }
+        let (option, value) = text
+            .split_once('=')
+            .map_or((text.as_str(), None), |(option, value)| (option, Some(value)));
+        let next = arguments.get(at + 1);
+        match option {
+            "-c" => next.into_iter().for_each(|setting| git_setting(steps, setting)),
+            _ if option.starts_with("-c") => {
+                git_setting(steps, &Word::literal_of(option.get(2..).unwrap_or_default()))
+            }
+            "--config-env" => steps.hide(),
+            "--exec-path" if value.is_some() => steps.hide(),
+            _ => {}
+        }
+        at += 1;
+        if value.is_none() && GIT_VALUED.contains(&option) {
+            at += 1;
+        }
+    }
+    let behind = arguments.get(at..).unwrap_or_default();
+    if at > 0 {
+        // Rules name the subcommand.
+        let mut words = vec![Word::literal_of("git")];
+        words.extend_from_slice(behind);
+        steps.push(Step::Form(Cow::Owned(words)));
+    }
+    git_subcommand(steps, behind);
+}
+
+fn git_subcommand<'w>(steps: &mut Steps<'w>, words: &'w [Word]) {
+    let Some(first) = words.first() else {
+        return;
+    };
+    let command = first.text();
+    if first.is_dynamic() && command.is_empty() {
+        // It may be any subcommand, with any settings.
+        return steps.hide();
+    }
+    if GIT_RUNS
+        .iter()
+        .any(|run| words.iter().map(Word::text).take(8).any(|word| word == run[1]) && command == run[0])
+    {
+        for at in 2..words.len().min(16) {
+            let behind = words.get(at..).unwrap_or_default();
+            if behind.first().is_some_and(Word::changes) {
+                steps.hide();
+            }
+            let texts: Vec<String> = behind.iter().map(Word::text).collect();
+            steps.line(&texts.join(" "));
+        }
+    }
+    if command == "config" && words.len() > 2 {
+        git_config(steps, words);
+    }
+    git_options(steps, &command, words);
+}
+
+/// `git config name value`: the value may be a command.
+fn git_config(steps: &mut Steps<'_>, words: &[Word]) {
+    let text = words
+        .iter()
+        .skip(1)
+        .map(Word::text)
+        .find(|word| !word.starts_with('-') && !["set", "get", "unset", "list"].contains(&word.as_str()));
+    let is_quiet = text.is_some_and(|text| is_quiet_setting(&text));
+    let reads = words.iter().any(|word| {
+        [
+            "--get",
+            "--list",
+            "-l",
+            "--unset",
+            "get",
+            "list",
+            "--get-all",
+            "--get-regexp",
+        ]
+        .contains(&word.text().as_str())
+    });
+    if !is_quiet && !reads {
+        for word in words.iter().skip(1) {
+            steps.guess(word.text().trim_start_matches('!'));
+        }
+        if words
+            .iter()
+            .any(|word| word.changes() || word.text().starts_with('!'))
+        {
+            steps.hide();
+        }
+    }
+}
+
+/// Options of subcommands that take commands.
+fn git_options(steps: &mut Steps<'_>, command: &str, words: &[Word]) {
+    let is_pickaxe = ["log", "diff", "show", "commit", "cherry-pick"].contains(&command);
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let text = word.text();
+        if text.contains("ext::") {
+            steps.hide();
+        }
+        for option in GIT_COMMANDS {
+            if is_pickaxe && option.len() == 2 {
+                continue;
+            }
+            if text == option
+                && command != "add"
+                && command != "rev-list"
+                && !(command == "clean" && option == "-x")
+            {
+                words.get(at + 1).into_iter().for_each(|value| steps.code(value));
+            } else if let Some(value) = text.strip_prefix(option)
+                && (value.starts_with('=')
+                    || option.len() == 2 && ["rebase", "difftool", "grep"].contains(&command))
+            {
+                match word.literal() {
+                    Some(_) => steps.line(value.trim_start_matches('=')),
+                    None => steps.hide(),
+                }
+            }
+        }
+        if command == "clone" && (text == "-u" || text == "-c" || text == "--config") {
+            words.get(at + 1).into_iter().for_each(|value| {
+                if text == "-u" {
+                    steps.code(value)
+                } else {
+                    git_setting(steps, value)
+                }
+            });
+        }
+    }
+}
+
+/// `name=value` behind `-c`.
+fn git_setting(steps: &mut Steps<'_>, word: &Word) {
+    let text = word.text();
+    let (name, value) = text.split_once('=').unwrap_or((&text, ""));
+    if text.contains("ext::") {
+        steps.hide();
+    }
+    if is_quiet_setting(name) {
+        return;
+    }
+    if word.changes() || name.is_empty() {
+        return steps.hide();
+    }
+    let name = name.to_ascii_lowercase();
+    let is_path = name.contains("path")
+        || name.contains("include")
+        || name.contains("template")
+        || name.starts_with("protocol.");
+    if is_path && name != "core.hookspath" || name == "core.hookspath" && value != "/dev/null" {
+        steps.hide();
+    } else if name.starts_with("alias.") && !value.starts_with('!') {
+        steps.line(&format!("git {value}"));
+    } else {
+        steps.line(value.trim_start_matches('!'));
+    }
+}
+
+fn is_quiet_setting(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    GIT_QUIET.iter().any(|quiet| name.starts_with(quiet))
+        && !name.ends_with("cmd")
+        && !name.ends_with("command")
+}
