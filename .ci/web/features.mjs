@@ -17,6 +17,7 @@ import * as looks from './tests/looks.mjs';
 import * as access from './tests/access.mjs';
 import * as around from './tests/around.mjs';
 import * as turns from './tests/turns.mjs';
+import * as keyboard from './tests/keyboard.mjs';
 
 const [program, only] = process.argv.slice(2);
 const root = join(dirname(fileURLToPath(import.meta.url)), '../../crates/web/page');
@@ -49,7 +50,7 @@ async function run(name, test, size) {
 }
 
 for (const size of ['desktop', 'phone']) {
-  for (const [name, test] of Object.entries({ ...connection, ...conversation, ...composing, ...composer, ...reading, ...sessions, ...asking, ...looks, ...turns, ...around, ...access })) {
+  for (const [name, test] of Object.entries({ ...connection, ...conversation, ...composing, ...composer, ...reading, ...sessions, ...asking, ...looks, ...turns, ...around, ...access, ...keyboard })) {
     if (only && !only.split(',').includes(name)) continue;
     // What only Chromium can be asked for: its accessibility tree, the manifest it read, a dark system.
     if (page.engine === 'firefox' && (test.chromium || test.theme === 'dark')) continue;
