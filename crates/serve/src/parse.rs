@@ -5,20 +5,12 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use wire::limits::MAX_DEPTH;
+use wire::protocol::FRAMES;
 use wire::table::{BadCommand, LineHead};
 use wire::{Command, Response};
 
 use crate::limits::MAX_NAME_ECHO;
 use crate::scan;
-
-/// Frames that answer a question of the agent and are never answered themselves (dialects.md 2).
-pub const FRAMES: [&str; 5] = [
-    "extension_ui_response",
-    "hook_ui_response",
-    "host_tool_update",
-    "host_tool_result",
-    "host_uri_result",
-];
 
 /// A command with what its response needs.
 #[derive(Debug, Clone)]
@@ -61,20 +53,18 @@ pub enum Inbound {
 /// [`Inbound::Rejected`] with the fitting response.
 #[must_use]
 pub fn parse_line(line: &[u8]) -> Inbound {
-    let text = match std::str::from_utf8(line) {
-        Ok(text) => text,
-        Err(error) => return no_json(format!("invalid UTF-8 at byte {}", error.valid_up_to())),
-    };
+    // As in pi, whose decoder replaces invalid bytes by U+FFFD: the command runs and its response has the `id`.
+    let text = String::from_utf8_lossy(line);
     // Before serde sees the line: its recursion uses the stack, which nesting in the input must not decide.
-    let found = scan::scan(line);
+    let found = scan::scan(text.as_bytes());
     if found.depth > MAX_DEPTH {
         return no_json(format!("nested deeper than {MAX_DEPTH} levels"));
     }
     // JavaScript clients send halves of surrogate pairs when they cut text. Pi reads them, so the line must not be refused.
     if found.lone_surrogate {
-        return parse_text(&scan::repair(text));
+        return parse_text(&scan::repair(&text));
     }
-    parse_text(text)
+    parse_text(&text)
 }
 
 /// The answer to a line longer than `limit` bytes.
@@ -119,7 +109,7 @@ fn parse_object(text: &str, head: &LineHead<'_>) -> Inbound {
         return unknown(id(), serde_json::from_str(cut(kind)).ok(), shown);
     };
     // Before the session is looked at: frames are never answered, not even with an error.
-    if let Some(frame) = FRAMES.into_iter().find(|frame| *frame == name) {
+    if let Some((frame, _)) = FRAMES.into_iter().find(|(frame, _)| *frame == name) {
         return Inbound::Frame(frame, text.to_owned());
     }
     let session = match session(head.session) {

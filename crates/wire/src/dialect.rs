@@ -197,6 +197,25 @@ impl Dialect {
         matches!(self, Self::OmpNow)
     }
 
+    /// Row 20: returns true if `ready` offers the protocol versions of oh-my-pi.
+    #[must_use]
+    pub const fn offers_versions(self) -> bool {
+        matches!(self, Self::Auto | Self::OmpNow | Self::Omp)
+    }
+
+    /// Returns true if long lines come in chunks when the client asks for it. Clients of other dialects become clients of
+    /// this one when they do.
+    #[must_use]
+    pub const fn has_chunks(self) -> bool {
+        matches!(self, Self::OmpNow)
+    }
+
+    /// Returns true if failed responses have a `code` for some reasons (dialects.md 14).
+    #[must_use]
+    pub const fn has_error_codes(self) -> bool {
+        matches!(self, Self::OmpNow)
+    }
+
     /// Row 17: returns true if the result of a failed tool call is a string in `tool_execution_end`.
     #[must_use]
     pub const fn tool_errors_are_text(self) -> bool {

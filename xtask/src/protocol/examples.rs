@@ -8,15 +8,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+use wire::protocol::{FRAMES, dialects_of};
 use wire::table::TABLE;
-
-/// Frames of the host, which answer questions of the agent.
-const FRAMES: [&str; 4] = [
-    "host_tool_update",
-    "host_tool_result",
-    "host_uri_result",
-    "extension_ui_response",
-];
 
 /// What a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +27,7 @@ impl Kind {
     #[must_use]
     pub fn of(line: &Value) -> Self {
         let name = kind_of(line);
-        if TABLE.iter().any(|spec| spec.name == name) || FRAMES.contains(&name) {
+        if TABLE.iter().any(|spec| spec.name == name) || dialects_of(&FRAMES, name).is_some() {
             Self::Inbound
         } else {
             Self::Outbound

@@ -67,11 +67,7 @@ impl Vocabulary {
                 };
                 with_member(event, name, shown.into(), out);
             }
-            Event::Ready { .. }
-                if matches!(manner.dialect, Dialect::Auto | Dialect::OmpNow | Dialect::Omp) =>
-            {
-                ready(event, out);
-            }
+            Event::Ready { .. } if manner.dialect.offers_versions() => ready(event, out),
             Event::MessageStart { message } | Event::MessageEnd { message } => match known(message, manner) {
                 Some(message) => with_member(event, "message", message, out),
                 None => push(event, out),
@@ -118,7 +114,7 @@ impl Vocabulary {
             return;
         }
         if let Err(error) = &response.outcome
-            && manner.dialect == Dialect::OmpNow
+            && manner.dialect.has_error_codes()
             && let Some(code) = error_code(response, error)
         {
             return with_member(response, "code", code.into(), out);

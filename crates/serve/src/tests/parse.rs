@@ -2,14 +2,19 @@
 //! blank-lines, unknown-command, no-ids, crlf-lines, u2028-in-strings) and where we do better (null-line).
 
 use serde_json::{Value, json};
+use wire::protocol::FRAMES;
 use wire::{Command, SessionCommand};
 
-use crate::parse::{FRAMES, Inbound, Request, parse_line, too_long};
+use crate::parse::{Inbound, Request, parse_line, too_long};
 
 fn request(line: &str) -> Request {
-    match parse_line(line.as_bytes()) {
+    request_of(line.as_bytes())
+}
+
+fn request_of(line: &[u8]) -> Request {
+    match parse_line(line) {
         Inbound::Request(request) => request,
-        other => panic!("{line}: {other:?}"),
+        other => panic!("{}: {other:?}", String::from_utf8_lossy(line)),
     }
 }
 
@@ -50,7 +55,6 @@ fn malformed_json_is_a_parse_error() {
     for line in ["", "   ", "\t"] {
         assert_eq!(no_json(line.as_bytes()), "Unexpected end of JSON input");
     }
-    assert_eq!(no_json(b"{\"type\":\"\xff\"}"), "invalid UTF-8 at byte 9");
     assert_eq!(no_json(b"null"), "null is not an object");
     assert!(no_json(b"\"\\x\"").contains("escape"));
     match too_long(7) {
@@ -205,8 +209,32 @@ fn json_depth_is_bounded() {
 }
 
 #[test]
+fn invalid_utf8_becomes_replacement_characters() {
+    for (bytes, shown) in [
+        (&b"a\xffb"[..], "a\u{FFFD}b"),
+        (b"\xe2\x82", "\u{FFFD}"),
+        (b"\xe2\x82x", "\u{FFFD}x"),
+        (b"\xed\xa0\x80", "\u{FFFD}\u{FFFD}\u{FFFD}"),
+        (b"\xc3\xa9", "\u{e9}"),
+    ] {
+        let line = [
+            &b"{\"id\":1,\"type\":\"prompt\",\"message\":\""[..],
+            bytes,
+            b"\"}",
+        ]
+        .concat();
+        let request = request_of(&line);
+        assert_eq!(request.id.map(|id| id.get().to_owned()).as_deref(), Some("1"));
+        match request.command {
+            Command::Session(SessionCommand::Prompt(params)) => assert_eq!(params.message, shown),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
 fn client_frames_are_no_commands() {
-    for name in FRAMES {
+    for (name, _) in FRAMES {
         let line = format!("{{\"type\":\"{name}\",\"id\":\"1\",\"value\":\"x\"}}");
         match parse_line(line.as_bytes()) {
             Inbound::Frame(found, text) => assert_eq!((found, text), (name, line)),

@@ -50,7 +50,7 @@ pub(super) fn responses(generator: &mut SchemaGenerator) -> Defs {
         failure(doc, Some(id()), &command, &["type", "success", "error"]),
     );
     let command = json!({ "type": "string", "const": "parse" });
-    let doc = "A line was no command: not UTF-8, not JSON, too long or nested too deeply.";
+    let doc = "A line was no command: not JSON, too long or nested too deeply.";
     let required = ["type", "command", "success", "error"];
     defs.insert(
         "ParseErrorResponse".to_owned(),

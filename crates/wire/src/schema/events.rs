@@ -40,7 +40,7 @@ pub(super) fn split(types: &mut Defs) -> Events {
 }
 
 /// An event line may have a number.
-fn numbered(mut schema: Value) -> Value {
+pub(super) fn numbered(mut schema: Value) -> Value {
     if let Some(Value::Object(fields)) = schema.get_mut("properties") {
         let doc = "Number of the event on this connection; only there when it was asked for with `hello`.";
         fields.insert(

@@ -27,6 +27,10 @@ pub(super) fn frames(generator: &mut SchemaGenerator) -> Defs {
             "ExtensionUiResponseFrame".to_owned(),
             frame::<UiResponse>(generator, "extension_ui_response", &["type", "id"]),
         ),
+        (
+            "HookUiResponseFrame".to_owned(),
+            frame::<UiResponse>(generator, "hook_ui_response", &["type", "id"]),
+        ),
     ])
 }
 

@@ -5,6 +5,7 @@
 //! (`protocol/schema.json` and its relatives), which `xtask gen` writes. Only built with the feature `schema`.
 
 mod commands;
+mod dialects;
 mod entry;
 mod events;
 mod frames;
@@ -42,6 +43,7 @@ pub fn document() -> Result<Value, String> {
     let mut types = outbound.take_definitions(true);
     tidy::absent_not_null(&mut types);
     let events = events::split(&mut types);
+    let dialect_lines = dialects::lines(&events.defs);
     for (name, schema) in inbound.take_definitions(true) {
         add(&mut types, name, schema)?;
     }
@@ -62,7 +64,7 @@ pub fn document() -> Result<Value, String> {
     lines(
         "OutboundLine",
         "A line that the agent writes.",
-        &["Response", "Event"],
+        &["Response", "Event", "DialectLine"],
     );
     lines(
         "SessionLine",
@@ -73,6 +75,12 @@ pub fn document() -> Result<Value, String> {
     lines("Response", "The answer to a command.", &names);
     let names: Vec<&str> = events.lines.iter().map(String::as_str).collect();
     lines("Event", "What the agent tells on its own account.", &names);
+    let names: Vec<&str> = dialect_lines.keys().map(String::as_str).collect();
+    lines(
+        "DialectLine",
+        "A line that only clients of single dialects receive.",
+        &names,
+    );
     types.remove("Event");
     types.sort_keys();
     for (name, schema) in commands
@@ -81,10 +89,12 @@ pub fn document() -> Result<Value, String> {
         .chain(frames)
         .chain(responses)
         .chain(events.defs)
+        .chain(dialect_lines)
         .chain(types)
     {
         add(&mut defs, name, schema)?;
     }
+    dialects::add_members(&mut defs);
     let mut root = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "The protocol of a pi agent in RPC mode",
