@@ -12,10 +12,13 @@ import sys
 
 import acp
 from acp.schema import (
+    AcceptElicitationResponse,
     AllowedOutcome,
     ClientCapabilities,
     CreateTerminalResponse,
     DeniedOutcome,
+    ElicitationCapabilities,
+    ElicitationFormCapabilities,
     EnvVariable,
     FileSystemCapabilities,
     KillTerminalResponse,
@@ -36,7 +39,12 @@ script = work / "replies.json"
 for folder in (cwd, home / ".pi/agent"):
     folder.mkdir(parents=True, exist_ok=True)
 (cwd / "note.txt").write_text("on disk")
-(home / ".pi/agent/settings.json").write_text(json.dumps({"permissions": {"mode": "ask"}}))
+settings = {"permissions": {"mode": "ask"}, "defaultTools": ["+todo_write"], "tasks": {"todoReminders": False}}
+(home / ".pi/agent/settings.json").write_text(json.dumps(settings))
+# The server of the recorded transcripts: its one tool asks the user for a name.
+MCP_SERVER = str(pathlib.Path(__file__).resolve().parents[2] / "xtask/src/examples/acp/mcp_server.py")
+ENDLESS = {"stream": [{"text": ["Endless"]}, {"delay": 60}, {"text": ["never"]}]}
+TODOS = [{"op": "replace", "phases": [{"name": "Work", "tasks": [{"content": "one"}, {"content": "two"}]}]}]
 
 
 def check(what, holds, seen=None):
@@ -97,22 +105,46 @@ class Host:
         self.terminal = await asyncio.create_subprocess_exec(
             command, *(args or []), cwd=cwd, stdout=pipe, stderr=asyncio.subprocess.STDOUT
         )
-        self.output = await self.terminal.stdout.read()
-        await self.terminal.wait()
+        self.output = asyncio.create_task(self.terminal.stdout.read())
         return CreateTerminalResponse(terminal_id="t1")
 
     async def terminal_output(self, session_id, terminal_id, **_):
-        status = TerminalExitStatus(exit_code=self.terminal.returncode)
-        return TerminalOutputResponse(output=self.output.decode(), truncated=False, exit_status=status)
+        output = await self.output
+        status = TerminalExitStatus(exit_code=await self.terminal.wait())
+        return TerminalOutputResponse(output=output.decode(), truncated=False, exit_status=status)
 
     async def wait_for_terminal_exit(self, session_id, terminal_id, **_):
-        return WaitForTerminalExitResponse(exit_code=self.terminal.returncode)
+        self.called.add("wait")
+        self.updated.set()
+        code = await self.terminal.wait()
+        return WaitForTerminalExitResponse(exit_code=max(code, 0), signal="SIGKILL" if code < 0 else None)
 
     async def kill_terminal(self, session_id, terminal_id, **_):
+        self.called.add("kill")
+        self.terminal.kill()
         return KillTerminalResponse()
+
+    async def create_elicitation(self, message, mode, **_):
+        self.called.add("form")
+        check("a form", "value" in mode.requested_schema.properties, mode)
+        return AcceptElicitationResponse(action="accept", content={"value": "Ada"})
+
+    async def until(self, what, fits):
+        """Waits until what has come fits."""
+        try:
+            async with asyncio.timeout(30):
+                while not fits():
+                    self.updated.clear()
+                    await self.updated.wait()
+        except TimeoutError:
+            check(what, False, self.updates)
+
+    def last(self, kind):
+        return next((update for update in reversed(self.updates) if update.session_update == kind), None)
 
     async def release_terminal(self, session_id, terminal_id, **_):
         self.called.add("release")
+        self.updated.set()
         return ReleaseTerminalResponse()
 
 
@@ -129,9 +161,9 @@ def start(host, replies):
 
 async def initialize(agent, able):
     files = FileSystemCapabilities(read_text_file=able, write_text_file=able)
-    opened = await agent.initialize(
-        protocol_version=acp.PROTOCOL_VERSION, client_capabilities=ClientCapabilities(fs=files, terminal=able)
-    )
+    forms = ElicitationCapabilities(form=ElicitationFormCapabilities()) if able else None
+    capabilities = ClientCapabilities(fs=files, terminal=able, elicitation=forms)
+    opened = await agent.initialize(protocol_version=acp.PROTOCOL_VERSION, client_capabilities=capabilities)
     check("version 1", opened.protocol_version == 1, opened)
     check("loads sessions", opened.agent_capabilities.load_session, opened)
 
@@ -153,14 +185,21 @@ async def work_with_tools():
         tool("write", {"path": "made.txt", "content": "made"}),
         tool("bash", {"command": "echo from the terminal"}),
         text("All done."),
-        tool("bash", {"command": "echo refused"}),
+        tool("bash", {"command": "echo side > refused"}),
         text("Then not."),
-        {"stream": [{"text": ["Endless"]}, {"delay": 60}, {"text": ["never"]}]},
+        ENDLESS,
+        ENDLESS,
+        tool("bash", {"command": "sleep 600"}),
+        tool("mcp__names__ask", {}),
+        text("Hello."),
+        tool("todo_write", {"ops": TODOS}),
+        text("Planned."),
     ]
     async with start(host, replies) as (agent, _):
         await initialize(agent, True)
         server = McpServerStdio(name="gone", command="/no/such/server", args=[], env=[EnvVariable(name="A", value="b")])
-        session = await agent.new_session(cwd=str(cwd), mcp_servers=[server])
+        names = McpServerStdio(name="names", command="python3", args=[MCP_SERVER], env=[])
+        session = await agent.new_session(cwd=str(cwd), mcp_servers=[server, names])
         name = session.session_id
         mode = next(option for option in session.config_options if option.category == "mode")
         check("a mode option", session.modes.current_mode_id == "ask", session)
@@ -168,6 +207,8 @@ async def work_with_tools():
         check("the turn ends", ended.stop_reason == "end_turn", ended)
         check("the answer in pieces", host.joined("agent_message_chunk") == "One two.", host.updates)
         check("thoughts", host.joined("agent_thought_chunk") == "Hm.", host.updates)
+        usage = host.last("usage_update")
+        check("usage", usage and 0 < usage.used <= usage.size and usage.cost.currency == "USD", usage)
 
         host.updates.clear()
         embedded = acp.resource_block(acp.embedded_text_resource("file:///x.txt", "embedded"))
@@ -184,6 +225,7 @@ async def work_with_tools():
         host.updates.clear()
         await agent.prompt(session_id=name, prompt=[acp.text_block("Try again")])
         check("a refused call fails", any(getattr(one, "status", None) == "failed" for one in host.updates), host.updates)
+        check("a refused command does not run", not (cwd / "refused").exists())
 
         await agent.set_session_mode(session_id=name, mode_id="read-only")
         options = await agent.set_config_option(config_id=mode.id, session_id=name, value="ask")
@@ -192,12 +234,42 @@ async def work_with_tools():
 
         host.updates.clear()
         turn = asyncio.create_task(agent.prompt(session_id=name, prompt=[acp.text_block("Without end")]))
-        while "Endless" not in host.joined("agent_message_chunk"):
-            await host.updated.wait()
-            host.updated.clear()
+        await host.until("an answer", lambda: "Endless" in host.joined("agent_message_chunk"))
         await agent.cancel(session_id=name)
         check("cancelled", (await turn).stop_reason == "cancelled")
+        await cancel_more(agent, host, name)
+        await ask_and_plan(agent, host, name)
     return name
+
+
+async def cancel_more(agent, host, name):
+    """A request is cancelled, then a command in a terminal."""
+    host.updates.clear()
+    # The library has no call for it and numbers its requests.
+    number = agent._conn._next_request_id
+    turn = asyncio.create_task(agent.prompt(session_id=name, prompt=[acp.text_block("Again")]))
+    await host.until("an answer", lambda: "Endless" in host.joined("agent_message_chunk"))
+    await agent._conn.send_notification("$/cancel_request", {"requestId": number})
+    try:
+        check("a cancelled request", (await turn).stop_reason == "cancelled")
+    except acp.RequestError as error:
+        check("a cancelled request", error.code == -32800, error.code)
+    host.allow = "allow_once"
+    host.called.clear()
+    turn = asyncio.create_task(agent.prompt(session_id=name, prompt=[acp.text_block("Sleep")]))
+    await host.until("a terminal", lambda: "wait" in host.called)
+    await agent.cancel(session_id=name)
+    check("a cancelled command", (await turn).stop_reason == "cancelled")
+    await host.until("the terminal is killed and released", lambda: host.called >= {"kill", "release"})
+
+
+async def ask_and_plan(agent, host, name):
+    host.updates.clear()
+    await agent.prompt(session_id=name, prompt=[acp.text_block("Ask me")])
+    check("the form is shown and used", "form" in host.called and "The user is Ada." in str(host.updates), host.updates)
+    await agent.prompt(session_id=name, prompt=[acp.text_block("Plan")])
+    plan = host.last("plan")
+    check("the plan", plan and [entry.content for entry in plan.entries] == ["one", "two"], host.updates)
 
 
 async def open_again(name):
@@ -223,6 +295,11 @@ async def open_again(name):
         await agent.ext_notification("no_such_notification", {})
         again = await agent.list_sessions(cwd=str(cwd))
         check("still there", name in [one.session_id for one in again.sessions], again)
+        # The library has no calls for these.
+        await agent._conn.send_request("logout", {})
+        await agent._conn.send_request("session/delete", {"sessionId": name})
+        left = await agent.list_sessions(cwd=str(cwd))
+        check("deleted", name not in [one.session_id for one in left.sessions], left)
 
 
 async def work_unattended():

@@ -2,10 +2,10 @@
 //
 //     node acp-sdk.mjs FOLDER_OF_NODE_MODULES PROGRAM WORK_FOLDER
 import { spawn } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 const [modules, program, work] = process.argv.slice(2);
 const { client, ndJsonStream } = await import(pathToFileURL(join(modules, "@agentclientprotocol/sdk/dist/v1/unstable/acp.js")).href);
@@ -18,7 +18,10 @@ const cwd = join(work, "cwd");
 mkdirSync(cwd, { recursive: true });
 mkdirSync(join(work, "home/.pi/agent"), { recursive: true });
 writeFileSync(join(cwd, "note.txt"), "on disk");
-writeFileSync(join(work, "home/.pi/agent/settings.json"), JSON.stringify({ permissions: { mode: "ask" } }));
+const settings = { permissions: { mode: "ask" }, defaultTools: ["+todo_write"], tasks: { todoReminders: false } };
+writeFileSync(join(work, "home/.pi/agent/settings.json"), JSON.stringify(settings));
+// The server of the recorded transcripts: its one tool asks the user for a name.
+const mcpServer = fileURLToPath(new URL("../../xtask/src/examples/acp/mcp_server.py", import.meta.url));
 const text = (words) => ({ stream: [{ thinking: ["Hm."], signature: "s" }, { text: words }] });
 const tool = (name, args) => ({ stream: [{ tool: { name, args } }] });
 const replies = [
@@ -27,9 +30,15 @@ const replies = [
   tool("write", { path: "made.txt", content: "made" }),
   tool("bash", { command: "echo from the terminal" }),
   text(["All done."]),
-  tool("bash", { command: "echo refused" }),
+  tool("bash", { command: "echo side > refused" }),
   text(["Then not."]),
   { stream: [{ text: ["Endless"] }, { delay: 60 }, { text: ["never"] }] },
+  { stream: [{ text: ["Endless"] }, { delay: 60 }, { text: ["never"] }] },
+  tool("bash", { command: "sleep 600" }),
+  tool("mcp__names__ask", {}),
+  text(["Hello."]),
+  tool("todo_write", { ops: [{ op: "replace", phases: [{ name: "Work", tasks: [{ content: "one" }, { content: "two" }] }] }] }),
+  text(["Planned."]),
 ];
 writeFileSync(join(work, "replies.json"), JSON.stringify(replies));
 
@@ -90,17 +99,35 @@ const host = client({ name: "acp-sdk" })
     called.add("terminal/wait_for_exit");
     return terminals.get(params.terminalId).exit;
   })
-  .onRequest("terminal/kill", ({ params }) => (terminals.get(params.terminalId).child.kill(), {}))
+  .onRequest("terminal/kill", ({ params }) => {
+    called.add("terminal/kill");
+    terminals.get(params.terminalId).child.kill("SIGKILL");
+    return {};
+  })
+  .onRequest("elicitation/create", ({ params }) => {
+    called.add("elicitation/create");
+    check("a form of the session", params.mode === "form" && params.sessionId && params.requestedSchema.properties.value, params);
+    return { action: "accept", content: { value: "Ada" } };
+  })
   .onRequest("terminal/release", () => (called.add("terminal/release"), {}));
 
 const prompt = (words) => [{ type: "text", text: words }];
-const able = { fs: { readTextFile: true, writeTextFile: true }, terminal: true };
+const able = { fs: { readTextFile: true, writeTextFile: true }, terminal: true, elicitation: { form: {} } };
+/** Waits until what has come fits. */
+async function until(what, fits) {
+  const limit = Date.now() + 30_000;
+  while (!fits()) {
+    check(what, Date.now() < limit, updates);
+    await new Promise((later) => setTimeout(later, 10));
+  }
+}
 const first = start(host, able);
 let sessionId;
 await first.talk(async (agent, opened) => {
   const { agentCapabilities } = opened;
   check("loads sessions", agentCapabilities.loadSession === true, agentCapabilities);
-  const session = await agent.request("session/new", { cwd, mcpServers: [] });
+  const server = { name: "names", command: "python3", args: [mcpServer], env: [{ name: "LANG", value: "C.UTF-8" }] };
+  const session = await agent.request("session/new", { cwd, mcpServers: [server] });
   sessionId = session.sessionId;
   const modes = session.configOptions.find((option) => option.category === "mode");
   check("a mode option", modes && session.modes.currentModeId === "ask", session);
@@ -108,6 +135,8 @@ await first.talk(async (agent, opened) => {
   check("the turn ends", ended.stopReason === "end_turn", ended);
   check("the answer in pieces", joined("agent_message_chunk") === "One two.", updates);
   check("thoughts", joined("agent_thought_chunk") === "Hm.", updates);
+  const usage = updates.findLast((update) => update.sessionUpdate === "usage_update");
+  check("usage", usage?.used > 0 && usage.size >= usage.used && usage.cost.currency === "USD", usage);
 
   updates.length = 0;
   await agent.request("session/prompt", {
@@ -126,6 +155,7 @@ await first.talk(async (agent, opened) => {
   updates.length = 0;
   await agent.request("session/prompt", { sessionId, prompt: prompt("Try again") });
   check("a refused call fails", updates.some((update) => update.status === "failed"), updates);
+  check("a refused command does not run", !existsSync(join(cwd, "refused")));
 
   await agent.request("session/set_mode", { sessionId, modeId: "read-only" });
   const options = await agent.request("session/set_config_option", { sessionId, configId: modes.id, value: "ask" });
@@ -133,9 +163,36 @@ await first.talk(async (agent, opened) => {
 
   updates.length = 0;
   const turn = agent.request("session/prompt", { sessionId, prompt: prompt("Without end") });
-  while (!joined("agent_message_chunk").includes("Endless")) await new Promise((later) => setTimeout(later, 10));
+  await until("an answer", () => joined("agent_message_chunk").includes("Endless"));
   await agent.notify("session/cancel", { sessionId });
   check("cancelled", (await turn).stopReason === "cancelled");
+
+  updates.length = 0;
+  const aborted = new AbortController();
+  const request = agent.request("session/prompt", { sessionId, prompt: prompt("Again") }, { cancellationSignal: aborted.signal });
+  await until("an answer", () => joined("agent_message_chunk").includes("Endless"));
+  aborted.abort();
+  // The protocol allows the result and the error.
+  const end = await request.catch((error) => error);
+  check("a cancelled request", end.stopReason === "cancelled" || end.code === -32800, end);
+
+  allow = "allow_once";
+  called.clear();
+  const sleeping = agent.request("session/prompt", { sessionId, prompt: prompt("Sleep") });
+  await until("a terminal", () => called.has("terminal/wait_for_exit"));
+  await agent.notify("session/cancel", { sessionId });
+  check("a cancelled command", (await sleeping).stopReason === "cancelled");
+  await until("the terminal is killed and released", () => called.has("terminal/kill") && called.has("terminal/release"));
+
+  updates.length = 0;
+  await agent.request("session/prompt", { sessionId, prompt: prompt("Ask me") });
+  check("the form is shown", called.has("elicitation/create"), [...called]);
+  check("its answer is used", JSON.stringify(updates).includes("The user is Ada."), updates);
+
+  updates.length = 0;
+  await agent.request("session/prompt", { sessionId, prompt: prompt("Plan") });
+  const plan = updates.findLast((update) => update.sessionUpdate === "plan");
+  check("the plan", plan?.entries.map((entry) => entry.content).join() === "one,two", plan ?? updates);
 });
 await first.stop();
 
@@ -177,7 +234,8 @@ await third.talk(async (agent) => {
   const { sessionId } = await agent.request("session/new", { cwd, mcpServers: [] });
   updates.length = 0;
   await agent.request("session/prompt", { sessionId, prompt: prompt("Run it") });
-  check("nothing ran unattended", updates.some((update) => update.status === "failed"), updates);
+  check("a call fails unattended", updates.some((update) => update.status === "failed"), updates);
+  check("nothing ran unattended", !existsSync(join(cwd, "ran")));
 });
 await third.stop();
 console.log("ok: acp-sdk: every method of the protocol's library");
