@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """acplint (PyPI), unmodified, in front of our program: acplint.py PROGRAM WORK_FOLDER
 
-All tests must pass but for two kinds that no agent can pass. One looks for the update `agentMessageChunk`; the protocol, whose
-schema acplint checks as well, calls it `agent_message_chunk`. The others start a login in the browser, and nobody logs in.
+All tests must pass but for three that cannot here. One looks for the update `agentMessageChunk`; the protocol, whose schema acplint
+checks as well, calls it `agent_message_chunk`. The others want the result of a login in the browser within 30 seconds.
 """
 import json
 import os
@@ -24,13 +24,8 @@ if not report.exists():
 results = json.loads(report.read_text())
 tests = results["results"]
 failed = {test["name"]: test.get("message", "") for test in tests if test["status"].lower() not in ("pass", "skip")}
-
-
-def is_known(name):
-    return name == "agent_message_chunk_received" or name.startswith("authenticate_")
-
-
-wrong = {name: why for name, why in failed.items() if not is_known(name)}
+KNOWN = {"agent_message_chunk_received", "authenticate_openai-codex", "authenticate_github-copilot"}
+wrong = {name: why for name, why in failed.items() if name not in KNOWN}
 if wrong or len(tests) < 40:
     sys.exit(f"acplint: {len(tests)} tests, failed: {json.dumps(wrong, indent=1)}")
 print(f"ok: acplint: {len(tests) - len(failed)} of {len(tests)} tests, {len(failed)} known")

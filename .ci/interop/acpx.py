@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""acpx (npm), unmodified, in front of our program: acpx.py FOLDER_OF_NODE_MODULES PROGRAM WORK_FOLDER
+"""acpx (npm, 0.19.1), unmodified, in front of our program: acpx.py FOLDER_OF_NODE_MODULES PROGRAM WORK_FOLDER
 
 A session, a prompt, permissions given and refused, a cancelled prompt, the list of sessions. acpx starts a process of ours for
 each step and loads the session into it, so each step shows a resumed session, too.
@@ -33,9 +33,27 @@ def run(*args):
     return start(*args).communicate(timeout=60)[0]
 
 
+def running():
+    """Processes of acpx and ours that belong to this driver: the script is among their arguments or variables."""
+    mark, found = str(script).encode(), []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            described = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+        except OSError:
+            continue
+        if mark in described:
+            found.append(process.name)
+    return found
+
+
 def replies(*list_of):
-    """The answers of the next process: the old one ends when it has been idle for a second."""
-    time.sleep(2)
+    """The answers of the next process: the old one ends when it has been idle for a second, and acpx with it."""
+    for _ in range(100):
+        if not running():
+            break
+        time.sleep(0.2)
+    else:
+        sys.exit("acpx: the process of the last step does not end")
     script.write_text(json.dumps([{"stream": stream} for stream in list_of]))
 
 
@@ -56,6 +74,7 @@ replies(text("First ", "answer."))
 session = run("sessions", "new").split()[-1]
 said = run("prompt", "One")
 check("an answer", "First answer." in said and "end_turn" in said, said)
+check("the new session is resumed", "session/resume" in said and "session/new" not in said, said)
 
 replies(bash("echo side > made"), text("It ran."))
 said = run("--approve-all", "prompt", "Two")
