@@ -1,8 +1,9 @@
 //! `xtask examples`: plays sessions with a scripted model and records them in `protocol/examples`, so that the examples of the
 //! reference are real: `recorded.jsonl` has an example of most commands and events, `conversation.jsonl` a short session with
-//! all its lines, `help.txt` the texts of `--help`. Lines that no undisturbed session brings are written by hand in the files
+//! all its lines, `help.txt` the texts of `--help`, `acp` a transcript for each feature of the Agent Client Protocol. Lines that no undisturbed session brings are written by hand in the files
 //! in the same folder.
 
+mod acp;
 mod conversation;
 mod help;
 mod normal;
@@ -34,14 +35,19 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub fn run(root: &Path, program: &Path, check: bool) -> Result<bool> {
     let program = fs::canonicalize(program).with_context(|| format!("no agent at {}", program.display()))?;
     let conversation = format!("protocol/examples/{}", protocol::conversation::FILE);
-    let files = [
-        (FILE, record(&program)?),
-        (&conversation, conversation::record(&program)?),
-        (reference::HELP, help::record(&program)?),
+    let mut files = vec![
+        (FILE.to_owned(), record(&program)?),
+        (conversation, conversation::record(&program)?),
+        (reference::HELP.to_owned(), help::record(&program)?),
     ];
+    files.extend(acp::record(&program)?);
+    if !check {
+        let folder = root.join(acp::FOLDER);
+        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    }
     let mut all_same = true;
     for (name, text) in files {
-        let path = root.join(name);
+        let path = root.join(&name);
         if !check {
             fs::write(&path, &text).with_context(|| format!("cannot write {name}"))?;
             say(&format!("{name}: {} lines", text.lines().count()));

@@ -1,5 +1,5 @@
-//! Makes two recordings of the same session the same: paths, ids, times and the port of the scripted model are replaced by
-//! fixed ones, equal by equal. Nothing else of a line is touched.
+//! Makes two recordings of the same session the same: paths, ids, times, the port of the scripted model and the random parameters
+//! of a login are replaced by fixed ones, equal by equal. Nothing else of a line is touched.
 
 use std::collections::BTreeMap;
 
@@ -28,6 +28,8 @@ struct Patterns {
     session: Regex,
     entry: Regex,
     time: Regex,
+    /// Random parameters of a login page.
+    random: Regex,
 }
 
 impl Normal {
@@ -52,6 +54,7 @@ impl Normal {
                 session: Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")?,
                 entry: Regex::new("^[0-9a-f]{8}$")?,
                 time: Regex::new(r"\d{4}-\d\d-\d\dT\d\d([:-])\d\d[:-]\d\d([.-])\d{3}Z")?,
+                random: Regex::new(r"\b(state|code_challenge)=[\w-]+")?,
             },
             ids: BTreeMap::new(),
             sessions: BTreeMap::new(),
@@ -91,6 +94,7 @@ impl Normal {
                 _ => "2026-01-01T00:00:00.000Z",
             }
         });
+        let times = self.patterns.random.replace_all(&times, "$1=random");
         let sessions = &mut self.sessions;
         let text = self.patterns.session.replace_all(&times, |found: &Captures<'_>| {
             let next = sessions.len() + 1;

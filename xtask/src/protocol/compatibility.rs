@@ -1,5 +1,6 @@
 //! `COMPATIBILITY.md`: which command and which event belongs to which dialect, and what of it this agent has. All of it comes
-//! from the tables of `wire::protocol`, the command table and the schema; nothing is written by hand but the introduction.
+//! from the tables of `wire::protocol`, the command table and the schema; nothing is written by hand but the introduction. The
+//! Agent Client Protocol is in `acp`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -20,8 +21,7 @@ Pinion detects the dialect of a client, or the client selects it with `--rpc-dia
 prints the JSON Schema of one dialect, with `--ts` its TypeScript types. The [protocol
 reference](../docs/reference/protocol/index.md) describes the commands and events.
 
-With `--mode acp`, Pinion speaks the Agent Client Protocol, version 1. [Editors](../docs/guides/acp.md) lists the methods, updates and
-capabilities that it supports.
+With `--mode acp`, Pinion speaks the [Agent Client Protocol](#agent-client-protocol).
 
 ";
 

@@ -4,6 +4,7 @@
 //!
 //! Here: the list of files. `wire::schema` makes the schema; examples are written by hand or recorded.
 
+mod acp;
 mod compatibility;
 mod examples;
 mod page;
@@ -36,10 +37,11 @@ pub fn files(root: &Path) -> Result<Vec<File>> {
     let mut schema = serde_json::to_string_pretty(&document)?;
     schema.push('\n');
     let types = typescript::render(&document);
+    let compatibility = compatibility::render(&document) + &acp::render(&root.join("protocol"))?;
     let mut files = vec![
         file("protocol/schema.json", schema),
         file("protocol/types.d.ts", types.clone()),
-        file("protocol/COMPATIBILITY.md", compatibility::render(&document)),
+        file("protocol/COMPATIBILITY.md", compatibility),
         file("sdk/typescript/src/protocol.d.ts", types),
         file("sdk/python/pinion_agent/protocol.py", python::types(&document)),
         file("sdk/python/pinion_agent/commands.py", python::methods(&document)),

@@ -2,9 +2,11 @@
 
 mod capabilities;
 mod editor_files;
+mod schema;
 mod sessions;
 mod updates;
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -17,6 +19,8 @@ use crate::{mcp, permissions};
 /// A client of one program.
 struct Editor {
     agent: Agent,
+    /// What it has sent.
+    sent: Mutex<Vec<Value>>,
 }
 
 impl Editor {
@@ -31,6 +35,7 @@ impl Editor {
         let config = world.dir.agent(PROGRAM).args(["--mode", "acp"]).args(model);
         let editor = Self {
             agent: Agent::spawn(config).unwrap(),
+            sent: Mutex::default(),
         };
         let reply = editor.call(
             "i",
@@ -41,9 +46,19 @@ impl Editor {
         editor
     }
 
-    fn send(&self, mut message: Value) {
-        message["jsonrpc"] = "2.0".into();
-        self.agent.send(&message).unwrap();
+    fn send(&self, message: Value) {
+        self.send_together([message]);
+    }
+
+    /// Sends messages in one write.
+    fn send_together(&self, messages: impl IntoIterator<Item = Value>) {
+        let mut bytes = String::new();
+        for mut message in messages {
+            message["jsonrpc"] = "2.0".into();
+            bytes.push_str(&format!("{message}\n"));
+            self.sent.lock().unwrap().push(message);
+        }
+        self.agent.send_raw(bytes.as_bytes()).unwrap();
     }
 
     fn call(&self, id: &str, method: &str, params: Value) -> Value {
@@ -93,6 +108,11 @@ impl Editor {
         self.agent.close_stdin();
         let status = self.agent.wait_exit(LONG).unwrap();
         assert_eq!(status.code(), Some(0), "{}", self.agent.stderr());
+        let lines = self.agent.lines();
+        schema::assert_lines(
+            &self.sent.lock().unwrap(),
+            lines.iter().map(|line| line.value.as_ref()),
+        );
     }
 }
 

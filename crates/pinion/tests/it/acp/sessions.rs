@@ -237,11 +237,10 @@ fn second_load_at_once_is_refused() {
     editor.call("c", "session/close", json!({"sessionId": session}));
     let load = |id: &str| {
         let params = about(&session, &world);
-        json!({"jsonrpc": "2.0", "id": id, "method": "session/load", "params": params})
+        json!({"id": id, "method": "session/load", "params": params})
     };
     // One write: the second line arrives while the first request is open.
-    let lines = format!("{}\n{}\n", load("o1"), load("o2"));
-    editor.agent.send_raw(lines.as_bytes()).unwrap();
+    editor.send_together([load("o1"), load("o2")]);
     assert_eq!(editor.response("o2")["error"]["code"], -32600);
     assert!(editor.response("o1")["result"].is_object());
     assert_eq!(editor.updates("user_message_chunk").len(), 1);
