@@ -14,10 +14,15 @@ from .agents import START_TIMEOUT, Agent, NotApplicable, Refused
 from .process import Child
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .install import Peer
     from .speed import Context, Values
 
 ACP_OPTIONS = {"pinion": ["acp", "--provider", "mock", "--model", "mock"], "omp": ["acp", "--model", "mock/mock"], "opencode": ["acp"]}
+# Options with which an agent's own protocol sends only new text, as ACP does.
+DELTA_OPTIONS = {"pinion": ("--rpc-dialect", "pi-delta")}
+MCP_SERVERS = 10
 WEB_TOKEN = "bench-0123456789abcdef0123456789abcdef"
 # The web server is measured at the pace of a fast model: deltas a second, and seconds.
 WEB_RATE, WEB_SECONDS = 100, 5
@@ -42,29 +47,56 @@ class AcpClient:
         return answer["result"]
 
 
-def acp(context: Context, peer: Peer) -> Values:
-    """Start to `initialize`, `session/new`, and an answer of many deltas."""
+def acp_client(context: Context, peer: Peer) -> tuple[Agent, AcpClient]:
+    """Starts the ACP server of an agent and calls `initialize`."""
     if peer.kind not in ACP_OPTIONS:
         raise NotApplicable("the package has no ACP server")
-    home = f"{context.folder}/{peer.name}-acp"
-    agent: Agent = context.make(peer, folder=home)
+    agent: Agent = context.make(peer, folder=f"{context.folder}/{peer.name}-acp")
     agent.configure()
     agent.child = Child([*peer.argv, *ACP_OPTIONS[peer.kind]], agent.cwd, agent.environment(), agent.folder + "/stderr")
     client = AcpClient(agent.child)
     client.request("initialize", {"protocolVersion": 1, "clientCapabilities": {}}, START_TIMEOUT)
+    return agent, client
+
+
+def acp(context: Context, peer: Peer) -> Values:
+    """Start to `initialize`, `session/new`, and an answer of many deltas, which the agent's own protocol brings as well."""
+    agent, client = acp_client(context, peer)
     wall, cpu = time.monotonic() - agent.child.started, agent.child.cpu()
+    began = time.monotonic()
     session = client.request("session/new", {"cwd": agent.cwd, "mcpServers": []})["sessionId"]
-    new_cpu = agent.child.cpu() - cpu
+    new_wall, new_cpu = time.monotonic() - began, agent.child.cpu() - cpu
     count = context.sizes.short_deltas
     prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "hello"}]}
     context.model.script({"text": 5})
     client.request("session/prompt", prompt)
-    context.model.script({"text": count, "size": 20})
-    before, lines = agent.child.cpu(), agent.child.lines.count
-    client.request("session/prompt", prompt, context.sizes.timeout)
-    time.sleep(0.2)
-    return {"initialize_ms": wall * 1000, "initialize_cpu_ms": cpu * 1000, "new_cpu_ms": new_cpu * 1000,
-            "delta_cpu_us": (agent.child.cpu() - before) / count * 1e6, "messages": float(agent.child.lines.count - lines)}
+    lines = agent.child.lines.count
+    delta = delta_cpu(context, agent, lambda: client.request("session/prompt", prompt, context.sizes.timeout))
+    lines = agent.child.lines.count - lines
+    agent.stop()
+    own = context.started(peer, *DELTA_OPTIONS.get(peer.kind, ()))
+    own_delta = delta_cpu(context, own, lambda: own.prompt("hello", context.sizes.timeout))
+    return {"initialize_ms": wall * 1000, "initialize_cpu_ms": cpu * 1000, "new_ms": new_wall * 1000, "new_cpu_ms": new_cpu * 1000,
+            "delta_cpu_us": delta / count * 1e6, "own_delta_cpu_us": own_delta / count * 1e6, "messages": float(lines)}
+
+
+def delta_cpu(context: Context, agent: Agent, ask: Callable[[], object]) -> float:
+    """CPU seconds of an answer of `short_deltas`."""
+    context.model.script({"text": context.sizes.short_deltas, "size": 20})
+    before = agent.child.cpu()
+    ask()
+    time.sleep(0.2)    # work that ends after the last message belongs to the answer
+    return agent.child.cpu() - before
+
+
+def acp_mcp(context: Context, peer: Peer) -> Values:
+    """`session/new` with MCP servers that never answer, in a process that has opened a session before."""
+    agent, client = acp_client(context, peer)
+    client.request("session/new", {"cwd": agent.cwd, "mcpServers": []})
+    servers = [{"name": f"silent{n}", "command": "sleep", "args": ["600"], "env": []} for n in range(MCP_SERVERS)]
+    began = time.monotonic()
+    client.request("session/new", {"cwd": agent.cwd, "mcpServers": servers}, context.sizes.timeout)
+    return {"ms": (time.monotonic() - began) * 1000}
 
 
 def free_port() -> int:

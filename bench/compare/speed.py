@@ -221,7 +221,8 @@ def list_sessions(context: Context, peer: Peer) -> Values:
 MEASUREMENTS: dict[str, Callable[[Context, Peer], Values]] = {
     "size": size, "start": start, "stream_short": stream_short, "stream": stream, "stream_delta": stream_delta, "arguments": written_file,
     "turns": turns, "output": output, "abort_stream": abort_stream, "abort_bash": abort_bash, "fleet": fleet,
-    "open_session": open_session, "list_sessions": list_sessions, "acp": servers.acp, "web": servers.web,
+    "open_session": open_session, "list_sessions": list_sessions, "acp": servers.acp, "acp_mcp": servers.acp_mcp,
+    "web": servers.web,
 }
 # Measurements that give the same value every time, or cost minutes.
 ONCE = {"size", "fleet"}
