@@ -131,12 +131,15 @@ class Host:
 
     async def until(self, what, fits):
         """Waits until what has come fits."""
+
+        async def wait():
+            while not fits():
+                self.updated.clear()
+                await self.updated.wait()
+
         try:
-            async with asyncio.timeout(30):
-                while not fits():
-                    self.updated.clear()
-                    await self.updated.wait()
-        except TimeoutError:
+            await asyncio.wait_for(wait(), 30)
+        except asyncio.TimeoutError:
             check(what, False, self.updates)
 
     def last(self, kind):
