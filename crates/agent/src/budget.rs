@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use wire::model::Prices;
 use wire::run_limits::{LimitKind, LimitUse, ReachedLimit};
 use wire::{Message, RunLimits, Usage};
 
@@ -229,6 +230,12 @@ impl RunBudget {
     #[must_use]
     pub fn limits_cost(&self) -> bool {
         self.scopes().any(|budget| budget.limits.max_cost.is_some())
+    }
+
+    /// Returns true if a model with these prices may be asked: while a cost is limited, the prices must be known.
+    #[must_use]
+    pub fn allows_prices(&self, prices: &Prices) -> bool {
+        !self.limits_cost() || prices.are_known()
     }
 
     /// The limit that prevents another request to a model.

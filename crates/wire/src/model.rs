@@ -110,6 +110,12 @@ pub struct PriceTier {
 }
 
 impl Prices {
+    /// Returns true if input or output has a price. Prices of zero are those of models whose price is unknown.
+    #[must_use]
+    pub fn are_known(&self) -> bool {
+        self.input > 0.0 || self.output > 0.0
+    }
+
     /// The prices for an input of so many tokens: those of the highest tier below it, else the plain ones.
     #[must_use]
     pub fn at(&self, input_tokens: u64) -> PriceTier {

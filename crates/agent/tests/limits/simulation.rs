@@ -8,6 +8,7 @@ use pinion_agent::{
 };
 use serde_json::Map;
 use wire::content::AssistantBlock;
+use wire::model::Prices;
 use wire::run_limits::LimitKind;
 use wire::{AssistantMessage, Event, Message, RunLimits, StopReason, ToolCall, ToolResult, Usage};
 
@@ -46,8 +47,15 @@ pub(crate) struct Bill {
     pub(crate) calls: u64,
 }
 
+/// Prices of the models that a run may fall back to. The provider bills all of them; what the last one costs is unknown to the session.
+const PRICES: [f64; 3] = [3.0, 1.0, 0.0];
+
 struct World {
     chance: Chance,
+    /// The model of the run, by its place in `PRICES`.
+    model: usize,
+    /// Whether the session heeds that a price is unknown.
+    heeds_prices: bool,
     machine: Machine,
     now: i64,
     limits: RunLimits,
@@ -63,7 +71,7 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, heeds_prices: bool) -> Self {
         let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let limits = some_limits(&mut chance);
         let settings = LoopSettings {
@@ -78,6 +86,8 @@ impl World {
         Self {
             machine: Machine::new(settings, Vec::new()),
             chance,
+            model: 0,
+            heeds_prices,
             now: 0,
             limits,
             prompt_limits: None,
@@ -123,6 +133,7 @@ impl World {
     fn begin(&mut self) -> Result<(), String> {
         self.prompt_limits = None;
         self.prompt_bill = Bill::default();
+        self.model = 0;
         if self.machine.budget().reached().is_some() {
             // The host allows more.
             for limit in [
@@ -199,7 +210,7 @@ impl World {
             if budget.reached().is_some() {
                 break;
             }
-            let usage = self.bill()?;
+            let usage = seen(self.bill()?, price_of(0));
             budget.spend(Spent::of(&usage));
             spent.add(Spent::of(&usage));
         }
@@ -209,7 +220,8 @@ impl World {
 
     fn answer(&mut self) -> Result<(), String> {
         let mut answer = AssistantMessage::begin("api", "provider", "model", self.now);
-        answer.usage = self.usage();
+        let usage = self.usage();
+        answer.usage = seen(usage.clone(), price_of(self.model));
         let mut verdict = Verdict::Final;
         match self.chance.below(10) {
             0 | 1 => {
@@ -236,7 +248,7 @@ impl World {
                 }
             }
         }
-        self.note(&answer.usage);
+        self.note(&usage);
         self.step(Input::Model(ModelInput::Finished(answer, verdict)))
     }
 
@@ -290,10 +302,7 @@ impl World {
                     self.is_asked = true;
                     None
                 }
-                Effect::ChooseModel => Some(Input::Fallback(self.chance.once_in(2).then(|| Fallback {
-                    from: "first/model".to_owned(),
-                    to: "second/model".to_owned(),
-                }))),
+                Effect::ChooseModel => Some(Input::Fallback(self.fall_back())),
                 Effect::CancelModel | Effect::CancelTools => None,
                 Effect::CheckContext => Some(Input::Context(self.chance.once_in(8))),
                 Effect::Compact(_) => {
@@ -328,6 +337,24 @@ impl World {
         Ok(())
     }
 
+    /// As `session::fallbacks` does it: a model that the budget does not allow is skipped.
+    fn fall_back(&mut self) -> Option<Fallback> {
+        for _ in 0..=self.chance.below(2) {
+            let next = usize::try_from(self.chance.below(3)).unwrap_or(0);
+            let prices = Prices {
+                input: price_of(next),
+                ..Prices::default()
+            };
+            if self.machine.budget().allows_prices(&prices) || !self.heeds_prices {
+                let from = format!("model/{}", self.model);
+                self.model = next;
+                let to = format!("model/{next}");
+                return Some(Fallback { from, to });
+            }
+        }
+        None
+    }
+
     fn start_call(&mut self) -> Result<(), String> {
         let scopes = [
             (self.limits, &mut self.bill),
@@ -341,6 +368,18 @@ impl World {
         }
         Ok(())
     }
+}
+
+/// What the session sees of a bill: no cost if it does not know the price.
+fn seen(mut usage: Usage, price: f64) -> Usage {
+    if price <= 0.0 {
+        usage.cost = wire::Cost::default();
+    }
+    usage
+}
+
+fn price_of(model: usize) -> f64 {
+    PRICES.get(model).copied().unwrap_or_default()
 }
 
 pub(crate) fn some_limits(chance: &mut Chance) -> RunLimits {
@@ -375,7 +414,7 @@ pub(crate) fn within(limits: RunLimits, bill: Bill) -> Result<(), String> {
 fn provider_is_never_asked_beyond_limits() {
     let mut ended_by = Vec::new();
     for seed in 1..=SEEDS {
-        let mut world = World::new(seed);
+        let mut world = World::new(seed, true);
         if let Err(error) = world.play() {
             panic!("seed {seed}: {error}");
         }
@@ -393,4 +432,11 @@ fn provider_is_never_asked_beyond_limits() {
         let times = ended_by.iter().filter(|other| **other == kind).count();
         assert!(times > 100, "{kind:?}: {times}");
     }
+}
+
+/// Without the check the first test would find requests beyond a limit of the cost.
+#[test]
+fn unpriced_fallback_without_check_exceeds_cost_limit() {
+    let beyond = (1..=SEEDS / 10).filter(|seed| World::new(*seed, false).play().is_err());
+    assert!(beyond.count() > 20);
 }

@@ -669,3 +669,29 @@ fn one_shot_prompt_delivers_events_until_shutdown() {
     assert!(said.err.contains("response 200"), "{}", said.err);
     assert!(said.err.contains("bye quit"), "{}", said.err);
 }
+
+#[test]
+fn cost_limit_refuses_unpriced_model_of_extension() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["never"]).repeat()],
+        r#"
+        pi.registerCommand("free", { handler: async (_args: string, ctx: any) => {
+          const model = { ...ctx.model, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } };
+          const context = { messages: [{ role: "user", content: "Hi", timestamp: 1 }] };
+          const { stopReason, errorMessage } = await ai.completeSimple(model, context, {});
+          ctx.ui.notify(stopReason + ": " + errorMessage);
+        } });
+        "#,
+    );
+    let pi = world.start_with(&["--max-cost", "0.5"]);
+    let note = notes(&command(&pi, "/free")).remove(0);
+    assert!(
+        note.contains("price of mock-anthropic/claude-mock is unknown"),
+        "{note}"
+    );
+    assert_eq!(world.server.requests().len(), 0);
+    pi.finish();
+}

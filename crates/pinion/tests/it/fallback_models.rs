@@ -147,3 +147,74 @@ fn faulty_request_is_not_sent_to_other_models() {
     assert_eq!(of_type(&lines, "model_fallback").len(), 0);
     pi.finish();
 }
+
+/// Gives the model of `mock-openai` no price.
+fn without_price(world: &World) {
+    let mut models = testkit::workspace::default_models(&world.server.url());
+    let model = &mut models["providers"]["mock-openai"]["models"][0];
+    assert_eq!(model["id"], "gpt-mock");
+    model.as_object_mut().unwrap().remove("cost");
+    world.dir.write_models(&models).unwrap();
+}
+
+#[test]
+fn cost_limit_skips_fallback_of_unknown_price() {
+    let world = World::new([
+        Reply::error(ErrorKind::Auth),
+        bash("b", "true"),
+        Reply::text(["done"]),
+    ]);
+    without_price(&world);
+    let pi = world.start_with(&["--max-cost", "0.5"]);
+    set(&pi, &[OTHER, "mock-google/gemini-mock"]);
+    let lines = pi.say("Go");
+    let fallback = of_type(&lines, "model_fallback");
+    assert_eq!(fallback.len(), 1);
+    assert_eq!(fallback[0]["to"], "mock-google/gemini-mock");
+    let reason = "The price of mock-openai/gpt-mock is unknown";
+    assert!(
+        lines.iter().any(|line| line.to_string().contains(reason)),
+        "{lines:?}"
+    );
+    // Without a limit of the cost it takes over.
+    pi.data(json!({"type": "set_limits", "limits": {}}));
+    world.server.push(Reply::error(ErrorKind::Auth));
+    world.server.push(Reply::text(["free"]));
+    let lines = pi.say("Go");
+    assert_eq!(of_type(&lines, "model_fallback")[0]["to"], OTHER);
+    pi.finish();
+}
+
+#[test]
+fn cost_limit_of_prompt_skips_unpriced_fallback() {
+    let world = World::new([Reply::error(ErrorKind::Auth).repeat()]);
+    without_price(&world);
+    let pi = world.start();
+    pi.data(json!({"type": "prompt", "message": "Go", "limits": {"maxCost": 1}, "fallbackModels": [OTHER]}));
+    pi.settled();
+    assert_eq!(world.server.requests().len(), 1);
+    pi.finish();
+}
+
+#[test]
+fn cost_limit_needs_price_of_running_model() {
+    let world = World::new([
+        Reply::error(ErrorKind::Auth),
+        bash("b", "sleep 60"),
+        Reply::text(["never"]),
+    ]);
+    without_price(&world);
+    let pi = world.start();
+    set(&pi, &[OTHER]);
+    pi.prompt("Go");
+    pi.wait("tool_execution_start");
+    let error = pi.error(json!({"type": "set_limits", "limits": {"maxCost": 1}}));
+    assert!(
+        error.starts_with("The price of mock-openai/gpt-mock is unknown"),
+        "{error}"
+    );
+    pi.data(json!({"type": "abort"}));
+    pi.settled();
+    pi.data(json!({"type": "set_limits", "limits": {"maxCost": 1}}));
+    pi.finish();
+}

@@ -76,7 +76,7 @@ pub(super) async fn open_with(
 }
 
 /// The message of a request that was not sent.
-fn refused(model: &Model, error: String, aborted: bool) -> Box<AssistantMessage> {
+pub(super) fn refused(model: &Model, error: String, aborted: bool) -> Box<AssistantMessage> {
     let mut message = AssistantMessage::begin(&model.api, &model.provider, &model.id, now_ms());
     message.stop_reason = if aborted {
         StopReason::Aborted

@@ -268,7 +268,7 @@ impl SessionHandler for Session {
 
     async fn set_limits(&mut self, params: SetLimitsParams) -> Result<SessionLimits, String> {
         let SetLimitsParams { limits, reset } = params;
-        check_new(limits, &self.conversation.choice.model)?;
+        check_new(limits, self.conversation.choice.asked_models())?;
         let reset = reset.unwrap_or(false);
         self.apply(Change::Limits { limits, reset });
         self.get_limits(NoParams {}).await

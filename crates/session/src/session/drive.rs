@@ -59,8 +59,14 @@ impl Session {
             }
             Effect::CancelModel => self.answering.iter().for_each(RunningRequest::cancel),
             Effect::ChooseModel => {
-                let choice = &mut self.conversation.choice;
-                inputs.push_back(Input::Fallback(choice.fall_back(&self.agent.registry)));
+                let (choice, mut skipped) = (&mut self.conversation.choice, Vec::new());
+                let budget = self.machine.budget();
+                let fallback = choice.fall_back(&self.agent.registry, budget, &mut skipped);
+                for reason in skipped {
+                    let notice = format!("Fallback model skipped: {reason}");
+                    self.outbox.notice("warning", notice).await;
+                }
+                inputs.push_back(Input::Fallback(fallback));
             }
             Effect::PrepareTool(slot, call) => {
                 if let Some(outcome) = self.prepare(slot, &call) {

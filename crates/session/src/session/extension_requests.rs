@@ -20,7 +20,6 @@ use super::extensions::{
     BuiltInCall, CustomMessage, Delivery, ExtensionPrompt, ExtensionRequest, Saying, SessionChange,
     SubsessionOptions, Who, Workplace, answer_key, dialog_answer, failure, run_built_in, stream_model,
 };
-use super::run_limits::check_limits;
 use super::run_options::RunOptions;
 use super::session_change::{Change, ChangeAsker};
 use super::{Opening, Session};
@@ -97,10 +96,9 @@ impl Session {
                 let (Some(id), Some(pool)) = (id, self.extensions.links.pool().cloned()) else {
                     return Err("llm.stream needs somebody who takes the answer".to_owned());
                 };
-                check_limits(self.machine.budget(), &self.conversation.choice.model)?;
                 let span = self.outbox.trace().current();
-                let tasks = &mut self.extensions.tasks;
-                stream_model(tasks, &self.agent, &pool, id, &params, span)?;
+                let (budget, tasks) = (self.machine.budget(), &mut self.extensions.tasks);
+                stream_model(tasks, budget, &self.agent, &pool, (id, &params), span)?;
             }
             ExtensionRequest::Key(params) => {
                 let (Some(id), Some(pool)) = (id, self.extensions.links.pool()) else {

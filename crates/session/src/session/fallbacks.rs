@@ -1,7 +1,10 @@
 //! Models that take over when the model of a run fails for good (docs/guides/models-and-providers.md).
 
+use agent::RunBudget;
 use models::Registry;
 use wire::Model;
+
+use super::run_limits::check_price;
 
 /// The fallback models of a session, and how far its current run has come with them.
 #[derive(Debug, Default)]
@@ -38,8 +41,15 @@ impl Fallbacks {
         self.tried = 0;
     }
 
-    /// The next model that is known and has credentials. The failed model is skipped.
-    pub(super) fn take_next(&mut self, failed: &Model, registry: &Registry) -> Option<Model> {
+    /// The next model that is known, has credentials and may be asked within the budget. The failed model is skipped.
+    /// `skipped` takes the reasons why the budget does not allow a model.
+    pub(super) fn take_next(
+        &mut self,
+        failed: &Model,
+        registry: &Registry,
+        budget: &RunBudget,
+        skipped: &mut Vec<String>,
+    ) -> Option<Model> {
         loop {
             let name = self.current().get(self.tried)?.clone();
             self.tried += 1;
@@ -47,8 +57,10 @@ impl Fallbacks {
                 let is_same = model.provider == failed.provider && model.id == failed.id;
                 !is_same && registry.has_auth(&model.provider)
             });
-            if let Some(model) = model {
-                return Some(model.clone());
+            match model.map(|model| check_price(budget, model).map(|()| model)) {
+                Some(Ok(model)) => return Some(model.clone()),
+                Some(Err(reason)) => skipped.push(reason),
+                None => {}
             }
         }
     }

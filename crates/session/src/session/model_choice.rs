@@ -1,6 +1,6 @@
 //! Which model a session asks, and how much it thinks.
 
-use agent::Fallback;
+use agent::{Fallback, RunBudget};
 use models::{Cycled, Registry, Scoped, Start, StartRequest};
 use wire::entry::{ModelChange, ThinkingLevelChange};
 use wire::reply::ThinkingLevels;
@@ -72,10 +72,22 @@ impl ModelChoice {
         self.run_model.get_or_insert(now).clone()
     }
 
+    /// The models that the active run and the next one ask.
+    pub(super) fn asked_models(&self) -> impl Iterator<Item = &Model> {
+        let of_run = self.run_model.as_ref().map(|(model, _)| model);
+        of_run.into_iter().chain([&self.model])
+    }
+
     /// The model of the active run has failed for good: the next fallback model answers from now on, until the session settles.
-    pub(super) fn fall_back(&mut self, registry: &Registry) -> Option<Fallback> {
+    /// `skipped` takes the reasons why models were skipped.
+    pub(super) fn fall_back(
+        &mut self,
+        registry: &Registry,
+        budget: &RunBudget,
+        skipped: &mut Vec<String>,
+    ) -> Option<Fallback> {
         let (failed, level) = self.for_run();
-        let next = self.fallbacks.take_next(&failed, registry)?;
+        let next = self.fallbacks.take_next(&failed, registry, budget, skipped)?;
         let name = |model: &Model| format!("{}/{}", model.provider, model.id);
         let fallback = Fallback {
             from: name(&failed),

@@ -11,7 +11,7 @@ use wire::{AssistantMessage, Message, Model, StopReason, ThinkingLevel, Usage};
 
 use crate::factory::Agent;
 
-use super::access::open;
+use super::access::{open, refused};
 use super::progress::Progress;
 
 type Opening = Pin<Box<dyn Future<Output = Result<ModelStream, Box<AssistantMessage>>> + Send>>;
@@ -63,6 +63,20 @@ impl RunningRequest {
     /// The answer as far as it has come; none before it began.
     pub(super) fn so_far(&self) -> Option<Message> {
         Some(self.progress.as_ref()?.message(&self.usage))
+    }
+}
+
+impl RunningRequest {
+    /// A request that is not sent, for this reason.
+    pub(super) fn refused(model: Model, reason: String, cancel: CancellationToken) -> Self {
+        let message = refused(&model, reason, false);
+        Self {
+            source: Source::Opening(Box::pin(std::future::ready(Err(message)))),
+            cancel,
+            model,
+            usage: Usage::default(),
+            progress: None,
+        }
     }
 }
 

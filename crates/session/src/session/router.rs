@@ -39,6 +39,7 @@ use super::mcp::{self, McpConnections, McpEvent};
 use super::model_choice::{LevelSettings, Switch};
 use super::model_probes::Probed;
 use super::model_request::{Received, RunningRequest, request_for};
+use super::run_limits::check_price;
 use super::summaries::{Summarised, Summariser};
 use super::tool_calls::CallNews;
 use super::user_shells::ShellReport;
@@ -378,6 +379,11 @@ impl Session {
     /// Sends the conversation to the model of the run: the model that was chosen when the run sent its first request.
     pub(super) fn ask_model(&mut self) {
         let (model, thinking) = self.conversation.choice.for_run();
+        // Extensions begin runs and change prices after the limits were checked.
+        if let Err(reason) = check_price(self.machine.budget(), &model) {
+            self.answering = Some(RunningRequest::refused(model, reason, CancellationToken::new()));
+            return;
+        }
         let now = now_ms();
         let system_prompt = self.extensions.prompt().map(str::to_owned);
         let system_prompt = system_prompt.unwrap_or_else(|| self.system_prompt());

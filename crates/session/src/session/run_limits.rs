@@ -14,25 +14,36 @@ pub(super) fn check_limits(budget: &RunBudget, model: &Model) -> Result<(), Stri
     if let Some(limit) = budget.reached() {
         return Err(strings::limit_reached(limit));
     }
-    check_price(budget.limits(), model)
+    check_price(budget, model)
 }
 
-/// Checks limits that a client sets.
+/// Checks limits that a client sets while these models are asked.
 ///
 /// # Errors
-/// A sentence for the client: a limit cannot be meant, or the price of the model is unknown.
-pub(super) fn check_new(limits: RunLimits, model: &Model) -> Result<(), String> {
+/// A sentence for the client: a limit cannot be meant, or the price of a model is unknown.
+pub(super) fn check_new<'a>(
+    limits: RunLimits,
+    models: impl IntoIterator<Item = &'a Model>,
+) -> Result<(), String> {
     limits.check()?;
-    check_price(limits, model)
+    if limits.max_cost.is_none() {
+        return Ok(());
+    }
+    match models.into_iter().find(|model| !model.cost.are_known()) {
+        Some(model) => Err(strings::unknown_price(&model.provider, &model.id)),
+        None => Ok(()),
+    }
 }
 
-fn check_price(limits: RunLimits, model: &Model) -> Result<(), String> {
-    let price = &model.cost;
-    let is_known = price.input > 0.0 || price.output > 0.0;
-    if limits.max_cost.is_some() && !is_known {
-        return Err(strings::unknown_price(&model.provider, &model.id));
+/// Checks that a limited cost can be counted.
+///
+/// # Errors
+/// A sentence for the client: a cost is limited, and the price of the model is unknown.
+pub(super) fn check_price(budget: &RunBudget, model: &Model) -> Result<(), String> {
+    match budget.allows_prices(&model.cost) {
+        true => Ok(()),
+        false => Err(strings::unknown_price(&model.provider, &model.id)),
     }
-    Ok(())
 }
 
 /// The reply to `get_limits`.
@@ -91,6 +102,14 @@ impl TaskBudget {
             self.budget.spend(spent);
         }
         self.budget.reached()
+    }
+
+    /// Checks that the model of the task may be asked.
+    ///
+    /// # Errors
+    /// A sentence for the client: a cost is limited, and the price of the model is unknown.
+    pub(super) fn check_price(&self, model: &Model) -> Result<(), String> {
+        check_price(&self.budget, model)
     }
 
     /// A request is made.

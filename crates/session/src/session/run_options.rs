@@ -60,7 +60,7 @@ impl RunOptions {
         tools: &ToolRegistry,
     ) -> Result<CheckedOptions, String> {
         if let Some(limits) = self.limits {
-            check_new(limits, model)?;
+            check_new(limits, [model])?;
         }
         check_names(registry, self.fallbacks.as_deref().unwrap_or_default())?;
         if self.output_schema.is_some() && tools.hides_result_tool() {

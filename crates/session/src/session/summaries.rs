@@ -106,6 +106,8 @@ impl Summariser {
             if let Some(limit) = self.budget.reached() {
                 return Err(Refusal::Limit(limit.to_string()));
             }
+            // The model may have been selected since the cost was limited.
+            self.budget.check_price(&self.model).map_err(Refusal::Failed)?;
             self.budget.asked();
             let (answer, wait) = self.answer(request).await;
             self.budget.answered(&answer.usage);

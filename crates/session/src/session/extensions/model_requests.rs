@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::Spent;
+use agent::{RunBudget, Spent};
 use auth::Secret;
 use extensions::ExtensionPool;
 use llm::{Budgets, CacheRetention, ModelEvent, ModelRequest, ModelStream, ToolChoice};
@@ -17,23 +17,25 @@ use crate::limits;
 
 use super::super::access::{Given, look_up, open_with};
 use super::super::clock::now_ms;
+use super::super::run_limits::check_limits;
 use super::request::{member, read, text};
 use super::request_tasks::RequestTasks;
 
 /// Asks a model for an extension. The answer follows when the model has answered.
 ///
 /// # Errors
-/// A message for the extension if the request is invalid, or too many are running.
+/// A message for the extension if the request is invalid, too many are running, or a limit of the session prevents it.
 pub(crate) fn stream_model(
     tasks: &mut RequestTasks,
+    budget: &RunBudget,
     agent: &Arc<Agent>,
     pool: &ExtensionPool,
-    id: u64,
-    params: &Value,
+    (id, params): (u64, &Value),
     span: tracing::Span,
 ) -> Result<(), String> {
     tasks.check_models()?;
     let (request, given) = request(agent, params)?;
+    check_limits(budget, &request.model)?;
     let cancel = CancellationToken::new();
     let (agent, pool, token) = (Arc::clone(agent), pool.clone(), cancel.clone());
     let spending = tasks.spending.clone();
