@@ -20,5 +20,7 @@ pub use lines::{Line, LineReader};
 pub use path::real_path;
 #[cfg(target_os = "linux")]
 pub use reaper::guardian;
-pub use reaper::{Child, Ended, GuardianLaunch, Reaper, SpawnSpec, Terminal, TerminalSize};
+pub use reaper::{
+    Child, CommandProcesses, Ended, GuardianLaunch, PortOwner, Reaper, SpawnSpec, Terminal, TerminalSize,
+};
 pub use sandbox::Sandbox;

@@ -33,3 +33,5 @@ pub const KILL_PAUSE: (Duration, Duration) = (Duration::from_micros(300), Durati
 pub const LINKS: usize = 40;
 /// Bytes read from the output of a child at once.
 pub const READ_CHUNK: usize = 64 << 10;
+/// How long a connection to a port of this machine may take, where only a connection shows that it is open.
+pub const PORT_WAIT: Duration = Duration::from_millis(100);

@@ -217,8 +217,8 @@ pub(crate) const PROCESS_WAIT: Duration = Duration::from_secs(30);
 /// How long a model can wait for a background process.
 pub(crate) const PROCESS_WAIT_MAX: Duration = Duration::from_secs(600);
 
-/// Time between two attempts to connect to a port, and for each of them.
-pub(crate) const PORT_PROBE: Duration = Duration::from_millis(100);
+/// Time between two looks whether a process listens on a port.
+pub(crate) const PORT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Sub-agents of one session that work at the same time, even if the settings allow more.
 pub(crate) const SUBAGENTS: u32 = 32;

@@ -126,6 +126,10 @@ pub(crate) fn no_terminal(id: &str) -> String {
 /// A terminal for a command that does not run in the background.
 pub(crate) const PTY_WITHOUT_BACKGROUND: &str = "pty needs background: true";
 
+/// A wait for a port in a sandbox without network.
+pub(crate) const PORT_WITHOUT_NETWORK: &str =
+    "The sandbox has no network, so the process cannot listen on a port. Wait for text instead";
+
 /// Input whose last line is too long to be judged.
 pub(crate) fn line_too_long(most: usize) -> String {
     format!("A line of input may have at most {most} bytes")

@@ -79,6 +79,12 @@ impl Toolbox {
         sandbox.into_iter().chain(timeout).collect()
     }
 
+    /// Returns true if commands of the model may use the network.
+    #[must_use]
+    pub fn allows_network(&self) -> bool {
+        self.shared.guard.as_ref().is_none_or(Guard::allows_network)
+    }
+
     /// The environment of commands, without variables of a session.
     #[must_use]
     pub fn env(&self) -> &[(OsString, OsString)] {

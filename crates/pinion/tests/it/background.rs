@@ -418,3 +418,71 @@ fn command_that_fails_at_once_is_an_error() {
     assert_eq!(results[1], ("pty needs background: true".to_owned(), true));
     pi.finish();
 }
+
+/// A program that listens on a free port, says which, and stays.
+const LISTENER: &str = "import socket,time; s=socket.socket(); s.bind(('127.0.0.1',0)); s.listen(); \
+                        open('port','w').write(str(s.getsockname()[1])); print('ready',flush=True); time.sleep(60)";
+
+/// Waits of the process `p1` for a port.
+fn wait_for_port(port: u16) -> Reply {
+    let args = json!({"action": "wait", "processId": "p1", "port": port, "timeout": 0.5});
+    process("w", args)
+}
+
+#[test]
+fn port_of_process_is_waited_for() {
+    // The program is a grandchild: its shell waits for it.
+    let script = format!("true; python3 -c \"{LISTENER}\"; true");
+    let world = World::new([
+        start("a", &script),
+        process("r", json!({"action": "wait", "processId": "p1", "text": "ready"})),
+        Reply::text(["started"]),
+    ]);
+    let pi = world.start_with(&TOOLS);
+    pi.say("Go");
+    let port = std::fs::read_to_string(world.dir.cwd().join("port")).unwrap();
+    let port: u16 = port.parse().unwrap();
+    world.server.push(wait_for_port(port));
+    world.server.push(Reply::text(["done"]));
+    let results = results(&pi.say("Wait"));
+    assert!(
+        results[0]
+            .0
+            .ends_with(&format!("port {port} accepts connections]"))
+            && !results[0].1,
+        "{results:?}"
+    );
+    pi.finish();
+}
+
+#[test]
+fn port_of_another_process_is_not_met() {
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port();
+    let world = World::new([start("a", "sleep 60"), wait_for_port(port), Reply::text(["done"])]);
+    let pi = world.start_with(&TOOLS);
+    let results = results(&pi.say("Go"));
+    assert!(
+        results[1].1 && results[1].0.contains("not within 0.5 seconds"),
+        "{results:?}"
+    );
+    other.set_nonblocking(true).unwrap();
+    assert!(other.accept().is_err(), "the agent connected");
+    pi.finish();
+}
+
+#[test]
+fn port_wait_without_network_is_refused() {
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port();
+    let world = World::new([start("a", "sleep 60"), wait_for_port(port), Reply::text(["done"])]);
+    let pi = world.start_with(&["--tools", "read,bash,process", "--sandbox", "workspace-write"]);
+    let results = results(&pi.say("Go"));
+    assert!(
+        results[1].1 && results[1].0.contains("The sandbox has no network"),
+        "{results:?}"
+    );
+    other.set_nonblocking(true).unwrap();
+    assert!(other.accept().is_err(), "the agent connected");
+    pi.finish();
+}

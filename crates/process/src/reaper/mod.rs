@@ -21,6 +21,8 @@ pub mod guardian;
 #[cfg(target_os = "linux")]
 mod link;
 #[cfg(target_os = "linux")]
+mod ports;
+#[cfg(target_os = "linux")]
 mod procfs;
 mod streams;
 #[cfg(target_os = "linux")]
@@ -101,6 +103,53 @@ enum Remote {
     #[cfg(target_os = "linux")]
     Guardian(link::Remote),
     Direct,
+}
+
+/// Who listens on a TCP port of this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PortOwner {
+    /// No process.
+    Nobody,
+    /// A process of the command.
+    Command,
+    /// A process that does not belong to the command, or that may not be looked at.
+    Other,
+}
+
+/// The processes of a command, for looks from other tasks while it runs.
+#[derive(Debug, Clone)]
+pub struct CommandProcesses {
+    pid: u32,
+    #[cfg(target_os = "linux")]
+    marker: Vec<u8>,
+}
+
+impl CommandProcesses {
+    /// Says who listens on a TCP port of this machine. Reads `/proc`, and blocks that long.
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn owner_of_port(&self, port: u16) -> PortOwner {
+        let command = procfs::Aim::Command {
+            pid: i32::try_from(self.pid).ok(),
+            marker: &self.marker,
+            adopted: None,
+        };
+        ports::owner(rustix::process::getpid().as_raw_pid(), &command, port)
+    }
+
+    /// Says whether a TCP port of this machine accepts connections. Owners are not known on this system. Blocks.
+    #[cfg(not(target_os = "linux"))]
+    #[must_use]
+    pub fn owner_of_port(&self, port: u16) -> PortOwner {
+        use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+        let hosts = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        let accepts =
+            |host| TcpStream::connect_timeout(&SocketAddr::new(host, port), limits::PORT_WAIT).is_ok();
+        match hosts.into_iter().any(accepts) {
+            true => PortOwner::Command,
+            false => PortOwner::Nobody,
+        }
+    }
 }
 
 /// A running command.
@@ -257,6 +306,16 @@ impl Child {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// Its processes, for looks from other tasks.
+    #[must_use]
+    pub fn processes(&self) -> CommandProcesses {
+        CommandProcesses {
+            pid: self.pid,
+            #[cfg(target_os = "linux")]
+            marker: self.marker.clone(),
+        }
     }
 
     /// Waits for the end of the first process. Cancel-safe.

@@ -42,6 +42,11 @@ impl Guard {
         self.sandbox.user_commands
     }
 
+    /// Returns true if commands may use the network.
+    pub fn allows_network(&self) -> bool {
+        self.sandbox.network
+    }
+
     fn temp(&self) -> Result<&Path, String> {
         let made = self.own.get_or_init(|| {
             let path = self

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use permissions::Source;
+use process::PortOwner;
 use serde_json::{Map, Value, json};
 use tools::{ToolOutcome, validate};
 use wire::{ToolCall, ToolResult, ToolSpec};
@@ -13,13 +14,13 @@ use crate::{limits, strings};
 use super::super::tool::{Access, Definition, Invocation, Place, PreparedCall, Running, Tool};
 use super::process::result;
 use super::processes::Processes;
-use super::wait::{Goal, Met, wait};
+use super::wait::{Goal, Met, owner_of_port, wait};
 
 /// The name of the tool that watches processes.
 pub const PROCESS_TOOL: &str = "process";
 
 const DESCRIPTION: &str = "Watches processes that bash started in the background. read: the output since you last read it. write: types \
-                           input (end lines with \\n). wait: until text appears, a port of this machine accepts connections, or the process \
+                           input (end lines with \\n). wait: until text appears, the process accepts connections on a port, or it \
                            ends. kill: ends the process with all its children. list: all processes.";
 
 /// The tool.
@@ -58,7 +59,7 @@ fn parameters() -> Value {
             "processId": {"type": "string", "description": "The process, as bash named it; not for list"},
             "input": {"type": "string", "description": "write: what to type"},
             "text": {"type": "string", "description": "wait: until the output contains this"},
-            "port": {"type": "integer", "description": "wait: until this port accepts connections"},
+            "port": {"type": "integer", "description": "wait: until the process accepts connections on this port"},
             "timeout": {"type": "number", "description": "wait: seconds, 30 if left out, at most 600"},
         },
         "required": ["action"],
@@ -153,6 +154,10 @@ impl Tool for ProcessTool {
                 Ok(action) => action,
                 Err(error) => return ToolOutcome::error(error),
             };
+            let watches_port = matches!(action, Action::Wait(_, Wanted::Port(_), _));
+            if watches_port && !call.environment.toolbox.allows_network() {
+                return ToolOutcome::error(strings::PORT_WITHOUT_NETWORK);
+            }
             let done = tokio::select! {
                 biased;
                 () = call.cancel.cancelled() => Err(strings::ABORTED.to_owned()),
@@ -204,6 +209,13 @@ async fn carry_out(processes: &Processes, action: Action) -> Result<ToolResult, 
                     format!("[{id}: {status}; port {port} accepts connections]")
                 }
                 (Met::Ended, _) => return Err(format!("{news}\n\n[{id}: {status}; it ended before]")),
+                (Met::TimedOut, Goal::Port(port))
+                    if owner_of_port(&process, *port).await == PortOwner::Other =>
+                {
+                    return Err(format!(
+                        "{news}\n\n[{id}: {status}; not within {seconds} seconds: another process listens on port {port}]"
+                    ));
+                }
                 (Met::TimedOut, _) => {
                     return Err(format!(
                         "{news}\n\n[{id}: {status}; not within {seconds} seconds]"

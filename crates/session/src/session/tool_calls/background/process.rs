@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use process::CommandProcesses;
 use tokio::sync::watch;
 use wire::ToolResult;
 use wire::process::{ProcessInfo, ProcessStatus};
@@ -16,6 +17,8 @@ pub(super) struct Process {
     pub(super) id: String,
     pub(super) command: String,
     pub(super) pid: u32,
+    /// The processes of its command.
+    pub(super) members: CommandProcesses,
     pub(super) has_terminal: bool,
     pub(super) started_at: i64,
     pub(super) state: Mutex<State>,

@@ -74,6 +74,7 @@ impl Processes {
                 id: format!("p{}", known.count),
                 command: line,
                 pid: running.pid(),
+                members: running.members(),
                 has_terminal,
                 started_at: now_ms(),
                 state: Mutex::new(State {

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use process::{Child, Ended, Terminal};
+use process::{Child, CommandProcesses, Ended, Terminal};
 use tokio::io::AsyncReadExt as _;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe;
@@ -54,6 +54,11 @@ impl Running {
     /// Its process id.
     pub(super) fn pid(&self) -> u32 {
         self.child.pid()
+    }
+
+    /// The processes of its command.
+    pub(super) fn members(&self) -> CommandProcesses {
+        self.child.processes()
     }
 
     /// Reads until the process has ended or is killed, and notes how.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::net::TcpStream;
+use process::PortOwner;
 
 use crate::limits;
 
@@ -15,7 +15,7 @@ pub(super) enum Goal {
     Exit,
     /// A text in its output from a position on.
     Text(String, u64),
-    /// A port of this machine that accepts connections.
+    /// A port that a process of its command listens on.
     Port(u16),
 }
 
@@ -50,7 +50,7 @@ pub(super) async fn wait(process: &Process, goal: &Goal, limit: Duration) -> Met
             }
             Goal::Text(text, from) => text_comes(process, text.as_bytes(), *from).await,
             Goal::Port(port) => tokio::select! {
-                () = port_opens(*port) => Met::Reached,
+                () = port_opens(process, *port) => Met::Reached,
                 () = ended(process) => Met::Ended,
             },
         }
@@ -81,14 +81,16 @@ async fn text_comes(process: &Process, text: &[u8], mut from: u64) -> Met {
     }
 }
 
-async fn port_opens(port: u16) {
-    loop {
-        for host in ["127.0.0.1", "::1"] {
-            let connected = tokio::time::timeout(limits::PORT_PROBE, TcpStream::connect((host, port))).await;
-            if matches!(connected, Ok(Ok(_))) {
-                return;
-            }
-        }
-        tokio::time::sleep(limits::PORT_PROBE).await;
+/// Waits until the process listens on the port. A port of another process does not count, and no connection is made.
+async fn port_opens(process: &Process, port: u16) {
+    while owner_of_port(process, port).await != PortOwner::Command {
+        tokio::time::sleep(limits::PORT_PAUSE).await;
     }
+}
+
+/// Who listens on a port of this machine.
+pub(super) async fn owner_of_port(process: &Process, port: u16) -> PortOwner {
+    let members = process.members.clone();
+    let looked = tokio::task::spawn_blocking(move || members.owner_of_port(port));
+    looked.await.unwrap_or(PortOwner::Nobody)
 }
