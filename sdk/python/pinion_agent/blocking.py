@@ -6,7 +6,7 @@ import asyncio
 import concurrent.futures
 import threading
 from collections.abc import Coroutine, Iterable, Iterator
-from typing import Any, Callable, Optional, TypeVar, Union
+from typing import Any, Callable, Optional, TypeVar, Union, overload
 
 from .client import AsyncAgent, AsyncSession
 from .commands import BlockingCommands
@@ -133,8 +133,14 @@ class Session(BlockingCommands):
         """Prompts and gives the text of the last answer; options and errors as in `AsyncSession.ask`."""
         return self._thread.wait(self._inner.ask(message, **options))
 
-    def ask_json(self, message: str, schema: dict[str, Any], **options: Any) -> Any:
-        """Prompts and gives a value that fits the JSON Schema; options and errors as in `AsyncSession.ask_json`."""
+    @overload
+    def ask_json(self, message: str, schema: type[T], **options: Any) -> T: ...
+
+    @overload
+    def ask_json(self, message: str, schema: dict[str, Any], **options: Any) -> Any: ...
+
+    def ask_json(self, message: str, schema: Any, **options: Any) -> Any:
+        """Prompts and gives a value of the type or of the JSON Schema; options and errors as in `AsyncSession.ask_json`."""
         return self._thread.wait(self._inner.ask_json(message, schema, **options))
 
     def events(self, *, idle_timeout: Optional[float] = None) -> Events:

@@ -9,15 +9,18 @@ import shutil
 import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Optional, TypeVar, Union, overload
 
 from .commands import AsyncCommands
 from .dialogs import RENDERED, DialogHandler, DialogHost
 from .errors import AgentExited, CommandError, PinionError, StartError, TimedOut
 from .process import Process
 from .run import AsyncEvents, AsyncRun, RunResult
+from .schemas import schema_of_type, value_of_type
 from .script import Reply, write_script
 from .tools import Tool, ToolHost, as_tool
+
+T = TypeVar("T")
 
 #: Commands that take as long as what they start: a shell command, a request to the model.
 SLOW = {"bash", "compact", "navigate_tree", "handoff", "login"}
@@ -75,11 +78,19 @@ class AsyncSession(AsyncCommands):
         run is aborted and `TimedOut` raised."""
         return (await self._finish(message, timeout, options)).raise_for_error().text
 
-    async def ask_json(self, message: str, schema: dict[str, Any], *, timeout: float = 3600.0, **options: Any) -> Any:
-        """Prompts and gives a value that fits the JSON Schema. Raises `RunFailed` if the run gives none, and `TimedOut`
-        as `ask` does."""
-        result = await self._finish(message, timeout, {**options, "output_schema": schema})
-        return result.raise_for_result().result
+    @overload
+    async def ask_json(self, message: str, schema: type[T], *, timeout: float = 3600.0, **options: Any) -> T: ...
+
+    @overload
+    async def ask_json(self, message: str, schema: dict[str, Any], *, timeout: float = 3600.0, **options: Any) -> Any: ...
+
+    async def ask_json(self, message: str, schema: Any, *, timeout: float = 3600.0, **options: Any) -> Any:
+        """Prompts and gives a value that fits the JSON Schema, or a value of the type: a dataclass, a `TypedDict`, a list of
+        them. Raises `RunFailed` if the run gives none, and `TimedOut` as `ask` does."""
+        is_schema = isinstance(schema, dict)
+        wanted = schema if is_schema else schema_of_type(schema)
+        result = (await self._finish(message, timeout, {**options, "output_schema": wanted})).raise_for_result().result
+        return result if is_schema else value_of_type(schema, result)
 
     async def _finish(self, message: str, timeout: float, options: dict[str, Any]) -> RunResult:
         run = await self.run(message, **options)

@@ -12,8 +12,8 @@ from concurrent.futures import Executor
 from typing import Any, Callable, Optional, Union
 
 from .process import Sender
+from .schemas import schema_of_type
 
-_PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array"}
 _UPDATE_LIMIT = 30.0
 
 
@@ -136,22 +136,16 @@ def schema_of(function: Callable[..., Any]) -> tuple[dict[str, Any], Optional[st
 
 
 def _schema(hint: Any) -> dict[str, Any]:
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin is typing.Annotated:
-        words = [extra for extra in args[1:] if isinstance(extra, str)]
-        return {**_schema(args[0]), **({"description": words[0]} if words else {})}
-    if origin is typing.Literal:
-        return {"enum": list(args)}
-    # `X | None` of Python 3.10 has an origin of its own.
-    if origin is Union or type(hint).__name__ == "UnionType":
-        options = [option for option in args if option is not type(None)]
-        return _schema(options[0]) if len(options) == 1 else {"anyOf": [_schema(option) for option in options]}
-    if origin in (list, tuple, set):
-        item = args[0] if args else Any
-        return {"type": "array", "items": _schema(item)}
-    if origin is dict:
-        return {"type": "object"}
-    return {"type": _PLAIN[hint]} if hint in _PLAIN else {}
+    """Models leave out what may be None; they need not be told that they may say null."""
+    if typing.get_origin(hint) is typing.Annotated:
+        inner, *words = typing.get_args(hint)
+        descriptions = [word for word in words if isinstance(word, str)]
+        return {**_schema(inner), **({"description": descriptions[0]} if descriptions else {})}
+    schema = schema_of_type(hint)
+    options = [option for option in schema.get("anyOf", []) if option != {"type": "null"}]
+    if not options:
+        return schema
+    return options[0] if len(options) == 1 else {"anyOf": options}
 
 
 def result_of(value: Any) -> dict[str, Any]:

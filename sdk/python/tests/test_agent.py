@@ -1,11 +1,14 @@
 """Against the real program, with scripted answers."""
 
 import asyncio
+import dataclasses
+import enum
 import json
 import os
 import re
 import threading
 import unittest
+from typing import Optional
 
 from pinion_agent import (
     Agent,
@@ -24,6 +27,24 @@ from pinion_agent import (
 )
 
 from .support import PROGRAM, Case, needs_program
+
+
+class Severity(enum.Enum):
+    LOW = "low"
+    HIGH = "high"
+
+
+@dataclasses.dataclass
+class Finding:
+    file: str
+    severity: Severity
+    lines: list[int]
+    note: Optional[str] = None
+
+
+@dataclasses.dataclass
+class Report:
+    findings: list[Finding]
 
 
 @needs_program
@@ -81,6 +102,13 @@ class Blocking(Case):
         self.assertEqual(str(caught.exception), "The model gave no result")
         with self.assertRaises(CommandError):
             agent.ask_json("count", {"type": "nothing"})
+
+    def test_results_are_values_of_their_type(self):
+        finding = {"file": "a.rs", "severity": "low", "lines": [3, 4]}
+        call = tool_call("submit_result", findings=[finding])
+        agent = self.agent(script=[tool_call("submit_result", findings=[{**finding, "lines": ["x"]}]), call])
+        report = agent.ask_json("review", Report)
+        self.assertEqual(report, Report([Finding("a.rs", Severity.LOW, [3, 4])]))
 
     def test_refused_commands_are_exceptions(self):
         agent = self.agent(script=[])
