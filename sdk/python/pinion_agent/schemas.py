@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import sys
 import types
 import typing
 from typing import Any, Literal, Union
@@ -122,10 +121,7 @@ def _fields(hint: Any) -> dict[str, tuple[Any, bool]]:
         }
     if issubclass(hint, dict) and hasattr(hint, "__total__"):
         hints = typing.get_type_hints(hint, include_extras=True)
-        if sys.version_info < (3, 11):
-            return {name: (of, name in hint.__required_keys__) for name, of in hints.items()}
-        # The set of keys is wrong where annotations are strings (`from __future__ import annotations`).
-        return {
-            name: (of, _REQUIRED.get(typing.get_origin(of), name in hint.__required_keys__)) for name, of in hints.items()
-        }
+        # Wrong for `Required` and `NotRequired` where annotations are strings (`from __future__ import annotations`).
+        known: frozenset[str] = getattr(hint, "__required_keys__", frozenset())
+        return {name: (of, _REQUIRED.get(typing.get_origin(of), name in known)) for name, of in hints.items()}
     return {}
