@@ -55,6 +55,8 @@ pub(crate) struct Answer {
     prices: Prices,
     /// The level of the request, for the final message.
     level: ThinkingLevel,
+    /// Whether token counts contain what is usual, too.
+    full_usage: bool,
     /// Text, reasoning, arguments and signatures so far, for the limit.
     bytes: usize,
 }
@@ -68,6 +70,7 @@ impl Answer {
             slots: Vec::new(),
             prices: model.cost.clone(),
             level: request.thinking,
+            full_usage: request.full_usage,
             bytes: 0,
         }
     }
@@ -109,6 +112,12 @@ impl Answer {
         if let Some(total) = billed {
             usage.cost.total = total;
             usage.cost.total_from_provider = Some(true);
+        }
+        if self.full_usage {
+            usage.cost.total_from_provider.get_or_insert(false);
+            if self.message.api == "anthropic-messages" {
+                usage.cache_write_1h.get_or_insert(0);
+            }
         }
         self.message.usage = usage.clone();
         out.push(ModelEvent::Usage(usage));

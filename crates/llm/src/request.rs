@@ -96,6 +96,9 @@ pub struct ModelRequest {
     pub temperature: Option<f64>,
     /// Which tools it has to call; absent means as it likes.
     pub tool_choice: Option<ToolChoice>,
+    /// Whether token counts of the answer contain what is usual, too: that the total was computed, and that nothing was written
+    /// to the cache for an hour (pi-1.5-delta.md 3).
+    pub full_usage: bool,
     /// Changes the body before it is sent.
     pub rewrite: Option<Rewrite>,
     /// Changes the headers before it is sent.
@@ -170,6 +173,7 @@ impl ModelRequest {
             environment: Environment::default(),
             temperature: None,
             tool_choice: None,
+            full_usage: false,
             rewrite: None,
             change_headers: None,
             on_response: None,

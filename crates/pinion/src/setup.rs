@@ -219,6 +219,7 @@ impl Workshop {
         let config = ToolsConfig {
             sandbox,
             client: shared.editor.clone().map(|port| Arc::new(port) as _),
+            dialect: options.dialect,
             ..tools_config(&shared.registry, &settings, env)
         };
         let toolbox = Toolbox::new(config, shared.reaper.clone());
@@ -267,6 +268,7 @@ fn options(args: &Args, env: &Environment, settings: &Settings) -> Options {
         sandbox: None,
         durability: args.storage.durability,
         limits: args.run.limits,
+        dialect: dialect::of(args, env).0,
         offline: args.offline || env.is_offline(),
         checkpoints: args.storage.checkpoints,
         only_tools: match &args.tools {
@@ -462,6 +464,7 @@ fn tools_config(registry: &Registry, settings: &Settings, env: &Environment) -> 
         fuzzy_edit: FuzzyEdit::KeepRest,
         sandbox: None,
         client: None,
+        dialect: Dialect::default(),
     }
 }
 

@@ -62,6 +62,8 @@ pub struct Options {
     pub offline: bool,
     /// Limits that the command line names.
     pub limits: wire::RunLimits,
+    /// The dialect that the process starts with.
+    pub dialect: wire::Dialect,
 }
 
 impl Options {

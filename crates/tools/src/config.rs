@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use wire::ToolResult;
+use wire::{Dialect, ToolResult};
 
 use process::Sandbox;
 
@@ -38,6 +38,8 @@ pub struct ToolsConfig {
     pub sandbox: Option<Sandbox>,
     /// The client, if it may serve files and commands.
     pub client: Option<Arc<dyn Client>>,
+    /// The dialect that the process starts with: results of `write` and `edit` depend on it (pi-1.5-delta.md 7).
+    pub dialect: Dialect,
 }
 
 /// What happens to the rest of a file when an edit needed the normalised form (pi-core.md 5.5).

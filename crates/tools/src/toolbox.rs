@@ -292,6 +292,7 @@ impl Toolbox {
         let not_before = Instant::now() + limits::CHANGE_DELAY;
         let path = self.resolver(ctx).resolve(args.str("path"))?;
         let mode = self.shared.config.fuzzy_edit;
+        let dialect = self.shared.config.dialect;
         let policy = self.policy(ctx)?;
         let turn = self.turn(&path, not_before, ctx).await?;
         let edits = edit::edits(args.get("edits"));
@@ -299,7 +300,7 @@ impl Toolbox {
         if let Some(client) = self.client(ctx, Some(&path), &[Service::Read, Service::Write])
             && let Some(text) = client.text(&path, &ctx.cancel).await?
         {
-            let changed = edit::change(&text, args.str("path"), &edits, mode)?;
+            let changed = edit::change(&text, args.str("path"), &edits, mode, dialect)?;
             let put = client.put(&path, &changed.text, &ctx.cancel);
             if recorded_by_client(ctx.changes.clone(), &path, put).await? {
                 return Ok(changed.result);
@@ -312,7 +313,7 @@ impl Toolbox {
             check_file(policy.as_ref(), Aim::Edit, &path)?;
             recorded(changes.as_deref(), &path, || {
                 file_tool(policy.as_ref(), Aim::Edit, &path, || {
-                    edit::edit(&path, args.str("path"), &edits, mode)
+                    edit::edit(&path, args.str("path"), &edits, mode, dialect)
                         .map_err(|error| with_similar_paths(error, &path, policy.as_ref()))
                 })
             })
@@ -323,6 +324,7 @@ impl Toolbox {
     async fn write(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
         let not_before = Instant::now() + limits::CHANGE_DELAY;
         let path = self.resolver(ctx).resolve(args.str("path"))?;
+        let dialect = self.shared.config.dialect;
         let policy = self.policy(ctx)?;
         let turn = self.turn(&path, not_before, ctx).await?;
         if let Some(client) = self.client(ctx, Some(&path), &[Service::Write])
@@ -334,7 +336,7 @@ impl Toolbox {
             )
             .await?
         {
-            return Ok(write::result(args.str("path"), args.str("content")));
+            return Ok(write::result(args.str("path"), args.str("content"), dialect));
         }
         let changes = ctx.changes.clone();
         blocking(&ctx.cancel, limits::WRITE_GRACE, move |_| {
@@ -342,7 +344,7 @@ impl Toolbox {
             check_file(policy.as_ref(), Aim::Write, &path)?;
             recorded(changes.as_deref(), &path, || {
                 file_tool(policy.as_ref(), Aim::Write, &path, || {
-                    write::write(&path, args.str("path"), args.str("content"))
+                    write::write(&path, args.str("path"), args.str("content"), dialect)
                 })
             })
         })

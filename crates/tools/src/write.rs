@@ -5,18 +5,18 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use wire::ToolResult;
+use wire::{Dialect, ToolResult};
 
 use crate::limits;
 use crate::text::{format_size, system_error};
 
 /// Writes a file whole, with its parent directories. `shown` is the path as the model wrote it.
-pub(crate) fn write(path: &Path, shown: &str, content: &str) -> Result<ToolResult, String> {
+pub(crate) fn write(path: &Path, shown: &str, content: &str, dialect: Dialect) -> Result<ToolResult, String> {
     if let Some(parent) = path.parent() {
         make_dirs(parent)?;
     }
     put(path, content.as_bytes())?;
-    Ok(result(shown, content))
+    Ok(result(shown, content, dialect))
 }
 
 /// Makes the parent directories of a file that the client writes. Returns false if something else than a file is there.
@@ -29,7 +29,10 @@ pub(crate) fn prepare(path: &Path, content: &str) -> Result<bool, String> {
 }
 
 /// The result of a call that has written a file.
-pub(crate) fn result(shown: &str, content: &str) -> ToolResult {
+pub(crate) fn result(shown: &str, content: &str, dialect: Dialect) -> ToolResult {
+    if dialect.is_newest_pi() {
+        return ToolResult::text(format!("Successfully wrote to {shown}"));
+    }
     // The count is in UTF-16 units: clients have always been told that one.
     let units: usize = content.chars().map(char::len_utf16).sum();
     ToolResult::text(format!("Successfully wrote {units} bytes to {shown}"))
@@ -91,7 +94,8 @@ mod tests {
     fn write_results_match_recording() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
-        let run = |name: &str, content| write(&at(name), name, content).map(|r| r.joined_text());
+        let run =
+            |name: &str, content| write(&at(name), name, content, Dialect::Auto).map(|r| r.joined_text());
         for (content, n) in [("hello\n", 6), ("\u{e9}\u{1f600}", 3), ("", 0)] {
             assert_eq!(
                 run("new/deep/f", content).unwrap(),

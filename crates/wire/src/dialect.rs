@@ -240,6 +240,14 @@ impl Dialect {
         matches!(self, Self::PiDelta)
     }
 
+    /// Returns true for today's pi. A process that starts with this dialect writes what pi changed since 0.74 in messages, results
+    /// and session files: system messages, edits of the context, complete usage, and a system prompt without the date
+    /// (pi-1.5-delta.md 3).
+    #[must_use]
+    pub const fn is_newest_pi(self) -> bool {
+        matches!(self, Self::PiDelta)
+    }
+
     /// Row 24: the name of the todo tool, and whether its items carry ids.
     #[must_use]
     pub const fn todo_tool(self) -> (&'static str, bool) {

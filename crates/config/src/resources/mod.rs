@@ -228,9 +228,9 @@ impl Resources {
         }
     }
 
-    /// The system prompt for these active tools. `date` is `YYYY-MM-DD`, local time.
+    /// The system prompt for these active tools. `date` is `YYYY-MM-DD`, local time; none leaves the line out.
     #[must_use]
-    pub fn system_prompt(&self, tools: &[ToolHint<'_>], date: &str) -> String {
+    pub fn system_prompt(&self, tools: &[ToolHint<'_>], date: Option<&str>) -> String {
         let texts = self.prompt_texts();
         let reads = tools.iter().any(|tool| tool.name == "read");
         system_prompt(&PromptParts {

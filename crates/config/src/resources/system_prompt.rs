@@ -44,8 +44,8 @@ pub struct PromptParts<'a> {
     pub context: &'a [ContextFile],
     /// All skills; they are shown only if `read` is active.
     pub skills: &'a [Skill],
-    /// `YYYY-MM-DD`, local time.
-    pub date: &'a str,
+    /// `YYYY-MM-DD`, local time; none leaves the line out.
+    pub date: Option<&'a str>,
     /// The session's working directory.
     pub cwd: &'a Path,
 }
@@ -67,11 +67,10 @@ pub fn system_prompt(parts: &PromptParts<'_>) -> String {
     }
     let cwd = parts.cwd.display().to_string().replace('\\', "/");
     // Writing into a String cannot fail.
-    let _ = write!(
-        out,
-        "\nCurrent date: {}\nCurrent working directory: {cwd}",
-        parts.date
-    );
+    if let Some(date) = parts.date {
+        let _ = write!(out, "\nCurrent date: {date}");
+    }
+    let _ = write!(out, "\nCurrent working directory: {cwd}");
     out
 }
 

@@ -68,6 +68,14 @@ impl Vocabulary {
                 with_member(event, name, shown.into(), out);
             }
             Event::Ready { .. } if manner.dialect.offers_versions() => ready(event, out),
+            Event::MessageStart { message }
+                if message.as_assistant().is_some() && manner.dialect.is_newest_pi() =>
+            {
+                // The reason is not known before the end; older dialects show `stop`.
+                let mut shown = object(&**message);
+                shown.insert("stopReason".to_owned(), "pending".into());
+                with_member(event, "message", shown.into(), out);
+            }
             Event::MessageStart { message } | Event::MessageEnd { message } => match known(message, manner) {
                 Some(message) => with_member(event, "message", message, out),
                 None => push(event, out),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use agent::{Change, Effect, Input, ToolInput};
 use wire::Message;
+use wire::event::CompactionReason;
 
 use super::Session;
 use super::extensions::failure;
@@ -94,11 +95,17 @@ impl Session {
             Effect::CancelHooks(ticket) => self.cancel_hooks(ticket),
             Effect::CancelTools => self.cancel_calls(inputs).await,
             Effect::StartRetryTimer(ms) => {
+                self.omit_failed_answer().await;
                 self.retry_timer = Some(Box::pin(tokio::time::sleep(Duration::from_millis(ms))));
             }
             Effect::CancelRetryTimer => self.retry_timer = None,
             Effect::CheckContext => inputs.push_back(Input::Context(self.context_is_full())),
-            Effect::Compact(reason) => self.begin_compaction(reason),
+            Effect::Compact(reason) => {
+                if reason == CompactionReason::Overflow {
+                    self.omit_failed_answer().await;
+                }
+                self.begin_compaction(reason);
+            }
             Effect::EndCompaction(made) => self.end_compaction(made),
             Effect::CancelCompaction => {
                 if let Some(summarising) = &self.summarising {
@@ -116,14 +123,16 @@ impl Session {
 
     /// Appends a prompt before it is acknowledged. Its run does not append it again. A prompt that extensions may change, or
     /// before which the conversation is compacted, is appended when its run begins.
-    pub(super) async fn store_prompt(&mut self, message: &Arc<Message>) {
-        if !self.context_is_full() && !self.extensions.hear("message_end") {
-            self.conversation
-                .log
-                .persist(Arc::clone(message), &self.outbox)
-                .await;
+    pub(super) async fn store_prompt(&mut self, messages: &[Arc<Message>]) {
+        if self.context_is_full() || self.extensions.hear("message_end") {
+            return;
+        }
+        let mut batch = Batch::default();
+        for message in messages {
+            batch.push_message(Arc::clone(message));
             self.conversation.log.note_prompt(Arc::clone(message));
         }
+        self.conversation.log.keep(batch, &self.outbox).await;
     }
 
     /// Appends a message together with the entries that follow it with nothing but events in between: one write, and with

@@ -94,7 +94,7 @@ impl Session {
             permitting,
             extensions,
             mcp: McpConnections::default(),
-            workspace: Workspace::new(cwd, resources),
+            workspace: Workspace::new(cwd, resources, !agent.options.dialect.is_newest_pi()),
             warnings,
             tools,
             agent,

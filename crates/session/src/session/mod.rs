@@ -33,6 +33,7 @@ mod model_choice;
 mod model_probes;
 mod model_request;
 mod navigation;
+mod newest_pi;
 mod outline;
 mod permission_wait;
 mod progress;

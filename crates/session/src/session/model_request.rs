@@ -171,6 +171,7 @@ pub(super) fn request_for(agent: &Agent, model: Model, thinking: ThinkingLevel, 
     request.idle_timeout = agent.idle_timeout(&request.model);
     request.provider_retries = agent.settings.retry.provider.max_retries.unwrap_or(0);
     request.max_retry_delay = agent.max_retry_delay();
+    request.full_usage = agent.options.dialect.is_newest_pi();
     request
 }
 

@@ -150,6 +150,7 @@ impl Session {
     pub(super) async fn begin_run(&mut self, messages: Vec<Arc<Message>>) {
         self.extensions.forget_prompt();
         self.hear();
+        let messages = self.system_message().into_iter().chain(messages).collect();
         let full = self.context_is_full();
         self.tools.set_output(None);
         self.drive(Input::Prompt {

@@ -28,8 +28,8 @@ pub(super) struct Storage {
     /// Logs of sessions that were left while entries of theirs waited.
     left: Vec<SessionLog>,
     trouble: Option<Trouble>,
-    /// A prompt that is in the log before its run has begun.
-    prompt: Option<Arc<Message>>,
+    /// Messages that are in the log before their run has begun.
+    prompt: Vec<Arc<Message>>,
 }
 
 /// Entries that are written at once: one write, and with `durability` `disk` one sync.
@@ -98,7 +98,7 @@ impl Storage {
             job: None,
             left: Vec::new(),
             trouble: None,
-            prompt: None,
+            prompt: Vec::new(),
         }
     }
 
@@ -130,13 +130,13 @@ impl Storage {
 
     /// Notes a prompt that was appended before its run.
     pub(super) fn note_prompt(&mut self, message: Arc<Message>) {
-        self.prompt = Some(message);
+        self.prompt.push(message);
     }
 
     /// Returns true once for a prompt that was appended before its run.
     pub(super) fn has_prompt(&mut self, message: &Arc<Message>) -> bool {
-        let is_it = |prompt: &mut Arc<Message>| Arc::ptr_eq(prompt, message);
-        self.prompt.take_if(is_it).is_some()
+        let at = self.prompt.iter().position(|prompt| Arc::ptr_eq(prompt, message));
+        at.map(|at| self.prompt.remove(at)).is_some()
     }
 
     /// Whether another session with entries that wait can be left.

@@ -12,16 +12,19 @@ pub(super) struct Workspace {
     /// The directory that tools work in.
     pub(super) cwd: PathBuf,
     pub(super) resources: Resources,
+    /// Whether the system prompt has the date.
+    has_date: bool,
     /// Made for the first request and kept, so that providers can cache it. A change of tools or resources makes it anew.
     system_prompt: Option<String>,
 }
 
 impl Workspace {
     /// A directory with the resources that were loaded for it.
-    pub(super) fn new(cwd: PathBuf, resources: Resources) -> Self {
+    pub(super) fn new(cwd: PathBuf, resources: Resources, has_date: bool) -> Self {
         Self {
             cwd,
             resources,
+            has_date,
             system_prompt: None,
         }
     }
@@ -68,8 +71,8 @@ impl Workspace {
                 guidelines: &rules,
             });
         }
-        let date = Zoned::now().date().to_string();
-        let mut prompt = self.resources.system_prompt(&hints, &date);
+        let date = self.has_date.then(|| Zoned::now().date().to_string());
+        let mut prompt = self.resources.system_prompt(&hints, date.as_deref());
         let limits = if hints.is_empty() {
             Vec::new()
         } else {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use imara_diff::{Algorithm, Diff as LineDiff, InternedInput};
+use imara_diff::{Algorithm, Diff as LineDiff, Hunk, InternedInput};
 
 const CONTEXT: usize = 4;
 
@@ -41,6 +41,62 @@ pub(crate) fn diff(before: &str, after: &str) -> Diff {
     Diff {
         text: out.out,
         first_changed_line: hunks.first().map(|hunk| hunk.after.start as usize + 1),
+    }
+}
+
+/// The changes as a unified patch, which `patch` and `git apply` take (pi-1.5-delta.md 7). `path` is named in its head as it is.
+/// Hunks whose context would touch become one.
+pub(crate) fn patch(path: &str, before: &str, after: &str) -> String {
+    let input = InternedInput::new(before, after);
+    let hunks: Vec<_> = LineDiff::compute(Algorithm::Myers, &input).hunks().collect();
+    let old: Vec<&str> = before.split_inclusive('\n').collect();
+    let new: Vec<&str> = after.split_inclusive('\n').collect();
+    let mut out = format!("--- {path}\n+++ {path}\n");
+    let near = |a: &Hunk, b: &Hunk| b.before.start as usize - a.before.end as usize <= 2 * CONTEXT;
+    for group in hunks.chunk_by(near) {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else {
+            continue;
+        };
+        let head = (first.before.start as usize).min(CONTEXT);
+        let tail = (old.len() - last.before.end as usize).min(CONTEXT);
+        let from = first.before.start as usize - head;
+        let to = last.before.end as usize + tail;
+        let old_count = to - from;
+        let new_from = first.after.start as usize - head;
+        let new_count = last.after.end as usize + tail - new_from;
+        // Without lines, the position is that of the line before.
+        let start = |from: usize, count: usize| from + usize::from(count > 0);
+        let _ = writeln!(
+            out,
+            "@@ -{},{old_count} +{},{new_count} @@",
+            start(from, old_count),
+            start(new_from, new_count)
+        );
+        let mut done = from;
+        for hunk in group {
+            let (begin, end) = (hunk.before.start as usize, hunk.before.end as usize);
+            unified(&mut out, ' ', old.get(done..begin));
+            unified(&mut out, '-', old.get(begin..end));
+            unified(
+                &mut out,
+                '+',
+                new.get(hunk.after.start as usize..hunk.after.end as usize),
+            );
+            done = end;
+        }
+        unified(&mut out, ' ', old.get(done..to));
+    }
+    out
+}
+
+/// Writes lines behind a sign. The last line of a text may lack its line feed, which a patch has to say.
+fn unified(out: &mut String, sign: char, lines: Option<&[&str]>) {
+    for line in lines.unwrap_or_default() {
+        out.push(sign);
+        out.push_str(line);
+        if !line.ends_with('\n') {
+            out.push_str("\n\\ No newline at end of file\n");
+        }
     }
 }
 

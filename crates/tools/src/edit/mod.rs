@@ -13,7 +13,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use wire::ToolResult;
+use wire::{Dialect, ToolResult};
 
 use crate::config::FuzzyEdit;
 use crate::limits;
@@ -80,12 +80,18 @@ pub(crate) fn edits(value: Option<&Value>) -> Vec<Edit> {
 }
 
 /// Applies edits to a file. `shown` is the path as the model wrote it.
-pub(crate) fn edit(path: &Path, shown: &str, edits: &[Edit], mode: FuzzyEdit) -> Result<ToolResult, String> {
+pub(crate) fn edit(
+    path: &Path,
+    shown: &str,
+    edits: &[Edit],
+    mode: FuzzyEdit,
+    dialect: Dialect,
+) -> Result<ToolResult, String> {
     if edits.is_empty() {
         return Err(NO_EDITS.to_owned());
     }
     let text = read(path, shown, Purpose::Change)?;
-    let changed = change(&text, shown, edits, mode)?;
+    let changed = change(&text, shown, edits, mode, dialect)?;
     crate::write::put(path, changed.text.as_bytes())?;
     Ok(changed.result)
 }
@@ -99,7 +105,13 @@ pub(crate) struct Changed {
 }
 
 /// Applies edits to the text of a file. `shown` is its path as the model wrote it.
-pub(crate) fn change(text: &str, shown: &str, edits: &[Edit], mode: FuzzyEdit) -> Result<Changed, String> {
+pub(crate) fn change(
+    text: &str,
+    shown: &str,
+    edits: &[Edit],
+    mode: FuzzyEdit,
+    dialect: Dialect,
+) -> Result<Changed, String> {
     if edits.is_empty() {
         return Err(NO_EDITS.to_owned());
     }
@@ -109,7 +121,11 @@ pub(crate) fn change(text: &str, shown: &str, edits: &[Edit], mode: FuzzyEdit) -
         "Successfully replaced {} block(s) in {shown}.",
         edits.len()
     ));
-    result.details = Some(json!({ "diff": diff.text, "firstChangedLine": diff.first_changed_line }));
+    let mut details = json!({ "diff": diff.text, "firstChangedLine": diff.first_changed_line });
+    if dialect.is_newest_pi() {
+        details["patch"] = diff::patch(shown, &done.before, &done.after).into();
+    }
+    result.details = Some(details);
     let text = format!("{bom}{}", done.endings.join(&done.after));
     Ok(Changed { text, result })
 }

@@ -21,7 +21,7 @@ impl Dir {
                 new: (*n).into(),
             })
             .collect();
-        let result = edit(&path, "a.txt", &edits, mode)?;
+        let result = edit(&path, "a.txt", &edits, mode, Dialect::Auto)?;
         assert_eq!(
             result.joined_text(),
             format!("Successfully replaced {} block(s) in a.txt.", edits.len())
@@ -77,6 +77,34 @@ fn edit_matches_recording() {
         "     ...\n  46 line 46\n  47 line 47\n  48 line 48\n  49 line 49\n- 50 line 50\n+ 50 line fifty\n  51 line 51\n  52 line 52\n  53 line 53\n  54 line 54\n     ...\n  76 line 76\n  77 line 77\n  78 line 78\n  79 line 79\n- 80 line 80\n+ 80 line eighty\n+ 81 extra\n  81 line 81\n  82 line 82\n  83 line 83\n  84 line 84\n     ...",
         50,
     );
+}
+
+/// Patches as pi 1.5.2 wrote them.
+#[test]
+fn patch_has_unified_form() {
+    let lines = |numbers: std::ops::RangeInclusive<u32>| -> String {
+        numbers.map(|number| format!("{number}\n")).collect()
+    };
+    let long = lines(1..=40);
+    let changed = long
+        .replace("\n5\n", "\nx\n")
+        .replace("\n14\n", "\ny\n")
+        .replace("\n25\n", "\nz\n");
+    for (before, after, hunks) in [
+        ("a\nb\nc\n", "a\nB\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n"),
+        ("a\n", "a\nb\n", "@@ -1,1 +1,2 @@\n a\n+b\n"),
+        ("b\n", "", "@@ -1,1 +0,0 @@\n-b\n"),
+        // Eight unchanged lines are the context of both neighbours; nine are not.
+        (
+            &long,
+            &changed,
+            "@@ -1,18 +1,18 @@\n 1\n 2\n 3\n 4\n-5\n+x\n 6\n 7\n 8\n 9\n 10\n 11\n 12\n 13\n-14\n+y\n 15\n 16\n 17\n 18\n@@ -21,9 \
+             +21,9 @@\n 21\n 22\n 23\n 24\n-25\n+z\n 26\n 27\n 28\n 29\n",
+        ),
+    ] {
+        let expected = format!("--- a.txt\n+++ a.txt\n{hunks}");
+        assert_eq!(diff::patch("a.txt", before, after), expected);
+    }
 }
 
 #[test]
@@ -178,6 +206,7 @@ fn failed_edit_leaves_file_unchanged() {
             new: "b".into(),
         }],
         FuzzyEdit::KeepRest,
+        Dialect::Auto,
     );
     assert_eq!(
         missing.unwrap_err(),
@@ -192,6 +221,7 @@ fn failed_edit_leaves_file_unchanged() {
             new: "b".into(),
         }],
         FuzzyEdit::KeepRest,
+        Dialect::Auto,
     );
     assert!(binary.unwrap_err().contains("not valid UTF-8"));
     assert_eq!(std::fs::read(dir.0.path().join("bin")).unwrap(), b"a\xff");

@@ -36,7 +36,7 @@ fn system_prompt_parts_are_ordered_date_last() {
         ("agent/skills/s/SKILL.md", "---\ndescription: D\n---\n"),
     ]);
     place.options.append_system_prompt = vec!["MORE".into(), "EVEN MORE".into()];
-    let text = place.resources().system_prompt(&[READ, BASH], "2026-11-05");
+    let text = place.resources().system_prompt(&[READ, BASH], Some("2026-11-05"));
     let agents = place.text("work/AGENTS.md");
     order(
         &text,
@@ -63,7 +63,7 @@ fn system_prompt_parts_are_ordered_date_last() {
 #[test]
 fn shell_guideline_depends_on_search_tools() {
     let place = Place::new(&[]);
-    let with = |tools: &[ToolHint<'_>]| place.resources().system_prompt(tools, "2026-11-05");
+    let with = |tools: &[ToolHint<'_>]| place.resources().system_prompt(tools, Some("2026-11-05"));
     let (alone, both, none) = (with(&[BASH]), with(&[BASH, GREP]), with(&[]));
     assert!(alone.contains("with bash (ls") && !alone.contains("rather than bash"));
     assert!(both.contains("rather than bash") && !both.contains("with bash (ls"));
@@ -82,13 +82,13 @@ fn skills_are_listed_only_with_read_tool() {
             "---\ndescription: H\ndisable-model-invocation: true\n---\n",
         ),
     ]);
-    let text = place.resources().system_prompt(&[READ], "2026-11-05");
+    let text = place.resources().system_prompt(&[READ], Some("2026-11-05"));
     assert!(text.contains("<description>Uses &lt;tags&gt; &amp; &quot;quotes&quot;</description>"));
     assert!(!text.contains("<name>h</name>"));
     assert!(
         !place
             .resources()
-            .system_prompt(&[BASH], "2026-11-05")
+            .system_prompt(&[BASH], Some("2026-11-05"))
             .contains("available_skills")
     );
 }
@@ -99,7 +99,7 @@ fn system_prompt_files_replace_default_project_first() {
         ("agent/SYSTEM.md", "MARKER-SYSTEM"),
         ("agent/APPEND_SYSTEM.md", "MARKER-APPEND"),
     ]);
-    let text = place.resources().system_prompt(&[READ], "2026-11-05");
+    let text = place.resources().system_prompt(&[READ], Some("2026-11-05"));
     assert!(
         text.starts_with("MARKER-SYSTEM\n\nMARKER-APPEND\nCurrent date:"),
         "{text}"

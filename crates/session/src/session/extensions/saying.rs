@@ -231,12 +231,13 @@ impl Session {
             return self.answer(turn.who, queued).await;
         }
         self.hear();
+        let mut messages: Vec<Arc<Message>> = self.system_message().into_iter().collect();
+        messages.push(turn.message);
         if answer.is_null() && self.extensions.next_turn.is_empty() {
-            self.store_prompt(&turn.message).await;
+            self.store_prompt(&messages).await;
         }
         self.answer(turn.who, Ok(Accepted::new(Disposition::Started)))
             .await;
-        let mut messages = vec![turn.message];
         messages.append(&mut self.extensions.next_turn);
         for added in answer
             .get("messages")

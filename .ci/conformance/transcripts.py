@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Transcripts of newer agents than the one of the conformance kit, in the kit's scenarios.
+
+    transcripts.py KIT record --agent CMD --into DIR [--family pi|omp] [--only GLOB] [--jobs N] [--path-prepend DIR]
+    transcripts.py KIT pack DIR GOLDEN
+    transcripts.py KIT verify GOLDEN --agent CMD [--only GLOB] [--jobs N] [--profile P] [--json FILE]
+
+KIT is the folder with run.py and golden/. `record` runs an agent and keeps everything in DIR; `pack` reduces that to what a
+comparison reads and writes one file. Only recording needs the other agent. `verify` compares another agent with such a file.
+"""
+import argparse
+import concurrent.futures
+import fnmatch
+import gzip
+import json
+import os
+import sys
+
+DURATIONS = ("durationMs", "ttft", "duration")
+
+
+def load_kit(path):
+    sys.path.insert(0, path)
+    import run  # noqa: PLC0415 - the kit is a folder that the command line names
+    run.Normaliser = normaliser(run)
+    return run
+
+
+def normaliser(run):
+    """The kit's normaliser, which knows 0.74.2 only, with the values that newer versions add."""
+
+    class Normaliser(run.Normaliser):
+        def value(self, v, key=None):
+            if key in DURATIONS and isinstance(v, (int, float)) and not isinstance(v, bool):
+                return "<ms>"
+            if isinstance(v, dict) and v.get("role") == "system" and "sections" in v:
+                # Prompt texts and tool descriptions are the agent's own: that there are some is compared, not what they say.
+                v = dict(v, content="", sections="<prompt>" if v["sections"] else v["sections"])
+                if "toolsAdded" in v:
+                    v["toolsAdded"] = [tool.get("name") for tool in v["toolsAdded"]]
+            return super().value(v, key)
+
+    return Normaliser
+
+
+def adapt(scenario):
+    """The scenario for agents whose message_update has the delta and no message."""
+    steps = []
+    for step in scenario["steps"]:
+        wait = step.get("wait")
+        if isinstance(wait, dict) and wait.get("type") == "message_update" and "message" in wait:
+            step = dict(step, wait={"type": "message_update", "assistantMessageEvent": wait["message"]})
+        steps.append(step)
+    return dict(scenario, steps=steps)
+
+
+def scenarios(kit, only):
+    for name in sorted(os.listdir(os.path.join(kit, "golden"))):
+        path = os.path.join(kit, "golden", name, "scenario.json")
+        if os.path.isfile(path) and (not only or any(fnmatch.fnmatch(name, glob) for glob in only)):
+            with open(path, encoding="utf-8") as file:
+                yield name, adapt(json.load(file))
+
+
+def options(args):
+    env = dict(kv.split("=", 1) for kv in args.env or [])
+    return {"path": args.path_prepend or [], "env": env, "setup_cmd": args.setup_cmd, "keep": False, "slow": args.slow,
+            "chunk_delay": 0.015}
+
+
+def record(run, args):
+    def one(item):
+        name, scenario = item
+        doc = run.run_scenario(scenario, args.agent, options(args))
+        run.save(doc, os.path.join(args.into, name), scenario)
+        return name, doc
+
+    with concurrent.futures.ThreadPoolExecutor(max_workers=args.jobs) as pool:
+        for name, doc in pool.map(one, list(scenarios(args.kit, args.only))):
+            print("%-44s %4.1fs %s" % (name, doc["wall"], "; ".join(doc["result"]["failures"])), flush=True)
+    return 0
+
+
+def reduced(run, doc, scenario):
+    """What a comparison reads: deltas of a block joined, requests by meaning, no input."""
+    rows = []
+    for row in doc["transcript"]:
+        out = row.get("out")
+        if out is None:
+            if "out_raw" in row:
+                rows.append(row)
+            continue
+        if isinstance(out, dict) and out.get("type") == "message_update" and rows:
+            event, last = out.get("assistantMessageEvent") or {}, rows[-1].get("out")
+            before = (last.get("assistantMessageEvent") or {}) if isinstance(last, dict) else {}
+            if (isinstance(event.get("delta"), str) and "partial" not in event and last.get("type") == "message_update"
+                    and all(event.get(k) == before.get(k) for k in ("type", "contentIndex")) and isinstance(before.get("delta"), str)):
+                before["delta"] += event["delta"]
+                continue
+        rows.append(row)
+    return dict(doc, transcript=rows, llm=[run.semantic_request(r) for r in doc["llm"]])
+
+
+def pack(run, args):
+    with gzip.GzipFile(args.golden, "wb", mtime=0) as out:
+        for name, scenario in scenarios(args.kit, None):
+            folder = os.path.join(args.dir, name)
+            if os.path.isdir(folder):
+                doc = reduced(run, run.load(folder), scenario)
+                out.write((json.dumps({"name": name, **doc}, ensure_ascii=True, separators=(",", ":")) + "\n").encode())
+    print("%s: %d bytes" % (args.golden, os.path.getsize(args.golden)))
+    return 0
+
+
+def load_golden(path):
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    return {row.pop("name"): row for row in rows}
+
+
+def verify(run, args):
+    goldens = load_golden(args.golden)
+    todo = [(name, scenario) for name, scenario in scenarios(args.kit, args.only) if name in goldens]
+
+    def one(item):
+        name, scenario = item
+        got = run.run_scenario(scenario, args.agent, options(args))
+        if args.out:
+            run.save(got, os.path.join(args.out, name), scenario)
+        return name, scenario, run.compare(goldens[name], got, scenario, args.profile)
+
+    report = []
+    with concurrent.futures.ThreadPoolExecutor(max_workers=args.jobs) as pool:
+        for name, scenario, differences in pool.map(one, todo):
+            equal = not any(differences.values())
+            advisory = (scenario.get("compare") or {}).get("advisory")
+            report.append({"name": name, "ok": equal, "advisory": advisory, "diffs": differences})
+            state = "ok  " if equal else "info" if advisory else "FAIL"
+            print("%s %s" % (state, name), flush=True)
+            for section, lines in differences.items():
+                for line in lines[:args.max_diff]:
+                    print("       %s" % line)
+                if len(lines) > args.max_diff:
+                    print("       ... %d more in %s" % (len(lines) - args.max_diff, section))
+    judged = [row for row in report if row["ok"] or not row["advisory"]]
+    equal = sum(row["ok"] for row in judged)
+    print("\n%d scenarios judged, %d equal, %d differ (profile %s)" % (len(judged), equal, len(judged) - equal, args.profile))
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as file:
+            json.dump({"scenarios": report}, file)
+    return 0 if equal == len(judged) else 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kit")
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    def agent(sub):
+        sub.add_argument("--agent", required=True)
+        sub.add_argument("--only", action="append")
+        sub.add_argument("--jobs", type=int, default=2)
+        sub.add_argument("--env", action="append")
+        sub.add_argument("--setup-cmd")
+        sub.add_argument("--slow", type=float, default=1.0)
+        sub.add_argument("--path-prepend", action="append")
+
+    sub = commands.add_parser("record")
+    agent(sub)
+    sub.add_argument("--into", required=True)
+    sub.set_defaults(run=record)
+    sub = commands.add_parser("pack")
+    sub.add_argument("dir")
+    sub.add_argument("golden")
+    sub.set_defaults(run=pack)
+    sub = commands.add_parser("verify")
+    sub.add_argument("golden")
+    agent(sub)
+    sub.add_argument("--profile", choices=("superset", "compat", "exact"), default="superset")
+    sub.add_argument("--json")
+    sub.add_argument("--out")
+    sub.add_argument("--max-diff", type=int, default=12)
+    sub.set_defaults(run=verify)
+    args = parser.parse_args()
+    return args.run(load_kit(args.kit), args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
