@@ -16,7 +16,8 @@ import json
 import os
 import sys
 
-DURATIONS = ("durationMs", "ttft", "duration")
+# Values that differ between two runs, or depend on the length of the agent's own prompt, with what takes their place.
+VOLATILE = {"durationMs": "<ms>", "wall_time_seconds": "<s>", "estimatedTokensAfter": "<tokens>"}
 
 
 def load_kit(path):
@@ -31,8 +32,6 @@ def normaliser(run):
 
     class Normaliser(run.Normaliser):
         def value(self, v, key=None):
-            if key in DURATIONS and isinstance(v, (int, float)) and not isinstance(v, bool):
-                return "<ms>"
             if isinstance(v, dict) and v.get("role") == "system" and "sections" in v:
                 # Prompt texts and tool descriptions are the agent's own: that there are some is compared, not what they say.
                 v = dict(v, content="", sections="<prompt>" if v["sections"] else v["sections"])
@@ -81,24 +80,43 @@ def record(run, args):
     return 0
 
 
-def reduced(run, doc, scenario):
-    """What a comparison reads: deltas of a block joined, requests by meaning, no input."""
-    rows = []
-    for row in doc["transcript"]:
-        out = row.get("out")
-        if out is None:
-            if "out_raw" in row:
-                rows.append(row)
-            continue
-        if isinstance(out, dict) and out.get("type") == "message_update" and rows:
-            event, last = out.get("assistantMessageEvent") or {}, rows[-1].get("out")
-            before = (last.get("assistantMessageEvent") or {}) if isinstance(last, dict) else {}
-            if (isinstance(event.get("delta"), str) and "partial" not in event and last.get("type") == "message_update"
-                    and all(event.get(k) == before.get(k) for k in ("type", "contentIndex")) and isinstance(before.get("delta"), str)):
-                before["delta"] += event["delta"]
+def reduced(run, doc):
+    """What a comparison reads: chunks joined, no volatile values, requests by meaning, no input."""
+    rows = [row for row in joined(doc["transcript"]) if "out" in row or "out_raw" in row]
+    return steady(dict(doc, transcript=rows, llm=[run.semantic_request(r) for r in doc["llm"]]))
+
+
+def steady(value, key=None):
+    if isinstance(value, dict):
+        return {k: steady(v, k) for k, v in value.items()}
+    if isinstance(value, list):
+        return [steady(v) for v in value]
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return VOLATILE[key] if is_number and key in VOLATILE else value
+
+
+def joined(rows):
+    """Chunks of one block, or of the output of one command, as one line: how they are cut is free."""
+    out, last = [], None
+    for row in rows:
+        line = row.get("out")
+        kind = line.get("type") if isinstance(line, dict) else None
+        if kind == "message_update":
+            event = line.get("assistantMessageEvent") or {}
+            chunk = None if "partial" in event else event
+            mark = (event.get("type"), event.get("contentIndex"))
+        else:
+            chunk = line if kind == "bash_execution_update" else None
+            mark = (kind, line.get("id")) if chunk else None
+        if chunk is not None and isinstance(chunk.get("delta"), str):
+            if last and last[0] == mark:
+                last[1]["delta"] += chunk["delta"]
                 continue
-        rows.append(row)
-    return dict(doc, transcript=rows, llm=[run.semantic_request(r) for r in doc["llm"]])
+            last = (mark, chunk)
+        elif "out" in row or "out_raw" in row:
+            last = None
+        out.append(row)
+    return out
 
 
 def pack(run, args):
@@ -106,7 +124,8 @@ def pack(run, args):
         for name, scenario in scenarios(args.kit, None):
             folder = os.path.join(args.dir, name)
             if os.path.isdir(folder):
-                doc = reduced(run, run.load(folder), scenario)
+                doc = reduced(run, run.load(folder))
+                doc.pop("wall", None)
                 out.write((json.dumps({"name": name, **doc}, ensure_ascii=True, separators=(",", ":")) + "\n").encode())
     print("%s: %d bytes" % (args.golden, os.path.getsize(args.golden)))
     return 0
@@ -127,7 +146,7 @@ def verify(run, args):
         got = run.run_scenario(scenario, args.agent, options(args))
         if args.out:
             run.save(got, os.path.join(args.out, name), scenario)
-        return name, scenario, run.compare(goldens[name], got, scenario, args.profile)
+        return name, scenario, run.compare(goldens[name], reduced(run, got), scenario, args.profile)
 
     report = []
     with concurrent.futures.ThreadPoolExecutor(max_workers=args.jobs) as pool:
@@ -136,7 +155,7 @@ def verify(run, args):
             advisory = (scenario.get("compare") or {}).get("advisory")
             report.append({"name": name, "ok": equal, "advisory": advisory, "diffs": differences})
             state = "ok  " if equal else "info" if advisory else "FAIL"
-            print("%s %s" % (state, name), flush=True)
+            print("%s %s " % (state, name), flush=True)
             for section, lines in differences.items():
                 for line in lines[:args.max_diff]:
                     print("       %s" % line)

@@ -31,7 +31,11 @@ impl TurnLoop {
             .find_map(|message| message.as_assistant())
             .cloned();
         let mut answer = match last {
-            Some(last) => AssistantMessage::begin(&last.api, &last.provider, &last.model, now),
+            Some(last) => AssistantMessage {
+                duration_ms: last.duration_ms.map(|_| 0),
+                thinking_level: last.thinking_level.clone(),
+                ..AssistantMessage::begin(&last.api, &last.provider, &last.model, now)
+            },
             None => AssistantMessage::begin("", "", "", now),
         };
         answer.stop_reason = StopReason::Aborted;

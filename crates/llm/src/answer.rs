@@ -117,6 +117,8 @@ impl Answer {
             usage.cost.total_from_provider.get_or_insert(false);
             if self.message.api == "anthropic-messages" {
                 usage.cache_write_1h.get_or_insert(0);
+            } else {
+                usage.reasoning.get_or_insert(0);
             }
         }
         self.message.usage = usage.clone();

@@ -63,6 +63,14 @@ impl SessionLog {
             Some((before, entry, after, body)) => {
                 let summary = Arc::new(summary_message(entry, body));
                 let first_kept = before.iter().position(|e| e.id == body.first_kept_entry_id);
+                // Today's pi repeats the system prompt, which may not be among the kept messages (pi-1.5-delta.md 3).
+                let system = body
+                    .extra
+                    .get("systemMessage")
+                    .filter(|message| message.is_object());
+                context
+                    .messages
+                    .extend(system.map(|message| Arc::new(Message::Other(message.clone()))));
                 context.messages.push(summary);
                 let mut add = |entries: &[Arc<Entry>]| {
                     extend(&mut context.messages, entries, &edits);

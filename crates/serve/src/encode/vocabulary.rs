@@ -5,12 +5,13 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use wire::content::UserBlock;
 use wire::dialect::{BUSY, CompactionEvents};
 use wire::event::{CompactionReason, CompactionResult};
 use wire::omp::{PAGE_BUSY, PAGE_STALE};
 use wire::reply::Messages;
 use wire::ui::UiMethod;
-use wire::{Dialect, Event, Message, Reply, Response};
+use wire::{Dialect, Event, Message, Reply, Response, StopReason, ToolResult};
 
 use super::json as text;
 use crate::limits::{FRAME_BYTES, REASSEMBLED_BYTES};
@@ -46,6 +47,17 @@ impl Vocabulary {
                 let said = wire::content::joined_text(&result.content);
                 with_member(event, "result", said.into(), out);
             }
+            Event::ToolExecutionEnd {
+                tool_name,
+                result,
+                is_error,
+                ..
+            } if manner.dialect.is_newest_pi() && matches!(tool_name.as_str(), "read" | "bash") => {
+                match newest_result(tool_name, result, *is_error) {
+                    Some(shown) => with_member(event, "result", shown.into(), out),
+                    None => push(event, out),
+                }
+            }
             Event::ToolExecutionEnd { result, .. }
                 if result.structured_content.is_some() && !manner.dialect.has_structured_content() =>
             {
@@ -69,7 +81,10 @@ impl Vocabulary {
             }
             Event::Ready { .. } if manner.dialect.offers_versions() => ready(event, out),
             Event::MessageStart { message }
-                if message.as_assistant().is_some() && manner.dialect.is_newest_pi() =>
+                if manner.dialect.is_newest_pi()
+                    && message
+                        .as_assistant()
+                        .is_some_and(|answer| answer.stop_reason == StopReason::Stop) =>
             {
                 // The reason is not known before the end; older dialects show `stop`.
                 let mut shown = object(&**message);
@@ -153,6 +168,34 @@ fn error_code(response: &Response, error: &str) -> Option<&'static str> {
         (Some("get_entries"), _) => Some("unknown_since"),
         _ => None,
     }
+}
+
+/// A result as today's pi repeats it for programs: the text or the image of `read`, and whether a command of `bash` failed.
+fn newest_result(tool: &str, result: &ToolResult, is_error: bool) -> Option<Map<String, Value>> {
+    let mut shown = object(result);
+    if tool == "bash" {
+        if !is_error || result.structured_content.is_none() {
+            return None;
+        }
+        shown.insert("isError".to_owned(), true.into());
+        return Some(shown);
+    }
+    if is_error || result.structured_content.is_some() {
+        return None;
+    }
+    let text = wire::content::joined_text(&result.content);
+    let image = result.content.iter().find_map(|block| match block {
+        UserBlock::Image(image) => Some(image),
+        UserBlock::Text(_) => None,
+    });
+    let content = match image {
+        None => text.into(),
+        Some(image) => {
+            json!({"type": "image", "data": image.data, "mimeType": image.mime_type, "note": text})
+        }
+    };
+    shown.insert("structuredContent".to_owned(), content);
+    Some(shown)
 }
 
 /// Row 36. The agents of these dialects never repeated an output, which can be a megabyte.

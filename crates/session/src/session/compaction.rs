@@ -94,7 +94,8 @@ impl Session {
         self.compact_now(Asked { asker, instructions }).await;
     }
 
-    async fn store_summary(&mut self, finished: Finished) -> CompactOutcome {
+    async fn store_summary(&mut self, mut finished: Finished) -> CompactOutcome {
+        self.complete_compaction(&mut finished.entry);
         if let Err(error) = self
             .conversation
             .log

@@ -4,66 +4,78 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use wire::{EntryBody, Message};
+use wire::entry::Compaction;
+use wire::{EntryBody, Event, Message};
 
 use super::Session;
 use super::clock::now_ms;
 
 impl Session {
+    fn is_newest_pi(&self) -> bool {
+        self.agent.options.dialect.is_newest_pi()
+    }
+
     /// The message with the system prompt and the declarations of the tools, which precedes the first prompt of a session.
     pub(super) fn system_message(&mut self) -> Option<Arc<Message>> {
-        if !self.agent.options.dialect.is_newest_pi() {
-            return None;
-        }
         let log = &self.conversation.log;
         let is_system =
             |body: &EntryBody| matches!(body, EntryBody::Message(body) if body.message.role() == "system");
-        if log
-            .branch(log.leaf_id())
-            .iter()
-            .any(|entry| is_system(&entry.body))
-        {
+        let is_there = || {
+            let branch = log.branch(log.leaf_id());
+            branch.iter().any(|entry| is_system(&entry.body))
+        };
+        if !self.is_newest_pi() || is_there() {
             return None;
         }
-        let prompt = self.system_prompt();
-        let mut message = json!({
-            "role": "system",
-            "content": "",
-            "sections": {"prompt": prompt},
-            "timestamp": now_ms(),
-        });
+        let mut message = self.declaration();
+        message["timestamp"] = now_ms().into();
+        Some(Arc::new(Message::Other(message)))
+    }
+
+    /// System prompt and tools as they are now.
+    fn declaration(&mut self) -> Value {
+        let mut message =
+            json!({"role": "system", "content": "", "sections": {"prompt": self.system_prompt()}});
         let tools = self.tools.specs();
         if !tools.is_empty() {
             message["toolsAdded"] = json!(tools);
         }
-        Some(Arc::new(Message::Other(message)))
+        message
+    }
+
+    /// Adds prompt and tools to a compaction: the message that has them may not be kept.
+    pub(super) fn complete_compaction(&mut self, entry: &mut Compaction) {
+        if self.is_newest_pi() {
+            let declaration = self.declaration();
+            entry.extra = Map::from_iter([("systemMessage".to_owned(), declaration)]).into();
+        }
     }
 
     /// Leaves the newest message out of the context from now on: an answer that failed, which is tried again.
     pub(super) async fn omit_failed_answer(&mut self) {
-        if !self.agent.options.dialect.is_newest_pi() {
+        if !self.is_newest_pi() {
             return;
         }
         let log = &self.conversation.log;
         let branch = log.branch(log.leaf_id());
-        let newest = branch
-            .iter()
-            .rev()
-            .find(|entry| matches!(entry.body, EntryBody::Message(_)));
+        let is_message = |body: &EntryBody| matches!(body, EntryBody::Message(_));
+        let newest = branch.iter().rev().find(|entry| is_message(&entry.body));
         let Some(target) = newest.map(|entry| entry.id.clone()) else {
             return;
         };
-        let edit: Map<String, Value> = [
-            ("type", Value::from("context_edit")),
-            ("targetId", target.into()),
-            ("replacement", Value::Null),
-        ]
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect();
-        self.conversation
+        let edit = Map::from_iter([
+            ("type".to_owned(), Value::from("context_edit")),
+            ("targetId".to_owned(), target.into()),
+            ("replacement".to_owned(), Value::Null),
+        ]);
+        let appended = self
+            .conversation
             .log
-            .record(EntryBody::Other(edit), &self.outbox)
+            .append(EntryBody::Other(edit), &self.outbox)
             .await;
+        // Without the entry, the failed answer is left out when the conversation is converted, as in older dialects.
+        if let Ok(entry) = appended {
+            self.outbox.tell(Event::EntryAppended { entry }).await;
+        }
     }
 }
