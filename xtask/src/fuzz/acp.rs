@@ -1,5 +1,6 @@
 //! Lines of the Agent Client Protocol: calls before `initialize`, good calls, calls with odd parts, calls about sessions that do not
-//! exist, broken bytes, notifications and answers that nothing waits for. Calls that would ask a model or log in are left out.
+//! exist, broken bytes, notifications, prompts, answers to permission requests and about files and terminals, and answers that nothing
+//! waits for. Logins are left out.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::sample::{Plan, Sample};
 
-use super::lines::{Expect, Line, Oddities, id};
+use super::lines::{ASKED, Expect, Line, Oddities, id};
 
 /// Lines before `initialize`.
 const EARLY: u64 = 20;
@@ -42,15 +43,48 @@ const METHODS: [&str; 11] = [
     "initialize",
 ];
 
-/// A session that is stored before the program starts.
-pub(super) fn stored_session(cwd: &Path) -> Sample {
-    Sample::new(&Plan {
-        entries: 12,
-        bytes: 8_000,
-        seed: 1,
-        cwd: cwd.to_string_lossy().into_owned(),
-        compaction: false,
+/// Prompts of a run: each makes its session longer.
+const PROMPTS: u64 = 2_000;
+
+/// The sessions that are stored before the program starts: one that is loaded again and again, and one for prompts.
+pub(super) fn stored_sessions(cwd: &Path) -> [Sample; 2] {
+    [1, 2].map(|seed| {
+        Sample::new(&Plan {
+            entries: 12,
+            bytes: 8_000,
+            seed,
+            cwd: cwd.to_string_lossy().into_owned(),
+            compaction: false,
+        })
     })
+}
+
+/// The answers of the model: each tool that needs the client, then a text. Prompts after the last answer fail.
+pub(super) fn replies() -> Value {
+    let tools = [
+        ("read", json!({"path": "a.txt"})),
+        ("write", json!({"path": "b.txt", "content": "b"})),
+        ("bash", json!({"command": "true"})),
+        (
+            "edit",
+            json!({"path": "a.txt", "edits": [{"oldText": "text", "newText": "word"}]}),
+        ),
+    ];
+    let count = usize::try_from(PROMPTS).unwrap_or(usize::MAX);
+    let turn = |(name, args): &(&str, Value)| {
+        let call = json!({"stream": [{"tool": {"name": name, "args": args}}]});
+        [call, json!({"stream": [{"text": "Done."}]})]
+    };
+    tools.iter().cycle().take(count).flat_map(turn).collect()
+}
+
+/// The lines that end a prompt: it is cancelled, and the requests that it still makes are refused.
+pub(super) fn last_lines(cwd: &Path) -> [String; 2] {
+    let [_, Sample { id, .. }] = stored_sessions(cwd);
+    let cancel = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": id}});
+    let error = json!({"code": -32_603, "message": "No"});
+    let answer = json!({"jsonrpc": "2.0", "id": "$asked", "error": error});
+    [cancel.to_string(), answer.to_string()]
 }
 
 /// Makes lines without end.
@@ -59,16 +93,22 @@ pub(super) struct Generator {
     number: u64,
     cwd: String,
     session: String,
+    /// The session for prompts.
+    prompted: String,
+    prompts: u64,
 }
 
 impl Generator {
     /// Lines for a program that works in `cwd`, where `stored_session` is.
     pub(super) fn new(seed: u64, cwd: &Path) -> Self {
+        let [session, prompted] = stored_sessions(cwd).map(|sample| sample.id);
         Self {
             odd: Oddities::new(seed),
             number: 0,
             cwd: cwd.to_string_lossy().into_owned(),
-            session: stored_session(cwd).id,
+            session,
+            prompted,
+            prompts: 0,
         }
     }
 
@@ -159,7 +199,11 @@ impl Generator {
     /// A message that is never answered.
     fn silent(&mut self) -> Value {
         match self.odd.random.below(4) {
-            0 => json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": self.session}}),
+            0 => {
+                let sessions = [self.session.as_str(), self.prompted.as_str()];
+                let session = self.odd.random.pick(&sessions).copied().unwrap_or_default();
+                json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}})
+            }
             1 => {
                 json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": self.odd.any(2)}})
             }
@@ -172,6 +216,55 @@ impl Generator {
                 json!({"jsonrpc": "2.0", "id": self.odd.random.below(1_000) + 1_000_000, "result": self.odd.any(2)})
             }
         }
+    }
+
+    /// A prompt, or a call that makes its session ready for one.
+    fn prompt(&mut self) -> Value {
+        if self.prompts.is_multiple_of(10) {
+            let params = json!({"sessionId": self.prompted, "cwd": self.cwd, "mcpServers": []});
+            return self.call("session/resume", &params);
+        }
+        let text = self.odd.text(60);
+        let mut prompt = vec![json!({"type": "text", "text": format!("Go {text}")})];
+        if self.odd.random.chance(30) {
+            prompt.push(self.odd.any(2));
+        }
+        let params = json!({"sessionId": self.prompted, "prompt": prompt});
+        self.call("session/prompt", &params)
+    }
+
+    /// An answer to the last request of the agent. A good one has the members of every answer: which request it is, is not known.
+    fn answer(&mut self) -> Vec<u8> {
+        let odd = self.odd.any(2);
+        let options = ["allow-once", "allow-session", "reject", "none"];
+        let option = self.odd.random.pick(&options).copied().unwrap_or_default();
+        let mut result = json!({
+            "outcome": {"outcome": "selected", "optionId": option}, "content": "some text", "terminalId": "t1",
+            "exitCode": 0, "signal": null, "output": "done", "truncated": false,
+        });
+        let members = [
+            "outcome",
+            "content",
+            "terminalId",
+            "exitCode",
+            "output",
+            "truncated",
+        ];
+        let member = self.odd.random.pick(&members).copied().unwrap_or_default();
+        let body = match self.odd.random.below(10) {
+            0..5 => ("result", result),
+            5..8 => {
+                if let Some(value) = result.get_mut(member) {
+                    *value = odd;
+                }
+                ("result", result)
+            }
+            8 => ("result", odd),
+            _ => ("error", json!({"code": -32_603, "message": "No", "data": odd})),
+        };
+        let text = json!({"jsonrpc": "2.0", "id": "$asked", body.0: body.1}).to_string();
+        debug_assert!(text.contains(ASKED), "{text}");
+        text.into_bytes()
     }
 
     /// A good call with broken bytes. The rest of it may be a notification, an answer, or no message at all.
@@ -188,15 +281,31 @@ impl Generator {
         bytes
     }
 
-    fn line(&mut self) -> (Vec<u8>, Expect) {
+    /// The line, what must happen, and whether it answers the agent.
+    fn line(&mut self) -> (Vec<u8>, Expect, bool) {
+        // Answers come often, so that most requests of the agent are answered before their prompt is cancelled.
+        if self.number > EARLY && self.odd.random.chance(10) {
+            return (self.answer(), Expect::Nothing, true);
+        }
+        let (bytes, expect) = self.message();
+        (bytes, expect, false)
+    }
+
+    fn message(&mut self) -> (Vec<u8>, Expect) {
         let bytes = |value: Value| value.to_string().into_bytes();
         if self.number < EARLY {
             let call = self.call("session/list", &json!({}));
             return (bytes(call), Expect::Code(INVALID_REQUEST));
         }
         if self.number == EARLY {
-            let params = json!({"protocolVersion": 1, "clientCapabilities": {}});
+            let able = json!({"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true});
+            let params = json!({"protocolVersion": 1, "clientCapabilities": able});
             return (bytes(self.call("initialize", &params)), Expect::OwnId);
+        }
+        if self.prompts < PROMPTS && self.odd.random.chance(4) {
+            let call = self.prompt();
+            self.prompts += 1;
+            return (bytes(call), Expect::OwnId);
         }
         match self.odd.random.below(100) {
             0..45 => {
@@ -215,13 +324,14 @@ impl Iterator for Generator {
     type Item = Line;
 
     fn next(&mut self) -> Option<Line> {
-        let (bytes, expect) = self.line();
+        let (bytes, expect, answers) = self.line();
         let number = self.number;
         self.number += 1;
         Some(Line {
             number,
             bytes: super::lines::without_line_feed(bytes),
             expect,
+            answers,
         })
     }
 }

@@ -58,7 +58,12 @@ pub(super) struct Line {
     pub(super) bytes: Vec<u8>,
     /// What must happen.
     pub(super) expect: Expect,
+    /// The line answers a request of the agent: [`ASKED`] stands for the id of the last one.
+    pub(super) answers: bool,
 }
+
+/// Stands for the id of a request of the agent, which is known only when the line is written.
+pub(super) const ASKED: &str = "\"$asked\"";
 
 /// The id of a line.
 pub(super) fn id(number: u64) -> String {
@@ -316,6 +321,7 @@ impl Iterator for Generator {
             number,
             bytes,
             expect,
+            answers: false,
         })
     }
 }

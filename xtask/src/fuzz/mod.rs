@@ -2,6 +2,7 @@
 //!
 //! Here: running the agent, counting its answers, watching its memory, the report. The lines are made in `lines` and `acp`, checked
 //! in `tally`. Lines that would ask a model, run a shell, write a file or open a session (which is memory that the client asked for) are left out.
+//! Prompts of ACP are answered from a script; the files and commands of its tools are those of the client, which are lines, too.
 
 mod acp;
 mod lines;
@@ -10,8 +11,8 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-use std::io::{BufRead as _, BufReader, BufWriter, Read, Write as _};
-use std::path::PathBuf;
+use std::io::{BufRead as _, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -22,7 +23,7 @@ use testkit::workspace::Workspace;
 
 use crate::args::Args;
 use crate::out::{complain, say};
-use lines::{Generator, Line};
+use lines::{ASKED, Expect, Generator, Line};
 use tally::{Seen, Tally};
 
 /// How long the agent may neither take nor give a byte before it counts as stuck.
@@ -39,6 +40,10 @@ const WARM_UP: (u64, u64) = (20, 2_000);
 const SAMPLE: u64 = 2_000;
 /// How many problems are printed.
 const PRINTED: usize = 10;
+/// How long an answer to the agent waits until the agent has read what was written before.
+const CATCH_UP: Duration = Duration::from_millis(50);
+/// How often the prompt that runs at the end is cancelled, and its last request refused.
+const LAST_LINES: u32 = 20;
 /// An address where nothing listens: no line of the pool asks a model.
 const NO_SERVER: &str = "http://127.0.0.1:9";
 
@@ -98,9 +103,10 @@ pub fn run(options: &Options) -> Result<bool> {
     #[expect(clippy::cast_precision_loss, reason = "line counts stay far below 2^53")]
     let speed = outcome.sent as f64 / seconds;
     say(&format!(
-        "fuzz-lines: {} lines, {} answers, {speed:.0} lines/s, memory {} -> {} KiB, {} problems",
+        "fuzz-lines: {} lines, {} answers, {} requests of the agent, {speed:.0} lines/s, memory {} -> {} KiB, {} problems",
         outcome.sent,
         outcome.answers,
+        run.asked.load(Ordering::Relaxed),
         outcome.memory.0,
         outcome.memory.1,
         outcome.problems.len()
@@ -119,11 +125,16 @@ fn lines(options: &Options, workspace: &Workspace) -> Box<dyn Iterator<Item = Li
 fn start(options: &Options, workspace: &Workspace) -> Result<Child> {
     let mut command = Command::new(&options.agent);
     if options.is_acp {
-        let sample = acp::stored_session(&workspace.cwd());
         let folder = workspace.agent_dir().join("sessions").join("--fuzzed--");
         std::fs::create_dir_all(&folder)?;
-        std::fs::write(folder.join(sample.file_name()), sample.text())?;
-        command.args(["--mode", "acp"]);
+        for sample in acp::stored_sessions(&workspace.cwd()) {
+            std::fs::write(folder.join(sample.file_name()), sample.text())?;
+        }
+        workspace.write_settings(&serde_json::json!({"permissions": {"mode": "ask"}}))?;
+        let script = workspace.root().join("replies.json");
+        std::fs::write(&script, acp::replies().to_string())?;
+        command.args(["--mode", "acp", "--model", "offline/script", "--script"]);
+        command.arg(script);
     } else {
         command.args(["--mode", "rpc", "--no-session"]);
     }
@@ -155,6 +166,10 @@ struct Run {
     /// Grows with every line written and read.
     progress: AtomicU64,
     answers: AtomicU64,
+    /// Requests of the agent: the id of the last one.
+    asked: AtomicU64,
+    /// One more than the highest number of a line that was answered.
+    reached: AtomicU64,
     done: AtomicBool,
 }
 
@@ -170,8 +185,12 @@ impl Run {
             let mut memory = Memory::new(pid, options.count);
             let mut problems = Vec::new();
             let mut pipe = BufWriter::with_capacity(64 << 10, stdin);
+            let mut known = 0;
             for line in lines(options, workspace).take(usize::try_from(options.count)?) {
-                let written = pipe.write_all(&line.bytes).and_then(|()| pipe.write_all(b"\n"));
+                if matches!(line.expect, Expect::Code(_)) {
+                    known = line.number + 1;
+                }
+                let written = self.write(&mut pipe, &line, known);
                 if let Err(error) = written {
                     problems.push(format!(
                         "the agent stopped reading at line {}: {error}",
@@ -182,6 +201,9 @@ impl Run {
                 memory.sample(line.number);
                 tally.sent(&line);
                 self.progress.fetch_add(1, Ordering::Relaxed);
+            }
+            if options.is_acp {
+                self.end_prompt(&mut pipe, &workspace.cwd());
             }
             if pipe.flush().is_ok() {
                 self.await_answers(tally.expected());
@@ -206,6 +228,38 @@ impl Run {
         })
     }
 
+    /// Writes a line. `known` is one more than the number of the last line that the agent answers at once.
+    fn write(&self, pipe: &mut impl Write, line: &Line, known: u64) -> std::io::Result<()> {
+        if !line.answers {
+            pipe.write_all(&line.bytes)?;
+            return pipe.write_all(b"\n");
+        }
+        pipe.flush()?;
+        let until = Instant::now() + CATCH_UP;
+        while self.reached.load(Ordering::Relaxed) < known && Instant::now() < until {
+            thread::sleep(Duration::from_micros(100));
+        }
+        let asked = self.asked.load(Ordering::Relaxed).to_string();
+        let text = String::from_utf8_lossy(&line.bytes).replace(ASKED, &asked);
+        pipe.write_all(text.as_bytes())?;
+        pipe.write_all(b"\n")
+    }
+
+    /// Ends the prompt that runs, if the agent still reads.
+    fn end_prompt(&self, pipe: &mut impl Write, cwd: &Path) {
+        let lines = acp::last_lines(cwd);
+        for _ in 0..LAST_LINES {
+            let asked = self.asked.load(Ordering::Relaxed).to_string();
+            for line in &lines {
+                let line = line.replace(ASKED, &asked);
+                if writeln!(pipe, "{line}").and_then(|()| pipe.flush()).is_err() {
+                    return;
+                }
+            }
+            thread::sleep(CATCH_UP);
+        }
+    }
+
     fn read(&self, stdout: impl Read) -> Seen {
         let mut seen = Seen::default();
         let mut pipe = BufReader::with_capacity(256 << 10, stdout);
@@ -215,6 +269,8 @@ impl Run {
             if seen.line(&line) {
                 self.answers.fetch_add(1, Ordering::Relaxed);
             }
+            self.asked.store(seen.asked.unwrap_or(0), Ordering::Relaxed);
+            self.reached.store(seen.reached, Ordering::Relaxed);
             line.clear();
         }
         seen

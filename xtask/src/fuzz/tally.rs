@@ -29,6 +29,10 @@ pub(super) struct Seen {
     others: u64,
     /// Lines that are no JSON object.
     broken: Vec<String>,
+    /// The id of the last request of the agent.
+    pub(super) asked: Option<u64>,
+    /// One more than the highest number of a line that was answered.
+    pub(super) reached: u64,
 }
 
 #[derive(Deserialize)]
@@ -75,6 +79,7 @@ impl Seen {
             if head.kind.is_empty() && head.method.is_none() && self.broken.len() < TOLD {
                 self.broken.push(piece(line));
             }
+            self.asked = head.id.as_u64().or(self.asked);
             return false;
         }
         let number = head
@@ -90,6 +95,7 @@ impl Seen {
                 if let Some(count) = self.by_number.get_mut(number) {
                     *count = count.saturating_add(1);
                 }
+                self.reached = self.reached.max(u64::try_from(number).unwrap_or(0) + 1);
                 if let Some(error) = &head.error {
                     self.codes.insert(number, error.code);
                 }
