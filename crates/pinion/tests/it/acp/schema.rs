@@ -62,28 +62,46 @@ fn types(method: &str) -> Option<(Parse, Option<Parse>)> {
     }
 }
 
-/// Returns the path of the first member that is not the same any more. Null stands for an absent member.
-fn lost(sent: &Value, kept: Option<&Value>) -> Option<String> {
-    let inside = |name: String, sent: &Value, kept: Option<&Value>| {
-        lost(sent, kept).map(|path| format!("/{name}{path}"))
-    };
+/// Returns true for a member that may be missing when a value is written again.
+fn may_be_missing(name: &str, value: &Value) -> bool {
+    match (name, value) {
+        // Null stands for an absent member.
+        (_, Value::Null) => true,
+        // The types leave defaults out.
+        (_, Value::Array(items)) => items.is_empty(),
+        ("env", Value::Object(members)) => members.is_empty(),
+        ("status", value) => value == "pending",
+        ("kind", value) => value == "other",
+        // The registry of agents wants the type of every login, acplint 0.1 the label of an option.
+        ("type", value) => value == "agent",
+        ("label", Value::String(_)) => true,
+        _ => false,
+    }
+}
+
+/// Returns the path of the first member that is not the same any more.
+fn lost(sent: &Value, kept: &Value) -> Option<String> {
     match (sent, kept) {
         (Value::Null, _) => None,
-        (Value::Object(sent), Some(kept)) if kept.is_object() => sent
-            .iter()
-            .find_map(|(name, value)| inside(name.clone(), value, kept.get(name))),
-        (Value::Array(sent), Some(Value::Array(kept))) if sent.len() == kept.len() => (sent.iter().zip(kept))
-            .enumerate()
-            .find_map(|(at, (sent, kept))| inside(at.to_string(), sent, Some(kept))),
-        (Value::Number(sent), Some(Value::Number(kept))) if sent.as_f64() == kept.as_f64() => None,
-        (sent, Some(kept)) if sent == kept => None,
-        _ => Some(String::new()),
+        (Value::Object(sent), Value::Object(kept)) => sent.iter().find_map(|(name, value)| {
+            let path = match kept.get(name) {
+                Some(kept) => lost(value, kept),
+                None => (!may_be_missing(name, value)).then(String::new),
+            };
+            path.map(|path| format!("/{name}{path}"))
+        }),
+        (Value::Array(sent), Value::Array(kept)) if sent.len() == kept.len() => {
+            let mut pairs = sent.iter().zip(kept).enumerate();
+            pairs.find_map(|(at, (sent, kept))| lost(sent, kept).map(|path| format!("/{at}{path}")))
+        }
+        (Value::Number(sent), Value::Number(kept)) if sent.as_f64() == kept.as_f64() => None,
+        (sent, kept) => (sent != kept).then(String::new),
     }
 }
 
 fn fits(value: &Value, parse: Parse) -> Result<(), String> {
     let kept = parse(value)?;
-    match lost(value, Some(&kept)) {
+    match lost(value, &kept) {
         Some(path) => Err(format!("the type does not have the value of {path:?}")),
         None => Ok(()),
     }
@@ -132,10 +150,13 @@ impl Requests {
     }
 }
 
-/// Asserts that all lines of the agent fit the schema. `sent` are those of the client.
+/// Lines that are read of one process: a flood repeats its updates.
+const MOST_LINES: usize = 20_000;
+
+/// Asserts that the lines of the agent fit the schema. `sent` are those of the client.
 pub(super) fn assert_lines<'a>(sent: &[Value], lines: impl IntoIterator<Item = &'a Value>) {
     let requests = Requests::of(sent);
-    for line in lines {
+    for line in lines.into_iter().take(MOST_LINES) {
         let checked = requests.check(line);
         assert_eq!(checked, Ok(()), "{line}");
     }
