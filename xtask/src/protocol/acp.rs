@@ -84,7 +84,11 @@ fn row(name: &str, shown: Option<&BTreeSet<String>>) -> String {
     let Some(shown) = shown else {
         return format!("| `{name}` | no |  |");
     };
-    let fits = |file: &&String| name.contains(file.trim_end_matches('s'));
+    let stem = |file: &str| {
+        let stem = file.strip_suffix('s').filter(|stem| stem.len() > 2);
+        stem.unwrap_or(file).to_owned()
+    };
+    let fits = |file: &&String| name.contains(&stem(file));
     let mut prompts = shown.iter().filter(|file| *file == "prompt");
     let file = shown.iter().find(fits).or_else(|| prompts.next());
     let file = file.or_else(|| shown.first()).map_or("", String::as_str);
