@@ -46,7 +46,7 @@ const METHODS: [&str; 11] = [
 /// Prompts of a run: each makes its session longer.
 const PROMPTS: u64 = 2_000;
 
-/// The sessions that are stored before the program starts: one that is loaded again and again, and one for prompts.
+/// The sessions that are stored before the program starts: the first is loaded again and again, the second gets the prompts.
 pub(super) fn stored_sessions(cwd: &Path) -> [Sample; 2] {
     [1, 2].map(|seed| {
         Sample::new(&Plan {

@@ -40,7 +40,7 @@ const WARM_UP: (u64, u64) = (20, 2_000);
 const SAMPLE: u64 = 2_000;
 /// How many problems are printed.
 const PRINTED: usize = 10;
-/// How long an answer to the agent waits until the agent has read what was written before.
+/// How long an answer to the agent waits until the agent has read the lines before it.
 const CATCH_UP: Duration = Duration::from_millis(50);
 /// How often the prompt that runs at the end is cancelled, and its last request refused.
 const LAST_LINES: u32 = 20;
