@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Transcripts of newer agents than the one of the conformance kit, in the kit's scenarios.
 
-    transcripts.py KIT record --agent CMD --into DIR [--family pi|omp] [--only GLOB] [--jobs N] [--path-prepend DIR]
-    transcripts.py KIT pack DIR GOLDEN
+    transcripts.py KIT record --agent CMD --into DIR [--only GLOB] [--jobs N] [--path-prepend DIR]
+    transcripts.py KIT pack DIR GOLDEN [--events]
     transcripts.py KIT verify GOLDEN --agent CMD [--only GLOB] [--jobs N] [--profile P] [--json FILE]
 
 KIT is the folder with run.py and golden/. `record` runs an agent and keeps everything in DIR; `pack` reduces that to what a
@@ -17,7 +17,8 @@ import os
 import sys
 
 # Values that differ between two runs, or depend on the length of the agent's own prompt, with what takes their place.
-VOLATILE = {"durationMs": "<ms>", "wall_time_seconds": "<s>", "estimatedTokensAfter": "<tokens>"}
+VOLATILE = {"ttft": "<ms>", "duration": "<ms>", "wallTimeMs": "<ms>",
+            "durationMs": "<ms>", "wall_time_seconds": "<s>", "estimatedTokensAfter": "<tokens>"}
 
 
 def load_kit(path):
@@ -86,11 +87,39 @@ def reduced(run, doc):
     return steady(dict(doc, transcript=rows, llm=[run.semantic_request(r) for r in doc["llm"]]))
 
 
+def left_out(golden):
+    """Names of the members and events that are not compared, from the list beside the golden."""
+    members, events = [], ["extension_ui_request:setWidget"]
+    path = golden.replace(".jsonl.gz", ".left-out")
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                kind, _, rest = line.partition(" ")
+                if kind in ("member", "event"):
+                    (members if kind == "member" else events).append(rest.split()[0])
+    return members, events
+
+
+def without(run, doc, members, events):
+    def is_left_out(line):
+        kind = line.get("type") if isinstance(line, dict) else None
+        return kind in events or "%s:%s" % (kind, line.get("method") if kind else "") in events
+
+    rows = [row for row in doc["transcript"] if not is_left_out(row.get("out"))]
+    return dict(doc, transcript=run.scrub(rows, members) if members else rows)
+
+
+def is_built_in(value):
+    """A command of an extension that is part of the agent: which there are is no matter of the protocol."""
+    source = value.get("sourceInfo") if isinstance(value, dict) else None
+    return isinstance(source, dict) and source.get("source") == "builtin"
+
+
 def steady(value, key=None):
     if isinstance(value, dict):
         return {k: steady(v, k) for k, v in value.items()}
     if isinstance(value, list):
-        return [steady(v) for v in value]
+        return [steady(v) for v in value if not is_built_in(v)]
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return VOLATILE[key] if is_number and key in VOLATILE else value
 
@@ -103,16 +132,20 @@ def joined(rows):
         kind = line.get("type") if isinstance(line, dict) else None
         if kind == "message_update":
             event = line.get("assistantMessageEvent") or {}
-            chunk = None if "partial" in event else event
+            chunk = event
             mark = (event.get("type"), event.get("contentIndex"))
         else:
             chunk = line if kind == "bash_execution_update" else None
             mark = (kind, line.get("id")) if chunk else None
         if chunk is not None and isinstance(chunk.get("delta"), str):
             if last and last[0] == mark:
-                last[1]["delta"] += chunk["delta"]
-                continue
+                # The newest chunk repeats the answer so far, if any does.
+                chunk["delta"] = last[1]["delta"] + chunk["delta"]
+                out[-1] = row
+            else:
+                out.append(row)
             last = (mark, chunk)
+            continue
         elif "out" in row or "out_raw" in row:
             last = None
         out.append(row)
@@ -124,7 +157,13 @@ def pack(run, args):
         for name, scenario in scenarios(args.kit, None):
             folder = os.path.join(args.dir, name)
             if os.path.isdir(folder):
-                doc = reduced(run, run.load(folder))
+                doc = without(run, reduced(run, run.load(folder)), *left_out(args.golden))
+                if args.events and doc["result"]["failures"]:
+                    print("left out: %s: %s" % (name, "; ".join(doc["result"]["failures"])))
+                    continue
+                doc["result"]["stderr"] = ""
+                if args.events:
+                    doc.update(llm=[], sessions=[], sections=["events"])
                 doc.pop("wall", None)
                 out.write((json.dumps({"name": name, **doc}, ensure_ascii=True, separators=(",", ":")) + "\n").encode())
     print("%s: %d bytes" % (args.golden, os.path.getsize(args.golden)))
@@ -139,6 +178,7 @@ def load_golden(path):
 
 def verify(run, args):
     goldens = load_golden(args.golden)
+    skip = left_out(args.golden)
     todo = [(name, scenario) for name, scenario in scenarios(args.kit, args.only) if name in goldens]
 
     def one(item):
@@ -146,7 +186,9 @@ def verify(run, args):
         got = run.run_scenario(scenario, args.agent, options(args))
         if args.out:
             run.save(got, os.path.join(args.out, name), scenario)
-        return name, scenario, run.compare(goldens[name], reduced(run, got), scenario, args.profile)
+        golden, got = (without(run, doc, *skip) for doc in (goldens[name], reduced(run, got)))
+        differences = run.compare(golden, got, scenario, args.profile)
+        return name, scenario, {k: v for k, v in differences.items() if k in golden.get("sections", differences)}
 
     report = []
     with concurrent.futures.ThreadPoolExecutor(max_workers=args.jobs) as pool:
@@ -190,6 +232,7 @@ def main():
     sub.set_defaults(run=record)
     sub = commands.add_parser("pack")
     sub.add_argument("dir")
+    sub.add_argument("--events", action="store_true", help="keep the events only: prompts, tools and session files are the agent's own")
     sub.add_argument("golden")
     sub.set_defaults(run=pack)
     sub = commands.add_parser("verify")

@@ -138,7 +138,7 @@ def install(request: Request, root: str) -> Peer:
         error = "" if request.version == "latest" and installed_version(folder, request.package) else add_package(
             folder, request.package, request.version)
         if error and request.may_be_older:
-            peer.note = f"{request.version} cannot be installed: {error}"
+            peer.note = f"npm cannot install {request.version} with its dependencies: {error}"
             before = installed_version(folder, request.package)
             for version in [before] if before else older_versions(request.package, request.version, folder):
                 error = add_package(folder, request.package, version)

@@ -18,6 +18,25 @@ pub fn by_model(entries: &[Arc<Entry>]) -> Vec<ModelSpending> {
     spending.models
 }
 
+/// Tokens and cost of a session's entries, of all models.
+#[must_use]
+pub fn total(entries: &[Arc<Entry>]) -> (TokenStats, f64) {
+    let (mut tokens, mut cost) = (TokenStats::default(), 0.0);
+    for spent in by_model(entries) {
+        for (sum, count) in [
+            (&mut tokens.input, spent.tokens.input),
+            (&mut tokens.output, spent.tokens.output),
+            (&mut tokens.cache_read, spent.tokens.cache_read),
+            (&mut tokens.cache_write, spent.tokens.cache_write),
+            (&mut tokens.total, spent.tokens.total),
+        ] {
+            *sum = sum.saturating_add(count);
+        }
+        cost += spent.cost;
+    }
+    (tokens, cost)
+}
+
 #[derive(Default)]
 struct Spending {
     models: Vec<ModelSpending>,

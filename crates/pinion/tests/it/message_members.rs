@@ -194,3 +194,102 @@ fn long_bash_output_is_whole_in_structured_content() {
     assert!(log.len() > 2 << 20);
     pi.finish();
 }
+
+#[test]
+fn newest_pi_session_begins_with_system_message() {
+    for (dialect, has) in [("pi-delta", true), ("pi", false), ("auto", false)] {
+        let world = World::new([Reply::text(["x"]), Reply::text(["y"])]);
+        let pi = world.start_with(&["--rpc-dialect", dialect]);
+        let lines = pi.say("go");
+        pi.say("on");
+        let system = stored(&pi.file(), "system");
+        let told = of_type(&lines, "message_end")
+            .iter()
+            .filter(|line| line["message"]["role"] == "system")
+            .count();
+        assert_eq!(
+            (system.len(), told),
+            (usize::from(has), usize::from(has)),
+            "{dialect}"
+        );
+        if let Some(message) = system.first() {
+            let prompt = world.server.requests()[0].body["system"].to_string();
+            let section = message["sections"]["prompt"].as_str().unwrap();
+            assert!(prompt.contains(&section[..40]), "{section}");
+            assert!(!section.contains("Current date"), "{section}");
+            assert_eq!(message["toolsAdded"][0]["name"], "read");
+        }
+        let requests = world.server.requests();
+        let roles: Vec<&Value> = requests[1].body["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|m| &m["role"])
+            .collect();
+        assert_eq!(roles, ["user", "assistant", "user"], "{dialect}");
+        pi.finish();
+    }
+}
+
+#[test]
+fn retried_answer_is_omitted_for_newest_pi() {
+    for (dialect, has) in [("pi-delta", true), ("pi", false)] {
+        let world = World::new([
+            Reply::error(testkit::llm::ErrorKind::Overloaded),
+            Reply::text(["x"]),
+        ]);
+        world.settings(json!({"retry": {"baseDelayMs": 10, "provider": {"maxRetries": 0}}}));
+        let pi = world.start_with(&["--rpc-dialect", dialect]);
+        pi.say("go");
+        let file = std::fs::read_to_string(pi.file()).unwrap();
+        let entries: Vec<Value> = file
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let edit = entries.iter().find(|entry| entry["type"] == "context_edit");
+        assert_eq!(edit.is_some(), has, "{dialect}: {file}");
+        if let Some(edit) = edit {
+            let target = entries
+                .iter()
+                .find(|entry| entry["id"] == edit["targetId"])
+                .unwrap();
+            assert_eq!(target["message"]["stopReason"], "error");
+            assert_eq!(edit["replacement"], Value::Null);
+        }
+        pi.finish();
+    }
+}
+
+#[test]
+fn newest_pi_usage_and_results_are_complete() {
+    let world = World::new([
+        bash("c1", "exit 3").then_tool("c2", "write", json!({"path": "n.txt", "content": "one\n"})),
+        Reply::tool(
+            "c3",
+            "edit",
+            json!({"path": "n.txt", "edits": [{"oldText": "one", "newText": "two"}]}),
+        ),
+        Reply::tool("c4", "read", json!({"path": "n.txt"})),
+        Reply::text(["x"]),
+    ]);
+    let pi = world.start_with(&["--rpc-dialect", "pi-delta"]);
+    let lines = pi.say("go");
+    for answer in answers(&lines) {
+        assert_eq!(answer["usage"]["cost"]["totalFromProvider"], false, "{answer}");
+        assert_eq!(answer["usage"]["cacheWrite1h"], 0, "{answer}");
+    }
+    let starts = of_type(&lines, "message_start").into_iter();
+    for start in starts.filter(|line| line["message"]["role"] == "assistant") {
+        assert_eq!(start["message"]["stopReason"], "pending");
+    }
+    let ends = of_type(&lines, "tool_execution_end");
+    let result = |id: &str| ends.iter().find(|end| end["toolCallId"] == id).unwrap()["result"].clone();
+    assert_eq!(result("c1")["isError"], true);
+    assert_eq!(result("c2")["content"][0]["text"], "Successfully wrote to n.txt");
+    assert_eq!(
+        result("c3")["details"]["patch"],
+        "--- n.txt\n+++ n.txt\n@@ -1,1 +1,1 @@\n-one\n+two\n"
+    );
+    assert_eq!(result("c4")["structuredContent"], "two\n");
+    pi.finish();
+}

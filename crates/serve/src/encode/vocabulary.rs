@@ -79,6 +79,13 @@ impl Vocabulary {
                 };
                 with_member(event, name, shown.into(), out);
             }
+            Event::ThinkingLevelChanged { .. } if manner.dialect == Dialect::OmpNow => {
+                let mut line = object(event);
+                if let Some(level) = line.remove("level") {
+                    line.insert("thinkingLevel".to_owned(), level);
+                }
+                push(&line, out);
+            }
             Event::Ready { .. } if manner.dialect.offers_versions() => ready(event, out),
             Event::MessageStart { message }
                 if manner.dialect.is_newest_pi()

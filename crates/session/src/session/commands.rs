@@ -306,7 +306,7 @@ impl SessionHandler for Session {
     }
 
     async fn get_session_stats(&mut self, params: StatsParams) -> Result<SessionStats, String> {
-        Ok(self.view().stats(params))
+        Ok(self.view().stats(params, self.agent.options.dialect))
     }
 
     async fn export_html(&mut self, params: ExportParams, responder: Responder<Exported>) {

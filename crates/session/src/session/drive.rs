@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{Change, Effect, Input, ToolInput};
-use wire::Message;
 use wire::event::CompactionReason;
+use wire::{Event, Message};
 
 use super::Session;
 use super::extensions::failure;
@@ -46,7 +46,13 @@ impl Session {
         inputs: &mut VecDeque<Input>,
     ) {
         match effect {
-            Effect::Emit(event) => self.outbox.tell(event).await,
+            Effect::Emit(event) => {
+                let overflow = CompactionReason::Overflow;
+                if matches!(event, Event::CompactionStart { reason } if reason == overflow) {
+                    self.omit_failed_answer().await;
+                }
+                self.outbox.tell(event).await;
+            }
             Effect::Tell(event, turn) => {
                 self.tell_subscribers(&event, turn);
                 self.outbox.tell(event).await;
@@ -100,12 +106,7 @@ impl Session {
             }
             Effect::CancelRetryTimer => self.retry_timer = None,
             Effect::CheckContext => inputs.push_back(Input::Context(self.context_is_full())),
-            Effect::Compact(reason) => {
-                if reason == CompactionReason::Overflow {
-                    self.omit_failed_answer().await;
-                }
-                self.begin_compaction(reason);
-            }
+            Effect::Compact(reason) => self.begin_compaction(reason),
             Effect::EndCompaction(made) => self.end_compaction(made),
             Effect::CancelCompaction => {
                 if let Some(summarising) = &self.summarising {

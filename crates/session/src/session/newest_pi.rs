@@ -11,6 +11,7 @@ use super::Session;
 use super::clock::now_ms;
 
 impl Session {
+    /// Returns true if the process speaks the dialect of today's pi.
     fn is_newest_pi(&self) -> bool {
         self.agent.options.dialect.is_newest_pi()
     }
@@ -27,15 +28,17 @@ impl Session {
         if !self.is_newest_pi() || is_there() {
             return None;
         }
-        let mut message = self.declaration();
-        message["timestamp"] = now_ms().into();
-        Some(Arc::new(Message::Other(message)))
+        Some(Arc::new(Message::Other(self.declaration())))
     }
 
     /// System prompt and tools as they are now.
     fn declaration(&mut self) -> Value {
-        let mut message =
-            json!({"role": "system", "content": "", "sections": {"prompt": self.system_prompt()}});
+        let mut message = json!({
+            "role": "system",
+            "content": "",
+            "sections": {"prompt": self.system_prompt()},
+            "timestamp": now_ms(),
+        });
         let tools = self.tools.specs();
         if !tools.is_empty() {
             message["toolsAdded"] = json!(tools);

@@ -1,6 +1,7 @@
 //! The session as clients see it: state, messages, entries, counts. Everything here only reads.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use agent::Machine;
 use wire::command::{EntriesParams, StatsParams};
@@ -10,7 +11,7 @@ use wire::reply::{
     ContextUsageReply, Entries, ForkMessage, ForkMessages, LastText, ListedSession, Messages, OpenSession,
 };
 use wire::state::{ContextUsage, PermissionMode, SessionState, SessionStats};
-use wire::{EntryBody, Message, StopReason};
+use wire::{Dialect, EntryBody, Message, StopReason};
 
 use crate::factory::Agent;
 use crate::strings;
@@ -143,10 +144,22 @@ impl View<'_> {
     }
 
     /// The reply of `get_session_stats`.
-    pub(super) fn stats(&self, params: StatsParams) -> SessionStats {
+    pub(super) fn stats(&self, params: StatsParams, dialect: Dialect) -> SessionStats {
         let log = &self.conversation.log;
         let messages = self.machine.messages();
-        let counts = agent::stats::count(messages);
+        let mut counts = agent::stats::count(messages);
+        let mut total_messages = messages.len();
+        if dialect.is_newest_pi() {
+            // Today's pi counts the whole file, what was compacted and the summaries included.
+            let stored: Vec<Arc<Message>> = log
+                .entries()
+                .iter()
+                .filter_map(|entry| stored(&entry.body))
+                .collect();
+            counts = agent::stats::count(&stored);
+            (counts.tokens, counts.cost) = agent::spending::total(log.entries());
+            total_messages = stored.len();
+        }
         SessionStats {
             session_file: log.file_text(),
             session_id: log.header().id.clone(),
@@ -154,7 +167,7 @@ impl View<'_> {
             assistant_messages: counts.assistant,
             tool_calls: counts.tool_calls,
             tool_results: counts.tool_results,
-            total_messages: messages.len(),
+            total_messages,
             tokens: counts.tokens,
             cost: counts.cost,
             by_model: params.by_model.then(|| agent::spending::by_model(log.entries())),
@@ -225,4 +238,11 @@ impl View<'_> {
 fn settings_error(agent: &Agent) -> Option<String> {
     let faults = &agent.settings.faults;
     (!faults.is_empty()).then(|| faults.join("\n"))
+}
+
+fn stored(body: &EntryBody) -> Option<Arc<Message>> {
+    match body {
+        EntryBody::Message(body) => Some(Arc::clone(&body.message)),
+        _ => None,
+    }
 }

@@ -96,7 +96,7 @@ async fn fork_messages_number_lines_after_header() {
 #[tokio::test]
 async fn stats_count_models_only_when_asked() {
     let session = with(vec![user("one"), answer("two", StopReason::Stop)], None).await;
-    let stats = view(&session).stats(StatsParams::default());
+    let stats = view(&session).stats(StatsParams::default(), wire::Dialect::Auto);
     assert_eq!(
         (
             stats.user_messages,
@@ -107,7 +107,12 @@ async fn stats_count_models_only_when_asked() {
     );
     assert!(stats.by_model.is_none());
     let params = StatsParams { by_model: true };
-    assert!(view(&session).stats(params).by_model.is_some());
+    assert!(
+        view(&session)
+            .stats(params, wire::Dialect::Auto)
+            .by_model
+            .is_some()
+    );
 }
 
 #[tokio::test]
