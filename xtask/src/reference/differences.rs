@@ -1,7 +1,7 @@
 //! `differences.md`: what users of pi, oh-my-pi and xcsh notice. The lists come from the tables behind COMPATIBILITY.md, from
-//! `.ci/known-differences`, and from the tables of settings, options and events without effect.
+//! the lists of differences in `.ci`, and from the tables of settings, options and events without effect.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Result, ensure};
@@ -12,7 +12,18 @@ use wire::table::TABLE;
 
 use super::{cell, head, read};
 
-const KNOWN: &str = ".ci/known-differences";
+/// Recorded agents, and the lists of sessions that Pinion answers differently.
+const KNOWN: [(&str, &str); 3] = [
+    ("pi 0.74.2, the default dialect", ".ci/known-differences"),
+    (
+        "pi 1.5.2, the dialect `pi-delta`",
+        ".ci/conformance/pi-1.5.2.differences",
+    ),
+    (
+        "oh-my-pi 18.2.3, the dialect `omp-now`",
+        ".ci/conformance/omp-18.2.3.differences",
+    ),
+];
 const HEARD: &str = "crates/session/src/session/extensions/heard.txt";
 
 const INTRO: &str = "\
@@ -50,19 +61,25 @@ const AGENTS: [(&str, &[Dialect]); 3] = [
 pub(super) fn render(root: &Path, sent: &BTreeSet<&str>) -> Result<String> {
     let mut out = head("Differences from pi, oh-my-pi and xcsh");
     out.push_str(INTRO);
-    out.push_str("\n## Behaviour\n\nEach row is a recorded session of pi that Pinion answers differently, with the reason.\n\n| situation | difference |\n| --- | --- |\n");
-    let known = read(root, KNOWN)?;
-    let mut rows = 0;
-    for line in known
-        .lines()
-        .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
-    {
-        let (name, why) = line.split_once(' ').unwrap_or((line, ""));
-        ensure!(!why.trim().is_empty(), "{KNOWN}: {name} has no reason");
-        out.push_str(&format!("| {} | {} |\n", name.replace('-', " "), cell(why)));
-        rows += 1;
+    for (agent, list) in KNOWN {
+        out.push_str(&format!(
+            "\n## Behaviour: {agent}\n\nEach row is a difference, with the recorded sessions that have it.\n\n| difference | recorded sessions |\n| --- | --- |\n"
+        ));
+        let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        let known = read(root, list)?;
+        for line in known
+            .lines()
+            .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
+        {
+            let (name, why) = line.split_once(' ').unwrap_or((line, ""));
+            ensure!(!why.trim().is_empty(), "{list}: {name} has no reason");
+            reasons.entry(why.trim()).or_default().push(name);
+        }
+        ensure!(!reasons.is_empty(), "{list} is empty");
+        for (why, names) in reasons {
+            out.push_str(&format!("| {} | {} |\n", cell(why), names.join(", ")));
+        }
     }
-    ensure!(rows > 0, "{KNOWN} is empty");
     out.push_str("\n## Commands and events that Pinion does not have\n\nAn unknown command gets the error `Unknown command: ...` with its id.\n\n| agent | commands | events |\n| --- | --- | --- |\n");
     let (family, family_sent) = (family_commands(), family_events());
     let commands: BTreeSet<&str> = TABLE.iter().map(|spec| spec.name).collect();
