@@ -49,8 +49,8 @@ def adapt(scenario):
     for step in scenario["steps"]:
         wait = step.get("wait")
         if isinstance(wait, dict) and wait.get("type") == "message_update" and "message" in wait:
-            step = dict(step, wait={"type": "message_update", "assistantMessageEvent": wait["message"]})
-        steps.append(step)
+            wait = {"type": "message_update", "assistantMessageEvent": wait["message"]}
+        steps.append(dict(step, wait=wait) if "wait" in step else step)
     return dict(scenario, steps=steps)
 
 
@@ -77,7 +77,7 @@ def record(run, args):
 
     with concurrent.futures.ThreadPoolExecutor(max_workers=args.jobs) as pool:
         for name, doc in pool.map(one, list(scenarios(args.kit, args.only))):
-            print("%-44s %4.1fs %s" % (name, doc["wall"], "; ".join(doc["result"]["failures"])), flush=True)
+            print(f"{name:44} {doc['wall']:4.1f}s {'; '.join(doc['result']['failures'])}", flush=True)
     return 0
 
 
@@ -103,7 +103,8 @@ def left_out(golden):
 def without(run, doc, members, events):
     def is_left_out(line):
         kind = line.get("type") if isinstance(line, dict) else None
-        return kind in events or "%s:%s" % (kind, line.get("method") if kind else "") in events
+        method = line.get("method") if kind else None
+        return kind in events or f"{kind}:{method}" in events
 
     rows = [row for row in doc["transcript"] if not is_left_out(row.get("out"))]
     return dict(doc, transcript=run.scrub(rows, members) if members else rows)
@@ -146,7 +147,7 @@ def joined(rows):
                 out.append(row)
             last = (mark, chunk)
             continue
-        elif "out" in row or "out_raw" in row:
+        if "out" in row or "out_raw" in row:
             last = None
         out.append(row)
     return out
@@ -154,19 +155,19 @@ def joined(rows):
 
 def pack(run, args):
     with gzip.GzipFile(args.golden, "wb", mtime=0) as out:
-        for name, scenario in scenarios(args.kit, None):
+        for name, _ in scenarios(args.kit, None):
             folder = os.path.join(args.dir, name)
             if os.path.isdir(folder):
                 doc = without(run, reduced(run, run.load(folder)), *left_out(args.golden))
                 if args.events and doc["result"]["failures"]:
-                    print("left out: %s: %s" % (name, "; ".join(doc["result"]["failures"])))
+                    print(f"left out: {name}: {'; '.join(doc['result']['failures'])}")
                     continue
-                doc["result"]["stderr"] = ""
                 if args.events:
+                    doc["result"]["stderr"] = ""
                     doc.update(llm=[], sessions=[], sections=["events"])
                 doc.pop("wall", None)
                 out.write((json.dumps({"name": name, **doc}, ensure_ascii=True, separators=(",", ":")) + "\n").encode())
-    print("%s: %d bytes" % (args.golden, os.path.getsize(args.golden)))
+    print(f"{args.golden}: {os.path.getsize(args.golden)} bytes")
     return 0
 
 
@@ -197,15 +198,15 @@ def verify(run, args):
             advisory = (scenario.get("compare") or {}).get("advisory")
             report.append({"name": name, "ok": equal, "advisory": advisory, "diffs": differences})
             state = "ok  " if equal else "info" if advisory else "FAIL"
-            print("%s %s " % (state, name), flush=True)
+            print(f"{state} {name} ", flush=True)
             for section, lines in differences.items():
                 for line in lines[:args.max_diff]:
-                    print("       %s" % line)
+                    print(f"       {line}")
                 if len(lines) > args.max_diff:
-                    print("       ... %d more in %s" % (len(lines) - args.max_diff, section))
+                    print(f"       ... {len(lines) - args.max_diff} more in {section}")
     judged = [row for row in report if row["ok"] or not row["advisory"]]
     equal = sum(row["ok"] for row in judged)
-    print("\n%d scenarios judged, %d equal, %d differ (profile %s)" % (len(judged), equal, len(judged) - equal, args.profile))
+    print(f"\n{len(judged)} scenarios judged, {equal} equal, {len(judged) - equal} differ (profile {args.profile})")
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:
             json.dump({"scenarios": report}, file)
