@@ -115,10 +115,15 @@ impl Answer {
         }
         if self.full_usage {
             usage.cost.total_from_provider.get_or_insert(false);
-            if self.message.api == "anthropic-messages" {
-                usage.cache_write_1h.get_or_insert(0);
-            } else {
-                usage.reasoning.get_or_insert(0);
+            match self.message.api.as_str() {
+                "anthropic-messages" => {
+                    usage.cache_write_1h.get_or_insert(0);
+                }
+                // These report no reasoning tokens.
+                "bedrock-converse-stream" | "mistral-conversations" => {}
+                _ => {
+                    usage.reasoning.get_or_insert(0);
+                }
             }
         }
         self.message.usage = usage.clone();
