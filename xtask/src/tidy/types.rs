@@ -20,7 +20,7 @@ const KNOWN: [(&str, &str, Spread); 17] = [
     ("llm", "Dialect", Spread(40, 3, 19)),
     ("llm", "ModelRequest", Spread(40, 3, 23)),
     ("llm", "Parser", Spread(51, 5, 15)),
-    ("models", "Registry", Spread(72, 7, 15)),
+    ("models", "Registry", Spread(72, 6, 15)),
     ("pinion", "Args", Spread(40, 3, 79)),
     ("store", "SessionLog", Spread(55, 6, 16)),
     ("testkit", "Reply", Spread(40, 3, 21)),
