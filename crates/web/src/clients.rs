@@ -109,7 +109,7 @@ pub(crate) struct Subscription {
 
 impl Clients {
     /// Creates a server state without clients and events.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(memory: Memory) -> Self {
         let state = State {
             log: Log::new(WEB_LOG_BYTES, WEB_LOG_ENTRIES),
             clients: HashMap::new(),
@@ -119,7 +119,7 @@ impl Clients {
         };
         Self {
             state: Arc::new(Mutex::new(state)),
-            memory: Memory::default(),
+            memory,
             instance: Uuid::new_v4().simple().to_string().into(),
         }
     }

@@ -42,6 +42,7 @@ use crate::broadcaster::Broadcaster;
 use crate::clients::Clients;
 use crate::guard::Guard;
 use crate::limits::{WEB_CLOSE_WAIT, WEB_CONNECTIONS, WEB_LAST_WORDS};
+use crate::memory::Memory;
 use crate::page::Page;
 use crate::state::WebState;
 
@@ -66,6 +67,8 @@ pub struct WebOptions {
     pub insecure: bool,
     /// Connections at the same time, if the system allows fewer files than [`WEB_CONNECTIONS`] take.
     pub connections: Option<usize>,
+    /// Bytes that all clients hold together, instead of [`limits::WEB_MEMORY_BYTES`].
+    pub memory: Option<usize>,
     /// Version of the agent.
     pub version: String,
 }
@@ -115,7 +118,7 @@ impl Web {
             options.token,
             options.origins,
         );
-        let clients = Clients::new();
+        let clients = Clients::new(options.memory.map_or_else(Memory::default, Memory::new));
         let state = Arc::new(WebState::new(clients.clone(), guard, page, slot));
         let broadcaster = Broadcaster::new(clients.clone(), &options.version);
         let lanes = SessionQueues::new(queue, Some(joining));

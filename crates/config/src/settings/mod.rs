@@ -131,6 +131,8 @@ pub struct Settings {
     /// `maxOpenSessions`: how many sessions stay open in addition to the first; the least recently used one is evicted for
     /// another.
     pub max_open_sessions: Option<u64>,
+    /// `webMemoryMib`: memory that all web clients hold together.
+    pub web_memory_mib: Option<u64>,
     /// `sessionIdleMs`: milliseconds without a command after which a session other than the first is evicted; 0 is never.
     pub session_idle_ms: Option<u64>,
     /// What the project may decide.

@@ -528,6 +528,12 @@ const SESSIONS: &[Key] = &[
         "Most sessions that stay open, not counting the first. The least recently used idle session is evicted. Without it, 32 with `--mode web`, else 4096.",
     ),
     key(
+        "webMemoryMib",
+        COUNT,
+        "",
+        "Memory in MiB that all web clients hold together for incomplete requests, waiting messages and waiting responses. More is refused with 503 or 1013. Without it, 192.",
+    ),
+    key(
         "sessionIdleMs",
         COUNT,
         "",

@@ -10,7 +10,7 @@ use crate::settings::types::SettingsSource;
 use crate::source::resolve_path;
 
 /// Keys that only a trusted project can set: they run code, enable tools, or send or write data elsewhere.
-pub const TRUSTED_ONLY: [&str; 23] = [
+pub const TRUSTED_ONLY: [&str; 24] = [
     "extensionRuntime",
     "shellPath",
     "shellCommandPrefix",
@@ -30,6 +30,7 @@ pub const TRUSTED_ONLY: [&str; 23] = [
     "sessionDir",
     "maxOpenSessions",
     "sessionIdleMs",
+    "webMemoryMib",
     "sessionShareDestination",
     "shareViewerUrl",
     "enableAnalytics",

@@ -85,6 +85,7 @@ pub(super) fn typed(
         dialog_timeout_ms: reader.count("dialogTimeoutMs"),
         storage: storage(reader),
         max_open_sessions: reader.count("maxOpenSessions"),
+        web_memory_mib: reader.count("webMemoryMib").filter(|mib| *mib > 0),
         session_idle_ms: reader.count("sessionIdleMs"),
         project,
         decided_by: DecidedBy::Nobody,

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
+use config::settings::Settings;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use session::{Eviction, SessionManager};
 use tokio::sync::mpsc;
@@ -46,7 +47,7 @@ pub(crate) fn run(
     setup: &Setup,
     mut stdout: File,
 ) -> anyhow::Result<ExitCode> {
-    let options = options(&args, env, &setup.agent.version)?;
+    let options = options(&args, env, &setup.agent.settings, &setup.agent.version)?;
     let runtime = runtime()?;
     // One thread carries all sessions; the web server has its own.
     let sessions = LocalSet::new();
@@ -135,7 +136,7 @@ fn connections() -> Option<usize> {
     (fit < WEB_CONNECTIONS).then_some(fit)
 }
 
-fn options(args: &Args, env: &Environment, version: &str) -> anyhow::Result<WebOptions> {
+fn options(args: &Args, env: &Environment, settings: &Settings, version: &str) -> anyhow::Result<WebOptions> {
     let token = match &args.web_token {
         Some(Some(token)) if token.is_empty() => bail!("--web-token must not be empty"),
         Some(Some(token)) => Some(token.clone()),
@@ -158,8 +159,13 @@ fn options(args: &Args, env: &Environment, version: &str) -> anyhow::Result<WebO
         tls,
         insecure: args.web_insecure,
         connections: connections(),
+        memory: settings.web_memory_mib.map(bytes_of_mib),
         version: version.to_owned(),
     })
+}
+
+fn bytes_of_mib(mib: u64) -> usize {
+    usize::try_from(mib.saturating_mul(1 << 20)).unwrap_or(usize::MAX)
 }
 
 /// Returns a token with 244 random bits.

@@ -24,7 +24,12 @@ fn server(token: Option<&str>) -> (Arc<WebState>, session::RequestReceiver) {
     let (slot, requests) = session::request_queue();
     let bound = "127.0.0.1:4781".parse().unwrap();
     let guard = Guard::new(bound, "127.0.0.1", false, token.map(str::to_owned), Vec::new());
-    let server = WebState::new(Clients::new(), guard, Page::Own, slot);
+    let server = WebState::new(
+        Clients::new(crate::memory::Memory::default()),
+        guard,
+        Page::Own,
+        slot,
+    );
     (Arc::new(server), requests)
 }
 

@@ -61,7 +61,7 @@ fn response(bytes: usize) -> Utf8Bytes {
 
 #[test]
 fn stalled_client_is_expelled_at_memory_limit() {
-    let clients = Clients::new();
+    let clients = Clients::new(Memory::default());
     let subscription = clients.join(&Resume::default()).unwrap();
     let piece = response(4 << 20);
     let mut frames = Vec::new();
@@ -90,7 +90,7 @@ fn stalled_client_is_expelled_at_memory_limit() {
 
 #[test]
 fn single_long_response_is_sent_alone() {
-    let clients = Clients::new();
+    let clients = Clients::new(Memory::default());
     let subscription = clients.join(&Resume::default()).unwrap();
     let mut frames = Vec::new();
     clients.tell(subscription.id(), response(100 << 20));
@@ -108,7 +108,7 @@ fn single_long_response_is_sent_alone() {
 
 #[test]
 fn readers_of_responses_share_memory_budget() {
-    let clients = Clients::new();
+    let clients = Clients::new(Memory::default());
     let piece = response(16 << 20);
     let mut subscriptions = Vec::new();
     for _ in 0..40 {

@@ -96,6 +96,25 @@ fn unfinished_bodies_share_memory_budget() {
     web.finish();
 }
 
+#[test]
+fn web_memory_setting_limits_bodies() {
+    let world = World::new([]);
+    world.settings(json!({"webMemoryMib": 4}));
+    let web = Web::start(&world, &[]);
+    let mut stream = web.connect();
+    let ask = format!(
+        "POST /api/command HTTP/1.1\r\nhost: {0}\r\norigin: http://{0}\r\ncontent-type: application/json\r\ncontent-length: {1}\r\n\r\n",
+        web.address,
+        8 << 20
+    );
+    let _refused = stream.write_all(ask.as_bytes());
+    pour(&mut stream, b"", 7 << 20, b"");
+    let answer = head(&mut stream).unwrap_or_default();
+    assert!(answer.starts_with("http/1.1 503 "), "{answer}");
+    web.tab().data(json!({"type": "get_state"}));
+    web.finish();
+}
+
 /// A frame of a client, with an empty mask, and so much of its payload.
 fn frame(first: u8, length: usize) -> Vec<u8> {
     let mut head = vec![first, 0x80 | 127];
