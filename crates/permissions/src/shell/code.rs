@@ -151,7 +151,7 @@ fn file_or_input<'w>(
     let is_known = match input {
         Input::Session => true,
         Input::Text(text) => text.literal().is_some_and(|text| is_quiet(&text)),
-        Input::Unknown => false,
+        Input::Unknown | Input::Names => false,
     };
     if !is_known {
         steps.hide();

@@ -47,6 +47,8 @@ pub(super) struct Scope<'a> {
     is_line: bool,
     /// What comes into the list may come from another command.
     is_fed: bool,
+    /// That command only lists files.
+    is_listed: bool,
 }
 
 impl Judge {
@@ -120,6 +122,7 @@ impl Judge {
             documents: &shared.documents,
             is_line,
             is_fed: false,
+            is_listed: false,
         };
         self.list(&list, scope);
     }
@@ -158,6 +161,11 @@ impl Judge {
             let is_fed = list.fed.get(at).copied().unwrap_or(true);
             let scope = Scope {
                 is_fed: scope.is_fed || is_fed,
+                is_listed: if is_fed {
+                    is_listed(list, at)
+                } else {
+                    scope.is_listed
+                },
                 ..scope
             };
             match node {
@@ -518,9 +526,28 @@ impl Judge {
     }
 }
 
+/// True if what feeds this command lists files, perhaps through filters.
+fn is_listed(list: &List, at: usize) -> bool {
+    for before in (0..at).rev() {
+        let Some(Node::Simple(simple)) = list.nodes.get(before) else {
+            return false;
+        };
+        if programs::lists_files(&simple.words) {
+            return true;
+        }
+        let is_fed = list.fed.get(before).copied().unwrap_or_default();
+        if !is_fed || !programs::passes_lines(&simple.words) {
+            return false;
+        }
+    }
+    false
+}
+
 /// What a simple command reads.
 fn input(redirects: &[Redirect], scope: Scope<'_>) -> Input {
-    let mut input = if scope.is_fed {
+    let mut input = if scope.is_listed {
+        Input::Names
+    } else if scope.is_fed {
         Input::Unknown
     } else {
         Input::Session

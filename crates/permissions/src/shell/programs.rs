@@ -1,5 +1,7 @@
 //! Knowledge of programs and variables by their names.
 
+use super::ast::Word;
+
 /// What a program does with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
@@ -184,6 +186,40 @@ fn interpreter(name: &str) -> Class {
         "psql" | "mysql" | "mariadb" => return Class::Other,
         _ => return Class::Other,
     })
+}
+
+/// True if a command writes names of files, one by one, and nothing else.
+pub(super) fn lists_files(words: &[Word]) -> bool {
+    let texts: Vec<String> = words.iter().map(Word::text).collect();
+    let Some((name, options)) = texts.split_first() else {
+        return false;
+    };
+    let is_formatted = |text: &String| {
+        text.contains("printf") || text.starts_with("--format") || text.starts_with("--pretty")
+    };
+    if words.iter().any(Word::is_dynamic) || options.iter().any(is_formatted) {
+        return false;
+    }
+    let has = |wanted: &str| options.iter().any(|text| text == wanted);
+    let is_short = |text: &String| text.starts_with('-') && !text.starts_with("--");
+    match base_name(name) {
+        "find" | "gfind" | "fd" | "fdfind" | "ls" | "locate" => true,
+        "git" => has("ls-files") || has("--name-only"),
+        "grep" | "egrep" | "fgrep" | "rg" => {
+            has("--files")
+                || has("--files-with-matches")
+                || options.iter().any(|text| is_short(text) && text.contains('l'))
+        }
+        _ => false,
+    }
+}
+
+/// True if a command writes some of the lines that it reads, unchanged.
+pub(super) fn passes_lines(words: &[Word]) -> bool {
+    let name = words.first().map(Word::text).unwrap_or_default();
+    let cuts = |word: &Word| word.text().starts_with("-") && word.text().contains('o');
+    ["sort", "uniq", "head", "tail", "grep", "egrep", "fgrep"].contains(&base_name(&name))
+        && !words.iter().any(|word| word.is_dynamic() || cuts(word))
 }
 
 /// Programs that write only what stands in their arguments or in files.

@@ -42,7 +42,7 @@ pub(super) fn runner<'w>(
         Class::LineWrapper => line_wrapper(steps, words, input),
         Class::Shell => shell(steps, arguments, input),
         Class::Finder => finder(steps, arguments),
-        Class::Xargs => xargs(steps, arguments),
+        Class::Xargs => xargs(steps, arguments, input),
         Class::Git => git::git(steps, arguments),
         Class::Options(valued) => options::value_options(steps, name, valued, arguments, input),
         Class::Interpreter(valued) => code::interpreter(steps, valued, arguments, input),
@@ -263,7 +263,7 @@ fn shell<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &'w Input) {
 }
 
 fn hide_if_fed(steps: &mut Steps<'_>, input: &Input) {
-    if matches!(input, Input::Unknown) {
+    if matches!(input, Input::Unknown | Input::Names) {
         steps.hide();
     }
 }
@@ -310,13 +310,14 @@ fn finder<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
             steps.hide();
         }
         steps.program(command, &UNKNOWN);
-        takes_unknown(steps, command, false);
+        takes_unknown(steps, command, false, true);
     }
 }
 
 /// `xargs [options] program`: its last arguments are not known.
-fn xargs<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
+fn xargs<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &Input) {
     let mut replaced = String::new();
+    let mut reads_names = matches!(input, Input::Names | Input::Session);
     let mut at = 0;
     while let Some(word) = arguments.get(at) {
         let text = word.text();
@@ -331,6 +332,7 @@ fn xargs<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
             break;
         }
         if let Some(long) = letters.strip_prefix('-') {
+            reads_names &= !long.starts_with("arg-file");
             match long.split_once('=') {
                 Some(("replace", value)) => value.clone_into(&mut replaced),
                 None if long == "replace" => "{}".clone_into(&mut replaced),
@@ -358,6 +360,7 @@ fn xargs<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
         };
         let option = letters.get(position..=position).unwrap_or_default();
         let rest = letters.get(position + 1..).unwrap_or_default();
+        reads_names &= option != "a";
         let is_optional = ["i", "l", "e"].contains(&option);
         let value = if rest.is_empty() && !is_optional {
             at += 1;
@@ -377,11 +380,12 @@ fn xargs<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
         steps.hide();
     }
     steps.program(command, &UNKNOWN);
-    takes_unknown(steps, command, replaced.is_empty());
+    takes_unknown(steps, command, replaced.is_empty(), reads_names);
 }
 
-/// The arguments of this command are not all known. If further ones follow at its end, they may be options.
-fn takes_unknown(steps: &mut Steps<'_>, command: &[Word], at_end: bool) {
+/// The arguments of this command are not all known. If further ones follow at its end, they may be options, unless they are names of
+/// files.
+fn takes_unknown(steps: &mut Steps<'_>, command: &[Word], at_end: bool, are_names: bool) {
     let program = command.first().map(Word::text).unwrap_or_default();
     let name = programs::base_name(&program).to_owned();
     let behind = command.get(1..).unwrap_or_default();
@@ -390,11 +394,12 @@ fn takes_unknown(steps: &mut Steps<'_>, command: &[Word], at_end: bool) {
         .any(|word| !word.text().starts_with('-') && !word.text().contains("{}"));
     match programs::class(&name) {
         Class::Quiet => {}
+        _ if at_end && !are_names && !behind.iter().any(|word| word.text() == "--") => steps.hide(),
         Class::Finder | Class::Xargs if has_word && !at_end => {}
         Class::Awk | Class::Sed | Class::Git if has_word => {}
         Class::Perl | Class::Python | Class::Node if has_word => {}
         Class::Shell if has_code(behind) => {}
-        Class::Options(_) if has_word || !at_end => {}
+        Class::Options(_) if has_word || !at_end || are_names => {}
         // The program of a wrapper takes what follows.
         Class::Wrapper if has_word => {
             let inner = behind.iter().position(|word| {
@@ -404,7 +409,7 @@ fn takes_unknown(steps: &mut Steps<'_>, command: &[Word], at_end: bool) {
                     && !text.starts_with(|c: char| c.is_ascii_digit())
             });
             match inner.and_then(|inner| behind.get(inner..)) {
-                Some(inner) => takes_unknown(steps, inner, at_end),
+                Some(inner) => takes_unknown(steps, inner, at_end, are_names),
                 None => steps.hide(),
             }
         }

@@ -20,6 +20,8 @@ pub(super) enum Input {
     Session,
     /// A text in the line.
     Text(Word),
+    /// Names of files that another command lists: none is an option.
+    Names,
     /// A file, or what another command writes.
     Unknown,
 }
@@ -108,7 +110,7 @@ impl<'w> Steps<'w> {
         match input {
             Input::Session => {}
             Input::Text(text) => self.code(text),
-            Input::Unknown => self.hide(),
+            Input::Unknown | Input::Names => self.hide(),
         }
     }
 
