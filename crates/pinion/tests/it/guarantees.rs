@@ -38,6 +38,99 @@ fn noisy_tools_do_not_reach_stdout() {
     pi.finish();
 }
 
+/// 10,000 tool calls that write wherever they can, each checked by a hook that does the same. Neither noise on stdout nor a zombie
+/// is left.
+#[test]
+#[ignore = "takes minutes; see docs/project/robustness.md"]
+fn ten_thousand_noisy_calls_keep_stdout_clean() {
+    const CALLS: usize = 100;
+    const ANSWERS: usize = 100;
+    let world = World::new([]);
+    let hook = world.dir.agent_dir().join("hooks/tool_call-noise.sh");
+    let noise =
+        "for fd in 3 4 5 6 7 8 9; do echo NOISE >&$fd; done 2>/dev/null; echo NOISE > /proc/$PPID/fd/1";
+    crate::hooks::script(
+        hook,
+        &format!("cat > /dev/null; echo x >> checked; ({noise}) 2>/dev/null; echo NOISE >&2"),
+    );
+    let pi = world.start();
+    for answer in 0..ANSWERS {
+        let mut reply = Reply::text(["Go"]);
+        for call in 0..CALLS {
+            let line = json!({"command": format!("({noise}) 2>/dev/null; echo NOISE; true")});
+            reply = reply.then_tool(format!("c{answer}-{call}"), "bash", line);
+        }
+        world.server.push(reply);
+        world.server.push(Reply::text(["done"]));
+        pi.say("Go");
+    }
+    let lines = pi.lines();
+    assert!(pi.agent.lines().iter().all(|line| line.json));
+    assert_eq!(of_type(&lines, "tool_execution_end").len(), CALLS * ANSWERS);
+    let checked = std::fs::read_to_string(world.dir.cwd().join("checked")).unwrap();
+    assert_eq!(checked.lines().count(), CALLS * ANSWERS);
+    assert_eq!(zombies(pi.agent.pid()), Vec::<u32>::new());
+    pi.finish();
+}
+
+/// Zombies among the children of a process and the children of these.
+fn zombies(pid: u32) -> Vec<u32> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(id) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<u32>().ok())
+        else {
+            continue;
+        };
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let Some((_, rest)) = stat.rsplit_once(')') else {
+            continue;
+        };
+        let mut words = rest.split_whitespace();
+        let is_zombie = words.next() == Some("Z");
+        let parent: u32 = words
+            .next()
+            .and_then(|word| word.parse().ok())
+            .unwrap_or_default();
+        all.push((id, parent, is_zombie));
+    }
+    let parent_of = |child: u32| {
+        all.iter()
+            .find(|(id, ..)| *id == child)
+            .map(|(_, parent, _)| *parent)
+    };
+    let is_below = |parent: u32| parent == pid || parent_of(parent) == Some(pid);
+    let found = all
+        .iter()
+        .filter(|(_, parent, is_zombie)| *is_zombie && is_below(*parent));
+    found.map(|(id, ..)| *id).collect()
+}
+
+#[test]
+#[ignore = "sends 1 GiB; see docs/project/robustness.md"]
+fn line_of_one_gigabyte_is_refused() {
+    let world = World::new([]);
+    let pi = world.start();
+    pi.state();
+    pi.agent.skip();
+    let before = memory_kb(pi.agent.pid(), "VmRSS");
+    let piece = vec![b'x'; 1 << 20];
+    pi.agent.send_raw(b"{\"id\":\"monster\",\"pad\":\"").unwrap();
+    for _ in 0..1_024 {
+        pi.agent.send_raw(&piece).unwrap();
+    }
+    // The line has not ended, and memory does not grow with it.
+    let most = memory_kb(pi.agent.pid(), "VmHWM") - before;
+    let limit = u64::try_from(LINE >> 10).unwrap() + 20 * 1024;
+    assert!(most < limit, "{most} kB more memory");
+    pi.agent.send_raw(b"\n").unwrap();
+    assert_eq!(pi.wait("response")["success"], false);
+    pi.state();
+    pi.finish();
+}
+
 #[test]
 fn line_over_limit_is_refused_without_storing() {
     let world = World::new([]);

@@ -166,6 +166,18 @@ fn aborted_command_leaves_no_forking_process() {
     pi.finish();
 }
 
+/// Four of the attacks above, 50 times each.
+#[test]
+#[ignore = "takes minutes; see docs/project/robustness.md"]
+fn two_hundred_attacks_leave_nothing() {
+    for _ in 0..50 {
+        agent_and_guardian_killed_together_leave_nothing();
+        command_that_kills_its_guardian_leaves_nothing();
+        command_that_kills_two_processes_above_leaves_nothing();
+        aborted_command_leaves_no_forking_process();
+    }
+}
+
 /// An ordinary user that owns the folders of a world; none without root.
 const NOBODY: u32 = 65_534;
 

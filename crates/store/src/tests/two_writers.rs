@@ -148,3 +148,42 @@ fn concurrent_appends_of_two_writers_never_mix() {
     assert!(damage.is_none(), "{damage}");
     assert_eq!(log.entries().len(), 6_000);
 }
+
+/// A process that knows nothing of our locks writes 50,000 lines, each in one call, while 50,000 entries are appended.
+#[test]
+#[ignore = "takes a minute; see docs/project/robustness.md"]
+fn two_writers_in_two_processes_never_mix() {
+    use std::process::{Command, Stdio};
+
+    const COUNT: usize = 50_000;
+    let (_dir, path) = on_disk(text(&[HEADER]));
+    let (mut log, _) = SessionLog::open(&path, "/").unwrap();
+    let mut other = Command::new("sh")
+        .args([
+            "-c",
+            r#"while IFS= read -r line; do printf '%s\n' "$line" >> "$0"; done"#,
+        ])
+        .arg(&path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = other.stdin.take().unwrap();
+    let feeder = std::thread::spawn(move || {
+        for n in 0..COUNT {
+            let line = user_line(&format!("f{n:07}"), None, &"f".repeat(n % 700)) + "\n";
+            lines.write_all(line.as_bytes()).unwrap();
+        }
+    });
+    for n in 0..COUNT {
+        log.append(user(&"o".repeat(n % 700))).unwrap();
+    }
+    feeder.join().unwrap();
+    assert!(other.wait().unwrap().success());
+    log.catch_up().unwrap();
+    assert_eq!(log.entries().len(), 2 * COUNT);
+    assert_eq!(log.branch(log.leaf_id()).len(), COUNT);
+    drop(log);
+    let (log, damage) = SessionLog::open(&path, "/").unwrap();
+    assert!(damage.is_none(), "{damage}");
+    assert_eq!(log.entries().len(), 2 * COUNT);
+}
