@@ -16,9 +16,13 @@ fn stops(world: &World, args: &[&str], words: &[&str], about: &str) {
         let all: Vec<&str> = MODEL.iter().chain(args).chain(tail).copied().collect();
         let done = world.run(&all, "");
         assert_eq!(done.code, Some(1), "{about}: {}{}", done.out, done.err);
-        // JSON mode prints the header of the session before extensions load.
-        let is_header = |line: &str| line.starts_with("{\"type\":\"session\"");
-        assert!(done.out.lines().all(is_header), "{about}: {}", done.out);
+        // JSON mode prints the header of the session and failures before the prompt is refused.
+        let is_early = |line: &str| {
+            ["session", "extension_error"]
+                .iter()
+                .any(|kind| line.starts_with(&format!("{{\"type\":\"{kind}\"")))
+        };
+        assert!(done.out.lines().all(is_early), "{about}: {}", done.out);
         for word in words {
             assert!(done.err.contains(word), "{about}: {word}: {}", done.err);
         }
