@@ -28,6 +28,9 @@ pub trait Accounts: Send + Sync {
     /// The providers that users can log in to.
     fn providers(&self) -> Vec<Provider>;
 
+    /// Returns true for the error of a prompt whose model has no usable credentials.
+    fn needs_login(&self, error: &str) -> bool;
+
     /// Arguments with which the program logs in to a provider in a terminal.
     fn terminal_args(&self, provider: &str) -> Vec<String>;
 

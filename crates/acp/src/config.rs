@@ -19,8 +19,12 @@ pub(crate) struct Config {
     level: ThinkingLevel,
     pub(crate) levels: Vec<ThinkingLevel>,
     models: Vec<Choice>,
+    /// The fallback model that answers until the session settles.
+    pub(crate) fallback: Option<String>,
     /// The list that the client got last.
     pub(crate) told: Value,
+    /// The mode that the client knows.
+    pub(crate) told_mode: PermissionMode,
 }
 
 /// A model that can be chosen.
@@ -64,9 +68,14 @@ impl Config {
             if !models.contains(model) {
                 models.insert(0, model.clone());
             }
+            let current = self.fallback.as_ref().unwrap_or(&model.value);
+            if !models.iter().any(|model| model.value == *current) {
+                let (value, name) = (current.clone(), current.clone());
+                models.insert(0, Choice { value, name });
+            }
             let models = models.iter();
             let models = models.map(|model| json!({"value": model.value, "name": model.name}));
-            options.push(select(MODEL, "Model", &model.value, models.collect()));
+            options.push(select(MODEL, "Model", current, models.collect()));
         }
         let mut levels = self.levels.clone();
         if !levels.contains(&self.level) {

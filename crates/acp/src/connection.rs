@@ -1,7 +1,7 @@
 //! The state of the connection: which requests are open, which sessions there are, and what each line and event means.
 //! Nothing here waits; `server` moves lines, commands and events.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,15 +11,17 @@ use session::{ClientId, Origin, Outgoing, SessionRequest};
 use wire::command::{LoginParams, NoParams};
 use wire::model::Model;
 use wire::reply::Disposition;
+use wire::ui::UiMethod;
 use wire::{Event, Reply, Response, SessionCommand};
 
 use crate::elicitation::Scope;
-use crate::limits::{BATCH_BYTES, MAX_OPEN_REQUESTS};
+use crate::limits::MAX_OPEN_REQUESTS;
 use crate::purpose::{After, Command, Kind, Purpose, Read};
 use crate::rpc::{self, Failure, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, Message, not_found, session_id};
 
 use crate::host::Host;
 use crate::options::word;
+use crate::output::Output;
 use crate::requests::{self, ClientRequests};
 use crate::state::{SessionState, Turn};
 use crate::{notices, permission, prompt, sessions, tool_calls, updates, usage};
@@ -58,7 +60,7 @@ pub(crate) struct Connection {
     /// Models that a session listed last. Sessions that open later begin with them.
     pub(crate) known_models: Vec<Model>,
     /// Messages to write.
-    pub(crate) out: VecDeque<Value>,
+    pub(crate) out: Output,
 }
 
 impl Connection {
@@ -73,26 +75,15 @@ impl Connection {
             numbers: 0,
             logouts: Vec::new(),
             known_models: Vec::new(),
-            out: VecDeque::new(),
+            out: Output::default(),
         }
-    }
-
-    /// Appends messages until the batch is full. Returns true if more remain: a long history takes several batches.
-    pub(crate) fn write(&mut self, batch: &mut Vec<u8>) -> bool {
-        while batch.len() < BATCH_BYTES
-            && let Some(message) = self.out.pop_front()
-        {
-            batch.extend_from_slice(message.to_string().as_bytes());
-            batch.push(b'\n');
-        }
-        !self.out.is_empty()
     }
 
     /// Acts on a line. Returns the command that follows from it.
     pub(crate) fn message(&mut self, message: Message) -> Option<Command> {
         match message {
             Message::Invalid { id, failure } => {
-                self.out.push_back(rpc::response(&id, Err(failure)));
+                self.out.push(rpc::response(&id, Err(failure)));
                 None
             }
             Message::Answer { id, result } => {
@@ -103,7 +94,7 @@ impl Connection {
             Message::Request { id, method, params } => match self.request(&id, &method, &params) {
                 Ok(command) => command,
                 Err(failure) => {
-                    self.out.push_back(rpc::response(&id, Err(failure)));
+                    self.out.push(rpc::response(&id, Err(failure)));
                     None
                 }
             },
@@ -124,7 +115,7 @@ impl Connection {
         }
         if method == "initialize" {
             let result = self.initialize(params)?;
-            self.out.push_back(rpc::response(id, Ok(result)));
+            self.out.push(rpc::response(id, Ok(result)));
             return Ok(None);
         }
         if !METHODS.contains(&method) {
@@ -210,22 +201,53 @@ impl Connection {
     }
 
     fn notification(&mut self, method: &str, params: &Map<String, Value>) -> Option<Command> {
-        let state = match method {
-            "session/cancel" => self.sessions.get_mut(params.get("sessionId")?.as_str()?)?,
+        let session = match method {
+            "session/cancel" => params.get("sessionId")?.as_str()?.to_owned(),
             "$/cancel_request" => {
                 let id = params.get("requestId")?;
-                let mut states = self.sessions.values_mut();
-                states.find(|state| state.turn.as_ref().is_some_and(|turn| turn.request == *id))?
+                let has_prompt =
+                    |state: &SessionState| state.turn.as_ref().is_some_and(|turn| turn.request == *id);
+                match self.sessions.iter().find(|(_, state)| has_prompt(state)) {
+                    Some((session, _)) => session.clone(),
+                    None => return self.cancel_request(id),
+                }
             }
             // A notification is never answered, so an unknown one is ignored.
             _ => return None,
         };
+        let state = self.sessions.get_mut(&session)?;
         let turn = state.turn.as_mut()?;
         turn.is_cancelled = true;
         let handle = Arc::clone(&state.handle);
         let origin = self.origin("abort", Purpose::Other).ok()?;
         let command = SessionRequest::Command(origin, SessionCommand::Abort(NoParams {}));
         Some((command, Some((*handle).into())))
+    }
+
+    /// Cancels a request that is no prompt. Requests that end by themselves in a moment get their usual response.
+    fn cancel_request(&mut self, id: &Value) -> Option<Command> {
+        let mut commands = self.commands.values_mut();
+        let purpose = commands.find(|purpose| purpose.request() == Some(id))?;
+        match purpose {
+            Purpose::Opening(_, opening) | Purpose::Config(_, _, After::Opening(opening)) => {
+                opening.is_cancelled = true;
+                None
+            }
+            Purpose::List { .. } => {
+                *purpose = Purpose::Other;
+                self.fail(id, Failure::cancelled());
+                None
+            }
+            Purpose::LogIn(_) => {
+                *purpose = Purpose::Other;
+                self.fail(id, Failure::cancelled());
+                self.out.extend(self.requests.withdraw_pages());
+                // The first session logs in, and nothing else runs in it.
+                self.command(SessionCommand::Abort(NoParams {}), None, Purpose::Other)
+                    .ok()
+            }
+            _ => None,
+        }
     }
 
     /// Acts on the output of a session; `handle` is none for the first session and for the manager. Returns the command
@@ -239,6 +261,10 @@ impl Connection {
         match item {
             Outgoing::Response(_, response) => self.answered(response),
             Outgoing::Event(event) => self.event(handle, event, old_text),
+            Outgoing::OptionsChanged => {
+                let name = self.names.get(handle?)?.clone();
+                self.read_config(Read::State, &name, After::Update).ok()
+            }
             _ => None,
         }
     }
@@ -259,21 +285,45 @@ impl Connection {
             return self.hidden_dialog(handle, event);
         };
         let state = self.sessions.get_mut(name)?;
+        if let Event::MessageUpdate {
+            assistant_message_event,
+            ..
+        } = event
+        {
+            if let Some((kind, text)) = updates::streamed(assistant_message_event) {
+                self.out.push_text(name, kind, text);
+            }
+            return None;
+        }
         state.begin(event, old_text);
         let notice = notices::of_event(event, &self.requests.client, state.compactions);
         if let Some(update) = notice.or_else(|| updates::of_event(event, state)) {
-            self.out.push_back(rpc::update(name, &update));
+            self.out.push(rpc::update(name, &update));
         }
-        if let Some(ended) = state.note(event) {
+        let ended = state.note(event);
+        let fallback = match event {
+            Event::ModelFallback { to, .. } => Some(to.clone()),
+            Event::AgentSettled { .. } => None,
+            _ => state.config.fallback.clone(),
+        };
+        if fallback != state.config.fallback {
+            state.config.fallback = fallback;
+            let name = name.clone();
+            self.tell_options(&name);
+        }
+        let name = self.names.get(handle)?;
+        if let Some((request, outcome)) = ended {
+            let outcome = outcome.map_err(|failure| self.requests.prompt_failure(&failure.message));
             // The response follows the usage of the turn.
             let name = name.clone();
-            return self.read_usage(&name, Some(ended));
+            return self.read_usage(&name, Some((request, outcome)));
         }
         match event {
             Event::ExtensionUiRequest {
                 request,
                 permission_for,
             } => {
+                let state = self.sessions.get(name)?;
                 let call = permission_for.as_deref().map(|call| state.call(call));
                 let params = call.map(|call| permission::params(name, call, request));
                 let scope = Scope::Session(name);
@@ -295,7 +345,7 @@ impl Connection {
                 let name = name.clone();
                 self.read_commands(&name)
             }
-            Event::ThinkingLevelChanged { .. } => {
+            Event::ThinkingLevelChanged { .. } | Event::SessionChanged { .. } => {
                 let name = name.clone();
                 self.read_config(Read::State, &name, After::Update).ok()
             }
@@ -308,6 +358,11 @@ impl Connection {
         let Event::ExtensionUiRequest { request, .. } = event else {
             return None;
         };
+        if request.method == UiMethod::Cancel {
+            let target = request.target_id.as_deref()?;
+            self.out.extend(self.requests.withdraw(target));
+            return None;
+        }
         let mut purposes = self.commands.values();
         let login = purposes.find_map(|purpose| match purpose {
             Purpose::LogIn(id) if handle.is_none() => Some(id.clone()),
@@ -334,7 +389,7 @@ impl Connection {
                     Ok(_) => Err(Failure::new(INTERNAL, "The sessions could not be listed")),
                     Err(error) => Err(Failure::new(INTERNAL, error.as_str())),
                 };
-                self.out.push_back(rpc::response(&request, result));
+                self.out.push(rpc::response(&request, result));
                 None
             }
             Purpose::Close(id, session) => {
@@ -347,15 +402,19 @@ impl Connection {
                     Ok(_) => Ok(json!({})),
                     Err(error) => Err(Failure::new(INTERNAL, error.as_str())),
                 };
-                self.out.push_back(rpc::response(&id, result));
+                self.out.push(rpc::response(&id, result));
                 None
             }
             Purpose::Usage(session, ended) => {
                 let update = usage::update(outcome);
-                self.out
-                    .extend(update.map(|update| rpc::update(&session, &update)));
+                if let (Some(update), Some(state)) = (update, self.sessions.get_mut(&session))
+                    && update != state.told_usage
+                {
+                    self.out.push(rpc::update(&session, &update));
+                    state.told_usage = update;
+                }
                 if let Some((request, outcome)) = ended {
-                    self.out.push_back(rpc::response(&request, outcome));
+                    self.out.push(rpc::response(&request, outcome));
                 }
                 None
             }
@@ -374,7 +433,7 @@ impl Connection {
     }
 
     pub(crate) fn fail(&mut self, id: &Value, failure: Failure) {
-        self.out.push_back(rpc::response(id, Err(failure)));
+        self.out.push(rpc::response(id, Err(failure)));
     }
 
     fn prompted(&mut self, session: &str, outcome: &Result<Reply, String>) {
@@ -391,7 +450,7 @@ impl Connection {
             if let Some(title) = title {
                 state.has_title = true;
                 let update = json!({"sessionUpdate": "session_info_update", "title": title});
-                self.out.push_back(rpc::update(session, &update));
+                self.out.push(rpc::update(session, &update));
             }
             return;
         }
@@ -400,9 +459,9 @@ impl Connection {
         };
         let (id, outcome) = match outcome {
             Ok(_) => turn.end(false),
-            Err(error) => (turn.request, Err(Failure::new(INTERNAL, error.as_str()))),
+            Err(error) => (turn.request, Err(self.requests.prompt_failure(error))),
         };
-        self.out.push_back(rpc::response(&id, outcome));
+        self.out.push(rpc::response(&id, outcome));
     }
 
     /// A session has ended: its prompt never gets another answer, and nothing waits for its dialogs.
@@ -412,7 +471,7 @@ impl Connection {
         let state = name.and_then(|name| self.sessions.get_mut(name));
         if let Some(turn) = state.and_then(|state| state.turn.take()) {
             let failure = Failure::new(INTERNAL, "The session was closed");
-            self.out.push_back(rpc::response(&turn.request, Err(failure)));
+            self.out.push(rpc::response(&turn.request, Err(failure)));
         }
     }
 

@@ -16,6 +16,7 @@ mod mcp_servers;
 mod notices;
 mod old_text;
 mod options;
+mod output;
 mod permission;
 mod port;
 mod prompt;

@@ -62,6 +62,9 @@ pub(crate) fn of_event(event: &Event, client: &Client, compaction: u64) -> Optio
             "warning",
             &format!("The model request is retried ({attempt} of {max_attempts})\n{error_message}"),
         ),
+        Event::ModelFallback { from, to, reason } => {
+            notice("warning", &format!("{from} failed, {to} answers\n{reason}"))
+        }
         Event::ExtensionUiRequest { request, .. } => notification(request),
         _ => None,
     }

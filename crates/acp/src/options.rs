@@ -7,8 +7,9 @@ use wire::{Reply, SessionCommand, ThinkingLevel};
 
 use crate::config::{LEVEL, MODE, MODEL};
 use crate::connection::Connection;
-use crate::purpose::{After, Command, Ended, Purpose, Read};
+use crate::purpose::{After, Command, Ended, Kind, Purpose, Read};
 use crate::rpc::{self, Failure, INTERNAL, INVALID_PARAMS, not_found, session_id};
+use crate::usage;
 
 fn mode(word: &str) -> Result<SessionCommand, Failure> {
     let mode = PermissionMode::parse(word).ok_or_else(|| unknown(MODE, word))?;
@@ -100,7 +101,7 @@ impl Connection {
         &mut self,
         read: Read,
         session: &str,
-        after: After,
+        mut after: After,
         outcome: &Result<Reply, String>,
     ) -> Option<Command> {
         let request = after.request().cloned();
@@ -125,9 +126,17 @@ impl Connection {
             return failed(self, not_found(session));
         };
         let next = match (read, reply) {
-            (Read::Changed, _) => self.read_config(Read::State, session, after),
+            (Read::Changed, _) => {
+                if matches!(after, After::Option(_, MODEL)) {
+                    state.config.fallback = None;
+                }
+                self.read_config(Read::State, session, after)
+            }
             (Read::State, Reply::State(read)) => {
                 state.config.read_state(read);
+                if let After::Opening(opening) = &mut after {
+                    opening.updates.extend(usage::stored_plan(read));
+                }
                 self.read_config(Read::Levels, session, after)
             }
             (Read::Levels, Reply::ThinkingLevels(read)) => {
@@ -159,38 +168,66 @@ impl Connection {
         }
         let (options, modes) = (state.config.options(), state.config.modes());
         match after {
+            After::Opening(opening) if opening.is_cancelled => {
+                self.fail(&opening.request, Failure::cancelled());
+                if opening.was_open {
+                    return None;
+                }
+                self.discard(session)
+            }
             After::Opening(opening) => {
                 state.config.told = options.clone();
+                state.config.told_mode = state.config.mode;
                 let result = opening.result(options, modes);
-                self.out.push_back(rpc::response(&opening.request, Ok(result)));
+                let response = rpc::response(&opening.request, Ok(result));
+                let updates = opening.updates.iter();
+                let updates = updates.map(|update| rpc::update(session, update));
+                // The client learns the id of a copy from the response.
+                if opening.kind == Kind::Fork {
+                    self.out.push(response);
+                    self.out.extend(updates);
+                } else {
+                    self.out.extend(updates);
+                    self.out.push(response);
+                }
                 // Local servers may take a while to list their models, so the response does not wait for them.
                 self.read_config(Read::Models, session, After::Update).ok()
             }
-            After::Option(request, option) => {
+            After::Option(request, _) => {
                 state.config.told = options.clone();
-                let mode = state.config.mode.as_str();
-                if option == MODE {
-                    let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": mode});
-                    self.out.push_back(rpc::update(session, &update));
-                }
+                self.tell_mode(session);
                 let result = json!({"configOptions": options});
-                self.out.push_back(rpc::response(&request, Ok(result)));
+                self.out.push(rpc::response(&request, Ok(result)));
                 None
             }
             After::Mode(request) => {
+                state.config.told_mode = state.config.mode;
                 self.tell_options(session);
-                self.out.push_back(rpc::response(&request, Ok(json!({}))));
+                self.out.push(rpc::response(&request, Ok(json!({}))));
                 None
             }
             After::Update => {
+                self.tell_mode(session);
                 self.tell_options(session);
                 None
             }
         }
     }
 
+    /// Sends the permission mode if the client does not have it.
+    fn tell_mode(&mut self, session: &str) {
+        let Some(state) = self.sessions.get_mut(session) else {
+            return;
+        };
+        let mode = state.config.mode;
+        if std::mem::replace(&mut state.config.told_mode, mode) != mode {
+            let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": mode.as_str()});
+            self.out.push(rpc::update(session, &update));
+        }
+    }
+
     /// Sends the options if the client does not have them.
-    fn tell_options(&mut self, session: &str) {
+    pub(crate) fn tell_options(&mut self, session: &str) {
         let Some(state) = self.sessions.get_mut(session) else {
             return;
         };
@@ -198,7 +235,7 @@ impl Connection {
         if options != state.config.told {
             state.config.told = options.clone();
             let update = json!({"sessionUpdate": "config_option_update", "configOptions": options});
-            self.out.push_back(rpc::update(session, &update));
+            self.out.push(rpc::update(session, &update));
         }
     }
 

@@ -101,6 +101,10 @@ pub(crate) struct Opening {
     pub(crate) servers: McpServersParams,
     /// The session was open before the request. It stays open if the request fails.
     pub(crate) was_open: bool,
+    /// The client cancelled the request.
+    pub(crate) is_cancelled: bool,
+    /// Usage and plan of the stored session.
+    pub(crate) updates: Vec<Value>,
 }
 
 /// What the answer to a command is for.
@@ -110,6 +114,7 @@ pub(crate) enum Step {
     Find,
     Open,
     History,
+    Stats,
     Servers,
 }
 
@@ -135,6 +140,8 @@ impl Opening {
             cwd: cwd.to_owned(),
             servers,
             was_open: false,
+            is_cancelled: false,
+            updates: Vec::new(),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Requests to the client that have no answer yet: permissions, dialogs, files and terminals.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -14,10 +14,11 @@ use crate::client::{Capability, Client};
 use crate::elicitation::{self, Scope};
 use crate::host::Host;
 use crate::limits::MAX_OPEN_REQUESTS;
+use crate::output::Output;
 use crate::permission;
 use crate::port::{Answer, ClientPort, Posted, TERMINAL_CREATE};
 use crate::purpose::Command;
-use crate::rpc::{self, Failure};
+use crate::rpc::{self, AUTH_REQUIRED, Failure, INTERNAL};
 use crate::state::SessionState;
 
 /// What the answer to a request is for.
@@ -100,6 +101,23 @@ impl ClientRequests {
         accounts::provider(&*self.accounts, method)
     }
 
+    /// The failure of a prompt. With the code for missing credentials, clients offer the login.
+    pub(crate) fn prompt_failure(&self, error: &str) -> Failure {
+        let code = if self.accounts.needs_login(error) {
+            AUTH_REQUIRED
+        } else {
+            INTERNAL
+        };
+        Failure::new(code, error)
+    }
+
+    /// Ends the requests about pages of a login that was cancelled.
+    pub(crate) fn withdraw_pages(&mut self) -> Vec<Value> {
+        let is_page = |_: &u64, open: &mut Open| matches!(open.question, Question::Page);
+        let pages = self.open.extract_if(is_page);
+        pages.map(|(number, _)| rpc::cancel(number)).collect()
+    }
+
     /// Acts on a dialog. `permission` has the parameters of the request if it is about a tool call.
     pub(crate) fn dialog(
         &mut self,
@@ -107,11 +125,11 @@ impl ClientRequests {
         dialog: &UiRequest,
         scope: Scope<'_>,
         permission: Option<Value>,
-        out: &mut VecDeque<Value>,
+        out: &mut Output,
     ) -> Option<Command> {
         if let Some(params) = permission {
             let question = Question::Permission(dialog.id.clone());
-            out.push_back(self.ask(handle, question, "session/request_permission", &params));
+            out.push(self.ask(handle, question, "session/request_permission", &params));
             return None;
         }
         let (question, params) = match dialog.method {
@@ -131,7 +149,7 @@ impl ClientRequests {
                 (Question::Form(Box::new(dialog.clone())), params)
             }
         };
-        out.push_back(self.ask(handle, question, "elicitation/create", &params));
+        out.push(self.ask(handle, question, "elicitation/create", &params));
         None
     }
 
@@ -144,7 +162,7 @@ impl ClientRequests {
     }
 
     /// Ends the request about a dialog that needs no answer any more. Returns the message to send.
-    fn withdraw(&mut self, dialog: &str) -> Option<Value> {
+    pub(crate) fn withdraw(&mut self, dialog: &str) -> Option<Value> {
         let mut open = self.open.iter();
         let (&number, _) = open.find(|(_, open)| open.question.dialog() == Some(dialog))?;
         self.open.remove(&number);
@@ -163,7 +181,7 @@ impl ClientRequests {
         &mut self,
         posted: Posted,
         sessions: &HashMap<String, SessionState>,
-        out: &mut VecDeque<Value>,
+        out: &mut Output,
     ) {
         match posted {
             Posted::Ask(ask) => {
@@ -181,9 +199,9 @@ impl ClientRequests {
                     makes_terminal: ask.method == TERMINAL_CREATE,
                     answer: ask.answer,
                 });
-                out.push_back(self.ask(Some(&state.handle), question, ask.method, &params));
+                out.push(self.ask(Some(&state.handle), question, ask.method, &params));
             }
-            Posted::Release { session, terminal } => out.push_back(self.release(&session, &terminal)),
+            Posted::Release { session, terminal } => out.push(self.release(&session, &terminal)),
             Posted::Withdraw(withdrawn) => {
                 let mut open = self.open.iter();
                 let found = open.find_map(|(number, open)| match &open.question {
@@ -195,7 +213,7 @@ impl ClientRequests {
                     if !makes_terminal {
                         self.open.remove(&number);
                     }
-                    out.push_back(rpc::cancel(number));
+                    out.push(rpc::cancel(number));
                 }
             }
         }
@@ -207,7 +225,7 @@ impl ClientRequests {
         id: &Value,
         result: Result<Value, String>,
         sessions: &mut HashMap<String, SessionState>,
-        out: &mut VecDeque<Value>,
+        out: &mut Output,
     ) -> Option<Command> {
         let Open { handle, question } = self.open.remove(&id.as_u64()?)?;
         let question = match question {
@@ -222,7 +240,7 @@ impl ClientRequests {
                     out.extend(update.map(|update| rpc::update(&tool.caller.session, &update)));
                 } else if let Some(terminal) = terminal {
                     // The tool has given up.
-                    out.push_back(self.release(&tool.caller.session, &terminal));
+                    out.push(self.release(&tool.caller.session, &terminal));
                 }
                 return None;
             }

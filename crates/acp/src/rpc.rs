@@ -12,8 +12,12 @@ pub(crate) const INTERNAL: i64 = -32603;
 const PARSE: i64 = -32700;
 /// Pinion does not have the method.
 const NO_METHOD: i64 = -32601;
-/// The session does not exist on this connection.
+/// The session does not exist.
 pub(crate) const NOT_FOUND: i64 = -32002;
+/// The model needs credentials that the user does not have.
+pub(crate) const AUTH_REQUIRED: i64 = -32000;
+/// The client cancelled the request.
+const CANCELLED: i64 = -32800;
 
 /// Why a request failed.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +36,10 @@ impl Failure {
         let shown: String = method.chars().take(100).collect();
         Self::new(NO_METHOD, format!("Method not found: {shown}"))
     }
+
+    pub(crate) fn cancelled() -> Self {
+        Self::new(CANCELLED, "The client cancelled the request")
+    }
 }
 
 /// A line of the client.
@@ -48,7 +56,7 @@ pub(crate) enum Message {
         method: String,
         params: Map<String, Value>,
     },
-    /// The client's answer to a request of Pinion. The error is the message of the client.
+    /// The client's answer to a request of Pinion. The error is the message of the client. A malformed answer is an error, too.
     Answer {
         id: Value,
         result: Result<Value, String>,
@@ -72,6 +80,9 @@ pub(crate) fn parse(line: &[u8]) -> Message {
             "A message must be a JSON object; batches are not supported",
         );
     };
+    if !object.contains_key("method") && (object.contains_key("result") || object.contains_key("error")) {
+        return answer(object);
+    }
     let id = object.remove("id");
     if id
         .as_ref()
@@ -86,19 +97,29 @@ pub(crate) fn parse(line: &[u8]) -> Message {
     match object.remove("method") {
         Some(Value::String(method)) => call(id, method, object.remove("params")),
         Some(_) => invalid(known_id, "The member method must be a string"),
-        None => match (id, object.remove("result"), object.remove("error")) {
-            (Some(id), Some(result), None) => Message::Answer {
-                id,
-                result: Ok(result),
-            },
-            (Some(id), None, Some(error)) => {
-                let message = error.get("message").and_then(Value::as_str);
-                let result = Err(message.unwrap_or("The client failed").to_owned());
-                Message::Answer { id, result }
-            }
-            _ => invalid(known_id, "A message needs a method, a result or an error"),
-        },
+        None => invalid(known_id, "A message needs a method, a result or an error"),
     }
+}
+
+/// Reads an answer. A malformed one gets no response, since its id is that of a request of Pinion. It ends that request as an
+/// error does, so that a question without a usable answer is denied.
+fn answer(mut object: Map<String, Value>) -> Message {
+    let id = object.remove("id").unwrap_or_default();
+    let is_version_2 = object.get("jsonrpc").and_then(Value::as_str) == Some("2.0");
+    // Some clients write the member that they do not use as null.
+    let error = object.remove("error").filter(|error| !error.is_null());
+    let result = match (object.remove("result"), error) {
+        _ if !is_version_2 => Err("The client's answer is not JSON-RPC 2.0"),
+        (None | Some(Value::Null), Some(error)) => {
+            let message = error.get("message").and_then(Value::as_str);
+            let result = Err(message.unwrap_or("The client failed").to_owned());
+            return Message::Answer { id, result };
+        }
+        (Some(_), Some(_)) => Err("The client's answer has a result and an error"),
+        (result, None) => Ok(result.unwrap_or_default()),
+    };
+    let result = result.map_err(str::to_owned);
+    Message::Answer { id, result }
 }
 
 fn call(id: Option<Value>, method: String, params: Option<Value>) -> Message {
@@ -141,6 +162,12 @@ pub(crate) fn not_found(session: &str) -> Failure {
         NOT_FOUND,
         format!("There is no session {shown:?} on this connection"),
     )
+}
+
+/// The failure of a request about a session that is neither open nor stored.
+pub(crate) fn not_stored(session: &str) -> Failure {
+    let shown: String = session.chars().take(100).collect();
+    Failure::new(NOT_FOUND, format!("There is no stored session {shown:?}"))
 }
 
 /// Makes the response to a request.

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::connection::Connection;
 use crate::host::Host;
-use crate::limits::{COMMANDS, INPUT_LINES, MAX_LINE};
+use crate::limits::{BATCH_BYTES, COMMANDS, INPUT_LINES, MAX_LINE};
 use crate::old_text;
 use crate::port::ClientPort;
 use crate::purpose::{Command, Purpose};
@@ -69,7 +69,11 @@ pub async fn run(
     loop {
         let wakeup = tokio::select! {
             error = sink.failure() => return Err(error.into()),
-            item = queues.next() => item.map_or(Wakeup::End, Wakeup::Item),
+            item = queues.next() => match item {
+                Some(item) => Wakeup::Item(item),
+                // Before a buffer is taken: `flush` waits until all of them are back.
+                None => break,
+            },
             () = port.0.posted() => Wakeup::Posted,
             line = lines.recv(), if commands.is_some() && pending.is_empty() => Wakeup::Line(line),
             () = send(commands.as_ref(), &mut pending), if !pending.is_empty() => continue,
@@ -78,7 +82,6 @@ pub async fn run(
         let mut batch = sink.buffer().await?;
         let mut flushed = None;
         match wakeup {
-            Wakeup::End => break,
             Wakeup::Line(None) => commands = None,
             Wakeup::Line(Some(message)) => {
                 pending.extend(connection.message(message));
@@ -90,12 +93,21 @@ pub async fn run(
             Wakeup::Posted => post(&mut connection, &port.0),
             Wakeup::LoggedOut(number, outcome) => logged_out(&mut connection, number, outcome),
             Wakeup::Item(item) => {
-                let (command, flush) = take(&mut connection, item).await;
-                pending.extend(command);
-                flushed = flush;
+                let mut next = Some(item);
+                while let Some(item) = next {
+                    let (command, flush) = take(&mut connection, item).await;
+                    pending.extend(command);
+                    flushed = flush;
+                    connection.out.write_complete(&mut batch);
+                    let size = batch.len() + connection.out.held_back();
+                    if flushed.is_some() || !pending.is_empty() || size >= BATCH_BYTES {
+                        break;
+                    }
+                    next = queues.try_next();
+                }
             }
         }
-        while connection.write(&mut batch) {
+        while connection.out.write(&mut batch) {
             sink.write(batch).await?;
             batch = sink.buffer().await?;
         }
@@ -115,13 +127,11 @@ fn logged_out(connection: &mut Connection, number: u64, outcome: Result<(), Stri
     if let Some(Purpose::LogOut(id)) = connection.commands.remove(&number) {
         let result = outcome.map(|()| json!({}));
         let result = result.map_err(|error| Failure::new(INTERNAL, error));
-        connection.out.push_back(rpc::response(&id, result));
+        connection.out.push(rpc::response(&id, result));
     }
 }
 
 enum Wakeup {
-    /// All sessions have ended.
-    End,
     /// The next line; none at the end of the input.
     Line(Option<Message>),
     Item(QueueItem),

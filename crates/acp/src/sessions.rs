@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use session::SessionRequest;
-use wire::command::{ListParams, ListScope, NoParams, OpenSessionParams};
+use wire::command::{ListParams, ListScope, NoParams, OpenSessionParams, StatsParams};
 use wire::looking::DeleteSessionParams;
 use wire::reply::{ListedSession, Messages, OpenedSession};
 use wire::{ManagerCommand, Reply, SessionCommand};
@@ -16,8 +16,11 @@ use crate::connection::Connection;
 use crate::history;
 use crate::limits::{LISTED_SESSIONS, TITLE};
 use crate::purpose::{After, Command, Kind, Opening, Purpose, Read, Step};
-use crate::rpc::{self, Failure, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, not_found, session_id};
+use crate::rpc::{
+    self, Failure, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, not_found, not_stored, session_id,
+};
 use crate::state::SessionState;
+use crate::usage;
 
 impl Connection {
     /// Begins `session/new`, `session/load` or `session/resume`.
@@ -43,7 +46,7 @@ impl Connection {
         opening.was_open = true;
         match kind {
             Kind::Load => self.read_history(opening),
-            Kind::New | Kind::Resume | Kind::Fork => self.set_servers(opening),
+            Kind::New | Kind::Resume | Kind::Fork => self.read_stats(opening),
         }
     }
 
@@ -61,10 +64,13 @@ impl Connection {
     pub(crate) fn opening(
         &mut self,
         step: Step,
-        opening: Opening,
+        mut opening: Opening,
         outcome: &Result<Reply, String>,
     ) -> Option<Command> {
         let request = opening.request.clone();
+        if opening.is_cancelled {
+            return self.cancel_opening(step, opening, outcome);
+        }
         let next = match (step, outcome) {
             (Step::Find, Ok(Reply::Sessions(found))) => {
                 let found = found.sessions.iter().find(|found| found.id == opening.session);
@@ -73,11 +79,19 @@ impl Connection {
                     Some(found) => self.open_file(opening, Some(found.path.clone())),
                     // An open session without messages has no file yet: its copy is a new one.
                     None if is_empty => self.open_file(opening, None),
-                    None => Err(not_found(&opening.session)),
+                    None => Err(not_stored(&opening.session)),
                 }
             }
             (Step::Open, Ok(Reply::OpenedSession(opened))) => self.opened(opening, opened),
             (Step::History, Ok(Reply::Messages(messages))) => self.replay(opening, messages),
+            (Step::Stats, _) => {
+                let usage = usage::update(outcome);
+                if let (Some(usage), Some(state)) = (usage, self.sessions.get_mut(&opening.session)) {
+                    state.told_usage.clone_from(&usage);
+                    opening.updates.push(usage);
+                }
+                self.set_servers(opening)
+            }
             (Step::Servers, Ok(_)) => {
                 let session = opening.session.clone();
                 self.read_config(Read::State, &session, After::Opening(opening))
@@ -111,15 +125,42 @@ impl Connection {
         Ok((command, None))
     }
 
-    fn opened(&mut self, mut opening: Opening, opened: &OpenedSession) -> Result<Command, Failure> {
+    /// Ends a request that the client has cancelled.
+    fn cancel_opening(
+        &mut self,
+        step: Step,
+        mut opening: Opening,
+        outcome: &Result<Reply, String>,
+    ) -> Option<Command> {
+        self.fail(&opening.request, Failure::cancelled());
+        match (step, outcome) {
+            // A fork still has the id of its source here.
+            (Step::Find, _) => None,
+            (Step::Open, Ok(Reply::OpenedSession(opened))) => {
+                self.keep(&mut opening, opened);
+                self.discard(&opening.session)
+            }
+            (Step::Open, _) => None,
+            _ if opening.was_open => None,
+            _ => self.discard(&opening.session),
+        }
+    }
+
+    /// Notes a session that was opened.
+    fn keep(&mut self, opening: &mut Opening, opened: &OpenedSession) {
         let handle: Arc<str> = opened.session.as_str().into();
         opening.session.clone_from(&opened.session_id);
         self.names.insert(Arc::clone(&handle), opened.session_id.clone());
         let state = SessionState::new(handle, Path::new(&opened.cwd));
         self.sessions.insert(opened.session_id.clone(), state);
+    }
+
+    fn opened(&mut self, mut opening: Opening, opened: &OpenedSession) -> Result<Command, Failure> {
+        self.keep(&mut opening, opened);
         match opening.kind {
+            Kind::New => self.set_servers(opening),
             Kind::Load => self.read_history(opening),
-            Kind::New | Kind::Resume | Kind::Fork => self.set_servers(opening),
+            Kind::Resume | Kind::Fork => self.read_stats(opening),
         }
     }
 
@@ -137,10 +178,17 @@ impl Connection {
         state.has_title = !messages.messages.is_empty();
         for message in &messages.messages {
             for update in history::of_message(message, &state.cwd) {
-                self.out.push_back(rpc::update(&opening.session, &update));
+                self.out.push(rpc::update(&opening.session, &update));
             }
         }
-        self.set_servers(opening)
+        self.read_stats(opening)
+    }
+
+    /// Reads tokens and cost of a stored session.
+    fn read_stats(&mut self, opening: Opening) -> Result<Command, Failure> {
+        let session = opening.session.clone();
+        let command = SessionCommand::GetSessionStats(StatsParams { by_model: false });
+        self.command(command, Some(&session), Purpose::Opening(Step::Stats, opening))
     }
 
     /// Sets the servers of the client. The session answers when their connections begin, not when they are ready.
@@ -154,7 +202,7 @@ impl Connection {
     }
 
     /// Closes a session that its client never gets.
-    fn discard(&mut self, session: &str) -> Option<Command> {
+    pub(crate) fn discard(&mut self, session: &str) -> Option<Command> {
         let command = SessionCommand::CloseSession(NoParams {});
         let command = self.command(command, Some(session), Purpose::Other).ok();
         let state = self.sessions.remove(session)?;
@@ -202,10 +250,10 @@ impl Connection {
             self.names.remove(&state.handle);
             if let Some(turn) = state.turn {
                 let (request, outcome) = turn.end(true);
-                self.out.push_back(rpc::response(&request, outcome));
+                self.out.push(rpc::response(&request, outcome));
             }
         }
-        self.out.push_back(rpc::response(id, Ok(json!({}))));
+        self.out.push(rpc::response(id, Ok(json!({}))));
     }
 
     /// Begins `session/delete`.
@@ -240,7 +288,7 @@ impl Connection {
         };
         let Some(found) = found else {
             // A session without a file is deleted already.
-            self.out.push_back(rpc::response(&id, Ok(json!({}))));
+            self.out.push(rpc::response(&id, Ok(json!({}))));
             return None;
         };
         let session_path = found.path.clone();
@@ -274,7 +322,9 @@ pub(crate) fn listed(
     cwd: Option<&str>,
     cursor: Option<&str>,
 ) -> Result<Value, Failure> {
-    let is_wanted = |session: &&ListedSession| cwd.is_none_or(|cwd| session.cwd == cwd);
+    // Every session has a file, and most clients open one at each start.
+    let is_used = |session: &ListedSession| session.message_count > 0 || session.name.is_some();
+    let is_wanted = |session: &&ListedSession| is_used(session) && cwd.is_none_or(|cwd| session.cwd == cwd);
     let wanted: Vec<&ListedSession> = sessions.iter().filter(is_wanted).collect();
     let start = match cursor {
         None => 0,

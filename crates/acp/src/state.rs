@@ -26,6 +26,8 @@ pub(crate) struct SessionState {
     terminals: HashMap<String, Value>,
     /// Compactions that have begun. They number the current one.
     pub(crate) compactions: u64,
+    /// The `usage_update` that the client got last.
+    pub(crate) told_usage: Value,
     /// True once the client has a title.
     pub(crate) has_title: bool,
     /// The prompt that waits for its end.
@@ -56,6 +58,7 @@ impl SessionState {
             calls: HashMap::new(),
             terminals: HashMap::new(),
             compactions: 0,
+            told_usage: Value::Null,
             has_title: false,
             turn: None,
         }

@@ -42,7 +42,9 @@ fn kind(tool: &str) -> &'static str {
         "read" | "ls" => "read",
         "write" | "edit" => "edit",
         "grep" | "find" => "search",
-        "bash" => "execute",
+        "bash" | "process" => "execute",
+        "fetch" => "fetch",
+        "task" => "think",
         _ => "other",
     }
 }

@@ -8,13 +8,9 @@ use wire::{Event, StreamEvent};
 use crate::state::SessionState;
 use crate::tool_calls;
 
-/// Converts an event of a session. `None` if the protocol has no update for it.
+/// Converts an event of a session that is no streamed text. `None` if the protocol has no update for it.
 pub(crate) fn of_event(event: &Event, state: &SessionState) -> Option<Value> {
     match event {
-        Event::MessageUpdate {
-            assistant_message_event,
-            ..
-        } => chunk(assistant_message_event),
         Event::ToolExecutionStart { tool_call_id, .. } => Some(pending(state.call(tool_call_id))),
         Event::ToolExecutionUpdate {
             tool_call_id,
@@ -50,13 +46,13 @@ pub(crate) fn of_event(event: &Event, state: &SessionState) -> Option<Value> {
     }
 }
 
-fn chunk(event: &StreamEvent) -> Option<Value> {
-    let (kind, text) = match event {
-        StreamEvent::TextDelta { delta, .. } => ("agent_message_chunk", delta),
-        StreamEvent::ThinkingDelta { delta, .. } => ("agent_thought_chunk", delta),
-        _ => return None,
-    };
-    Some(json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}}))
+/// The kind of update and the text of a step of a streamed answer.
+pub(crate) fn streamed(event: &StreamEvent) -> Option<(&'static str, &str)> {
+    match event {
+        StreamEvent::TextDelta { delta, .. } => Some(("agent_message_chunk", delta)),
+        StreamEvent::ThinkingDelta { delta, .. } => Some(("agent_thought_chunk", delta)),
+        _ => None,
+    }
 }
 
 /// A stored call. The text from before a `write` is not stored.

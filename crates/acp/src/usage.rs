@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wire::Reply;
-use wire::state::SessionStats;
+use wire::state::{SessionState, SessionStats};
 use wire::todo::{TodoPhase, TodoStatus};
 
 /// Returns true for the tools that change the todo list.
@@ -18,11 +18,18 @@ pub(crate) fn update(outcome: &Result<Reply, String>) -> Option<Value> {
             let commands: Vec<Value> = commands.commands.iter().filter_map(command).collect();
             Some(json!({"sessionUpdate": "available_commands_update", "availableCommands": commands}))
         }
-        Ok(Reply::State(state)) => {
-            Some(json!({"sessionUpdate": "plan", "entries": entries(&state.todo_phases)}))
-        }
+        Ok(Reply::State(state)) => Some(plan(state)),
         _ => None,
     }
+}
+
+fn plan(state: &SessionState) -> Value {
+    json!({"sessionUpdate": "plan", "entries": entries(&state.todo_phases)})
+}
+
+/// The plan of a session that is opened. None if it has no todos.
+pub(crate) fn stored_plan(state: &SessionState) -> Option<Value> {
+    (!state.todo_phases.is_empty()).then(|| plan(state))
 }
 
 /// None while the tokens in the context are unknown.

@@ -84,3 +84,12 @@ fn advice(nearest: &[String]) -> String {
         nearest => format!(" Nearest models: {}", nearest.join(", ")),
     }
 }
+
+/// Returns true for the message of an error that a login or a key would solve.
+#[must_use]
+pub fn needs_credentials(message: &str) -> bool {
+    // Parts of the messages of `NoKey` and `Expired`, which a test compares.
+    ["No API key found for ", "Authentication failed for "]
+        .iter()
+        .any(|start| message.starts_with(start))
+}

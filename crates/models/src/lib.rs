@@ -36,7 +36,7 @@ pub use choose::{
     Cycled, Resolved, Scoped, Start, StartRequest, cycle, default_problem, resolve, scope, start, unusable,
 };
 pub use credentials::KeySource;
-pub use error::RegistryError;
+pub use error::{RegistryError, needs_credentials};
 pub use models_file::{ModelsFile, ProviderDef};
 pub use registered::Registered;
 pub use store::{Env, Registry, RunCommand, Sources};

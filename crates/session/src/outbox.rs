@@ -27,6 +27,8 @@ pub enum Outgoing {
     /// A command of the connection: the writer carries it out and replies at this place. `replay` brings a snapshot of the
     /// session at this place.
     Connection(Origin, ConnectionCommand, Option<Box<Snapshot>>),
+    /// The model has changed. Protocols that show the options of a session read them again; JSON lines have no event for it.
+    OptionsChanged,
     /// Answered when everything before it was written.
     Flush(oneshot::Sender<()>),
 }
@@ -265,6 +267,13 @@ impl Outbox {
         let event = Arc::new(event);
         self.standing.saw(&event);
         let _gone = self.event(event).await;
+    }
+
+    /// Makes protocols that show the options of the session read them again.
+    pub(crate) async fn options_changed(&self) {
+        if self.is_heard {
+            let _gone = self.send(Outgoing::OptionsChanged).await;
+        }
     }
 
     /// Sends a message for people. No client depends on it.

@@ -72,6 +72,9 @@ pub const CACHE_LITTER: Duration = Duration::from_secs(10);
 /// Most bytes of a first line that are read when only the header is wanted.
 pub const HEADER_LINE: usize = 64 << 10;
 
+/// Longest file that may be a session without messages, in bytes.
+pub const EMPTY_SESSION: u64 = 16 << 10;
+
 /// Most bytes of message text kept per session by a listing with texts.
 pub const ALL_TEXT: usize = 4 << 20;
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::cache::{Cache, Row};
 use crate::error::{Result, StoreError};
-use crate::limits::SCAN_THREADS;
+use crate::limits::{EMPTY_SESSION, SCAN_THREADS};
 use crate::medium::open_to_read;
 use crate::scan::{self, SessionSummary};
 
@@ -67,7 +67,7 @@ pub fn list_all(root: &Path, listing: Listing<'_>) -> Result<Vec<SessionSummary>
     Ok(summaries(&files, listing, |path| path.starts_with(root)))
 }
 
-/// The session file that was changed last. `cwd` leaves out sessions of other working directories, for directories that
+/// The session file that was changed last, or one without messages if there is no other. `cwd` leaves out sessions of other working directories, for directories that
 /// hold those of all. Reads no more headers than it must.
 ///
 /// # Errors
@@ -78,14 +78,31 @@ pub fn most_recent(dir: &Path, cwd: Option<&str>) -> Result<Option<PathBuf>> {
     });
     files.sort_unstable_by(|a, b| b.cmp(a));
     let mut buffer = Vec::new();
-    let found = files.into_iter().map(|(_, path)| path).find(|path| {
+    let mut fits = |path: &Path| {
         scan::header_of(path, &mut buffer).is_ok_and(|head| {
             head.is_some_and(|head| {
                 cwd.is_none_or(|cwd| head.header.cwd.is_empty() || head.header.cwd == cwd)
             })
         })
-    });
-    Ok(found)
+    };
+    let mut empty = None;
+    for (_, path) in files {
+        if !fits(&path) {
+            continue;
+        }
+        if !is_empty(&path) {
+            return Ok(Some(path));
+        }
+        empty.get_or_insert(path);
+    }
+    Ok(empty)
+}
+
+/// Returns true for a session without messages, which an editor may have left behind. Reads short files only.
+fn is_empty(path: &Path) -> bool {
+    let is_short = fs::metadata(path).is_ok_and(|found| found.len() <= EMPTY_SESSION);
+    is_short
+        && scan::summarize(path, false).is_ok_and(|found| found.is_some_and(|found| found.message_count == 0))
 }
 
 /// The working directory that a session file names; none when it does not, or is no session.

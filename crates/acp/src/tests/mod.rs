@@ -1,8 +1,9 @@
 //! Lines, prompts and permission answers without a session.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use session::{Outgoing, SessionRequest};
 use wire::Event;
 use wire::hosted::Frame;
@@ -11,9 +12,10 @@ use wire::ui::{UiMethod, UiRequest};
 use crate::accounts::{Accounts, LoggingOut, Provider};
 use crate::connection::Connection;
 use crate::host::Host;
+use crate::output::Output;
 use crate::port::ClientPort;
 use crate::rpc::{self, Message};
-use crate::{elicitation, permission, prompt};
+use crate::{elicitation, permission, prompt, tool_calls};
 
 /// One provider with a login.
 struct OneProvider;
@@ -22,6 +24,10 @@ impl Accounts for OneProvider {
     fn providers(&self) -> Vec<Provider> {
         let (id, name) = ("acme".to_owned(), "Acme".to_owned());
         vec![Provider { id, name }]
+    }
+
+    fn needs_login(&self, error: &str) -> bool {
+        error.starts_with("No key")
     }
 
     fn terminal_args(&self, provider: &str) -> Vec<String> {
@@ -73,13 +79,106 @@ fn malformed_lines_get_their_errors() {
     assert_eq!(code_of(r#"{"jsonrpc":"2.0","id":1}"#), (json!(1), -32600));
 }
 
+/// The answer that a line is read as.
+fn answer_of(line: &str) -> (Value, Result<Value, String>) {
+    match rpc::parse(line.as_bytes()) {
+        Message::Answer { id, result } => (id, result),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn unused_null_member_of_answer_is_ignored() {
+    let result = answer_of(r#"{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":null}"#);
+    assert_eq!(result, (json!(1), Ok(json!({"a": 1}))));
+    let error = answer_of(r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{"code":1,"message":"no"}}"#);
+    assert_eq!(error, (json!(1), Err("no".to_owned())));
+    let nothing = answer_of(r#"{"jsonrpc":"2.0","id":1,"result":null}"#);
+    assert_eq!(nothing, (json!(1), Ok(Value::Null)));
+}
+
+#[test]
+fn malformed_answers_get_no_response() {
+    for answer in [
+        json!({"jsonrpc": "2.0", "id": 1, "result": {}, "error": {"code": 1, "message": "no"}}),
+        json!({"jsonrpc": "1.0", "id": 1, "result": {}}),
+        json!({"id": 1, "result": {}}),
+    ] {
+        assert!(answer_of(&answer.to_string()).1.is_err(), "{answer}");
+        assert_eq!(replies(&[answer]), Vec::<Value>::new());
+    }
+    let lines = [
+        json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": "Parse error"}}),
+        json!({"jsonrpc": "2.0", "id": {}, "result": {}}),
+        json!({"jsonrpc": "2.0", "error": 5}),
+    ];
+    assert_eq!(replies(&lines), Vec::<Value>::new());
+}
+
+#[test]
+fn waiting_text_becomes_one_message() {
+    let mut out = Output::default();
+    let mut batch = Vec::new();
+    for (session, kind, text) in [
+        ("s1", "agent_message_chunk", "a\""),
+        ("s1", "agent_message_chunk", "b"),
+        ("s2", "agent_message_chunk", "c"),
+        ("s2", "agent_thought_chunk", "d"),
+    ] {
+        out.push_text(session, kind, text);
+    }
+    out.write_complete(&mut batch);
+    let complete = batch.len();
+    out.push_text("s2", "agent_thought_chunk", "e");
+    out.write_complete(&mut batch);
+    assert_eq!((batch.len(), out.held_back()), (complete, 2));
+    assert!(!out.write(&mut batch));
+    let text = String::from_utf8(batch).unwrap();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let expected = |session: &str, kind: &str, text: &str| {
+        let content = json!({"type": "text", "text": text});
+        rpc::update(session, &json!({"sessionUpdate": kind, "content": content}))
+    };
+    let expected = [
+        expected("s1", "agent_message_chunk", "a\"b"),
+        expected("s2", "agent_message_chunk", "c"),
+        expected("s2", "agent_thought_chunk", "de"),
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn tools_have_kinds_of_protocol() {
+    let kind = |tool: &str| {
+        let call = tool_calls::describe("c1", tool, &Map::new(), Path::new("/"), None);
+        call["kind"].as_str().unwrap().to_owned()
+    };
+    let tools = [
+        "read",
+        "edit",
+        "grep",
+        "bash",
+        "process",
+        "fetch",
+        "task",
+        "todo_write",
+    ];
+    let expected = [
+        "read", "edit", "search", "execute", "execute", "fetch", "think", "other",
+    ];
+    assert_eq!(tools.map(kind), expected);
+}
+
 /// The responses to lines on one connection.
 fn replies(lines: &[Value]) -> Vec<Value> {
     let mut connection = connection();
     let mut batch = Vec::new();
     for line in lines {
         let _command = connection.message(rpc::parse(line.to_string().as_bytes()));
-        assert!(!connection.write(&mut batch));
+        assert!(!connection.out.write(&mut batch));
     }
     let text = String::from_utf8_lossy(&batch).into_owned();
     text.lines()
@@ -178,8 +277,8 @@ fn long_output_takes_several_batches() {
         .out
         .extend([message.clone(), message.clone(), message.clone(), message]);
     let (mut first, mut second) = (Vec::new(), Vec::new());
-    assert!(connection.write(&mut first));
-    assert!(!connection.write(&mut second));
+    assert!(connection.out.write(&mut first));
+    assert!(!connection.out.write(&mut second));
     assert_eq!((first.len(), second.len()), (300_009, 100_003));
 }
 

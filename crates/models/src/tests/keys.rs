@@ -319,3 +319,20 @@ async fn stored_keys_are_read_back_unchanged() {
         assert_eq!(found.expose(), key);
     }
 }
+
+#[test]
+fn missing_credentials_are_recognized_by_message() {
+    let provider = "acme".to_owned();
+    let (missing, expired) = (
+        RegistryError::NoKey {
+            provider: provider.clone(),
+            help: "help".to_owned(),
+        },
+        RegistryError::Expired(provider.clone()),
+    );
+    assert!(crate::needs_credentials(&missing.to_string()));
+    assert!(crate::needs_credentials(&expired.to_string()));
+    assert!(!crate::needs_credentials(
+        &RegistryError::UnknownProvider(provider).to_string()
+    ));
+}

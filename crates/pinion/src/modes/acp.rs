@@ -48,7 +48,9 @@ pub(crate) fn run(
         let mut client = tokio::spawn(async move { acp::run(input, slot, queues, sink, host).await });
         let mut signals = Signals::listen()?;
         let eviction = eviction(&args, setup, Eviction::default());
-        let manager = SessionManager::new(session, outbox, lanes, setup.agent_for()).eviction(eviction);
+        let manager = SessionManager::new(session, outbox, lanes, setup.agent_for())
+            .eviction(eviction)
+            .storing_empty_sessions();
         let code = tokio::select! {
             () = manager.run(requests) => exit::SUCCESS,
             code = signals.next() => code,
@@ -81,6 +83,10 @@ impl Accounts for Logins {
             name: name.to_owned(),
         };
         known.map(provider).into()
+    }
+
+    fn needs_login(&self, error: &str) -> bool {
+        models::needs_credentials(error)
     }
 
     fn terminal_args(&self, provider: &str) -> Vec<String> {

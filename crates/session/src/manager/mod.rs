@@ -54,6 +54,7 @@ pub struct SessionManager {
     /// Evicted sessions, by their handles.
     asleep: HashMap<Arc<str>, Evicted>,
     eviction: Eviction,
+    stores_empty: bool,
     first: RequestSender,
     running: JoinSet<Option<Arc<str>>>,
     made: u64,
@@ -92,6 +93,7 @@ impl SessionManager {
             open: HashMap::new(),
             asleep: HashMap::new(),
             eviction: Eviction::default(),
+            stores_empty: false,
             first: slot,
             running,
             made: 0,
@@ -103,6 +105,16 @@ impl SessionManager {
     #[must_use]
     pub fn eviction(self, eviction: Eviction) -> Self {
         Self { eviction, ..self }
+    }
+
+    /// Writes the file of each session when it is opened, and not with its first message. Clients may ask for a session by its
+    /// id after a restart even if nothing was said in it.
+    #[must_use]
+    pub fn storing_empty_sessions(self) -> Self {
+        Self {
+            stores_empty: true,
+            ..self
+        }
     }
 
     /// Delivers mail until there is no more, then waits for every session to end. Ends early, and with it all other
@@ -224,12 +236,13 @@ impl SessionManager {
             self.lanes.clone(),
             self.outbox.clone(),
         );
+        let stores_empty = self.stores_empty;
         self.running.spawn_local(async move {
             // However the session ends, the token says that it is over.
             let _gone = gone.drop_guard();
             let outcome = match how {
                 Start::Asked(responder, params) => {
-                    match opened(agent_for, lanes, &answers, &handle, params).await {
+                    match opened(agent_for, lanes, &answers, &handle, params, stores_empty).await {
                         Ok((session, opened)) => {
                             responder.respond(Ok(opened)).await;
                             Ok(session)
@@ -375,9 +388,13 @@ async fn opened(
     first: &Outbox,
     handle: &Arc<str>,
     params: OpenSessionParams,
+    stores_empty: bool,
 ) -> Result<(Session, OpenedSession), String> {
     let making = move |outbox| {
         let mut session = start(&agent_for, outbox, &params)?;
+        if stores_empty {
+            session.store_empty();
+        }
         if let Some(durability) = params.durability {
             session.set_durability(durability);
         }

@@ -99,6 +99,9 @@ impl Conversation {
         for entry in self.choice.entries_of(switch) {
             self.log.record(entry, outbox).await;
         }
+        if (switch.previous_model.as_ref()).is_some_and(|previous| *previous != self.choice.model) {
+            outbox.options_changed().await;
+        }
         if switch.previous_level.is_some() {
             let level = self.choice.thinking;
             outbox.tell(Event::ThinkingLevelChanged { level }).await;

@@ -154,11 +154,13 @@ impl Session {
             (self.conversation.choice.model, self.conversation.choice.thinking) =
                 (start.model, start.thinking);
             self.conversation.store_start(has_messages, &self.outbox).await;
+            self.outbox.options_changed().await;
         } else if !is_same {
             (self.conversation.choice.model, self.conversation.choice.thinking) =
                 (start.model, start.thinking);
             let entry = self.conversation.choice.model_entry();
             self.conversation.log.record(entry, &self.outbox).await;
+            self.outbox.options_changed().await;
         }
         for warning in start.warnings {
             self.outbox.notice("warning", warning).await;

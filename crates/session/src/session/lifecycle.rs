@@ -135,6 +135,14 @@ impl Session {
         self.conversation.log.direct().set_durability(durability);
     }
 
+    /// Writes the file of a session that has no messages, so that it can be opened again. A file that cannot be written is
+    /// tried again with the first message.
+    pub(crate) fn store_empty(&mut self) {
+        if let Err(error) = self.conversation.log.direct().ensure_on_disk() {
+            tracing::warn!("an empty session was not stored: {error}");
+        }
+    }
+
     /// Version of the agent.
     pub(crate) fn version(&self) -> &str {
         &self.agent.version

@@ -108,6 +108,7 @@ impl Session {
     pub(super) async fn abort(&mut self, responder: Responder<()>) {
         self.withdraw_sayings().await;
         self.mcp.withdraw_prompt().await;
+        self.extensions.providers.end_logins().await;
         self.drive(Input::Abort).await;
         self.defer(DeferredAction::Respond(responder));
     }

@@ -122,6 +122,9 @@ fn most_recent_session_is_last_modified_file() {
     assert_eq!(name(None).unwrap(), "b.jsonl");
     assert_eq!(name(Some("/a")).unwrap(), "a.jsonl");
     assert_eq!(name(Some("/zzz")), None);
+    // A session with messages comes before a newer one without.
+    put(&root.path().join("d.jsonl"), &text(&all_entries()), 90);
+    assert_eq!(name(None).unwrap(), "d.jsonl");
     let found = find_by_id_prefix(root.path(), "aa-").unwrap();
     assert_eq!(
         found.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(),

@@ -7,9 +7,10 @@ mod sessions;
 mod updates;
 
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use serve::limits::CLOSE_WAIT;
 use testkit::driver::Agent;
 use testkit::llm::Reply;
 
@@ -106,8 +107,11 @@ impl Editor {
 
     fn finish(self) {
         self.agent.close_stdin();
+        let began = Instant::now();
         let status = self.agent.wait_exit(LONG).unwrap();
         assert_eq!(status.code(), Some(0), "{}", self.agent.stderr());
+        // The time after which the process gives up output that the client does not read.
+        assert!(began.elapsed() < CLOSE_WAIT, "{:?}", began.elapsed());
         let lines = self.agent.lines();
         schema::assert_lines(
             &self.sent.lock().unwrap(),
@@ -190,15 +194,29 @@ fn cancel_ends_prompt_with_reason_cancelled() {
 }
 
 #[test]
-fn hundred_sessions_share_one_connection() {
-    let world = World::new((0..2).map(|_| Reply::text(["Done"])));
+fn hundred_sessions_prompt_at_once() {
+    let world = World::new((0..100).map(|_| Reply::text(["Done ", "and dusted"])));
     let editor = Editor::start(&world);
     let sessions: Vec<String> = (0..100)
         .map(|n| editor.session(&format!("n{n}"), &world))
         .collect();
-    for session in [&sessions[0], &sessions[99]] {
+    for session in &sessions {
         editor.prompt(session, session, "Hi");
+    }
+    for session in &sessions {
         assert_eq!(stop_reason(&editor.response(session)), "end_turn");
+    }
+    let lines = editor.agent.lines();
+    for session in &sessions {
+        let own = lines
+            .iter()
+            .filter(|line| line.value["params"]["sessionId"] == **session);
+        let updates = own.map(|line| &line.value["params"]["update"]);
+        let chunks = updates.filter(|update| update["sessionUpdate"] == "agent_message_chunk");
+        let text: String = chunks
+            .filter_map(|chunk| chunk["content"]["text"].as_str())
+            .collect();
+        assert_eq!(text, "Done and dusted");
     }
     editor.finish();
 }
@@ -277,7 +295,7 @@ fn sessions_ask_at_the_same_time() {
 #[test]
 fn unread_output_is_held_at_provider() {
     let world = World::new([
-        Reply::text_deltas(150_000, 100).batch(65_536),
+        Reply::text_deltas(15_000, 1_000).batch(65_536),
         Reply::text(["next"]),
     ]);
     let editor = Editor::start(&world);

@@ -66,7 +66,8 @@ fn session_survives_restart() {
             "user_message_chunk",
             "tool_call",
             "tool_call_update",
-            "agent_message_chunk"
+            "agent_message_chunk",
+            "usage_update"
         ]
     );
     assert_eq!(updates[0]["content"]["text"], "First question");
@@ -118,6 +119,45 @@ fn unknown_sessions_are_not_found() {
         assert_eq!(reply["error"]["code"], -32002, "{method}: {reply}");
     }
     editor.finish();
+}
+
+#[test]
+fn empty_session_survives_restart() {
+    let world = World::new([Reply::text(["One"])]);
+    let editor = Editor::start(&world);
+    let session = editor.session("n", &world);
+    editor.finish();
+    let editor = Editor::start(&world);
+    // Nothing was said in it, so no list shows it.
+    let listed = editor.call("l", "session/list", json!({}));
+    assert_eq!(ids(&listed), Vec::<&str>::new());
+    let loaded = editor.call("o", "session/load", about(&session, &world));
+    assert!(loaded["result"].is_object(), "{loaded}");
+    editor.prompt("p", &session, "Hi");
+    assert_eq!(stop_reason(&editor.response("p")), "end_turn");
+    let listed = editor.call("l2", "session/list", json!({}));
+    assert_eq!(ids(&listed), [session.as_str()]);
+    editor.finish();
+}
+
+#[test]
+fn sessions_of_rpc_mode_are_loaded() {
+    let world = World::new([Reply::text(["Over RPC"]), Reply::text(["Over ACP"])]);
+    let pi = world.start();
+    pi.say("First");
+    let session = pi.state()["sessionId"].as_str().unwrap().to_owned();
+    pi.finish();
+    let editor = Editor::start(&world);
+    let loaded = editor.call("o", "session/load", about(&session, &world));
+    assert!(loaded["result"].is_object(), "{loaded}");
+    assert_eq!(
+        editor.updates("agent_message_chunk")[0]["content"]["text"],
+        "Over RPC"
+    );
+    editor.prompt("q", &session, "Second");
+    assert_eq!(stop_reason(&editor.response("q")), "end_turn");
+    editor.finish();
+    assert!(world.server.requests()[1].body.to_string().contains("Over RPC"));
 }
 
 #[test]

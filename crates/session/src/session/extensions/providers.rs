@@ -263,6 +263,16 @@ impl ExtensionProviders {
             .ask(question, async move { login.await.map(|()| Value::Null) });
     }
 
+    /// Ends a login that is open. Its client gets an error.
+    pub(crate) async fn end_logins(&mut self) {
+        let is_login = |question: &ProviderQuestion| matches!(question, ProviderQuestion::LogIn(..));
+        for question in self.open.give_up(is_login) {
+            if let ProviderQuestion::LogIn(responder, _) = question {
+                responder.refuse(strings::ABORTED).await;
+            }
+        }
+    }
+
     /// Refuses all open logins, and stops asking providers for their models.
     pub(crate) async fn refuse_all(&mut self) {
         for question in self.open.give_up(|_| true) {

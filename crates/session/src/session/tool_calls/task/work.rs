@@ -170,7 +170,7 @@ impl Work {
                 Some(Outgoing::Flush(done)) => {
                     let _gone = done.send(());
                 }
-                Some(Outgoing::Connection(..)) => {}
+                Some(Outgoing::Connection(..) | Outgoing::OptionsChanged) => {}
                 None => return Err(strings::SUBAGENT_GONE.to_owned()),
             }
         }
