@@ -418,6 +418,9 @@ impl Connection {
                 }
                 None
             }
+            Purpose::Commands(session) if matches!(outcome, Ok(Reply::McpServers(_))) => {
+                self.read_commands(&session)
+            }
             Purpose::Commands(session) | Purpose::Plan(session) => {
                 let update = usage::update(outcome);
                 self.out

@@ -147,7 +147,7 @@ impl Connection {
                 state.config.read_models(&read.models);
                 self.known_models.clone_from(&read.models);
                 self.tell_options(session);
-                return self.read_commands(session);
+                return self.follow_servers(session);
             }
             _ => Err(Failure::new(
                 INTERNAL,
@@ -243,6 +243,13 @@ impl Connection {
     pub(crate) fn read_usage(&mut self, session: &str, ended: Option<Ended>) -> Option<Command> {
         let command = SessionCommand::GetSessionStats(StatsParams { by_model: false });
         self.command(command, Some(session), Purpose::Usage(session.to_owned(), ended))
+            .ok()
+    }
+
+    /// Begins to follow the MCP servers, and then reads the slash commands, which would otherwise wait for the servers.
+    fn follow_servers(&mut self, session: &str) -> Option<Command> {
+        let command = SessionCommand::GetMcpServers(NoParams {});
+        self.command(command, Some(session), Purpose::Commands(session.to_owned()))
             .ok()
     }
 

@@ -4,12 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use testkit::driver::Agent;
 use testkit::llm::Reply;
 
 use super::{Editor, stop_reason};
 use crate::auto_compaction::{full, summary, world as compacting};
 use crate::extensions::{can_run, extended};
-use crate::kit::World;
+use crate::kit::{PROGRAM, World};
 use crate::mcp;
 
 /// An extension whose command asks a question and reports the answer.
@@ -161,6 +162,37 @@ fn logout_removes_logins_and_keeps_keys() {
     editor.finish();
     let left: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     assert_eq!(left, json!({"anthropic": key}));
+}
+
+#[test]
+fn cancelled_login_makes_room_for_another() {
+    let world = World::new([]);
+    let editor = Editor::able(&world, json!({"elicitation": {"url": {}}}));
+    for id in ["a1", "a2"] {
+        editor.send(json!({"id": id, "method": "authenticate", "params": {"methodId": "openai-codex"}}));
+        let page = editor.asked("elicitation/create");
+        assert_eq!(page["params"]["mode"], "url", "{page}");
+        editor.send(json!({"method": "$/cancel_request", "params": {"requestId": id}}));
+        let withdrawn = editor.asked("$/cancel_request");
+        assert_eq!(withdrawn["params"]["requestId"], page["id"]);
+        let reply = editor.response(id);
+        assert_eq!(reply["error"]["code"], -32800, "{reply}");
+    }
+    editor.finish();
+}
+
+#[test]
+fn model_without_key_needs_login() {
+    let world = World::new([]);
+    let model = ["--mode", "acp", "--model", "anthropic/claude-sonnet-4-5"];
+    let agent = Agent::spawn(world.dir.agent(PROGRAM).args(model)).unwrap();
+    let editor = Editor { agent };
+    editor.call("i", "initialize", json!({"protocolVersion": 1}));
+    let session = editor.session("n", &world);
+    editor.prompt("p", &session, "Hi");
+    let reply = editor.response("p");
+    assert_eq!(reply["error"]["code"], -32000, "{reply}");
+    editor.finish();
 }
 
 #[test]

@@ -348,6 +348,33 @@ fn client_mcp_servers_serve_their_session() {
 }
 
 #[test]
+fn silent_servers_delay_no_other_request() {
+    let world = World::new([]);
+    let editor = Editor::start(&world);
+    let server = |at: u32| json!({"name": format!("s{at}"), "command": "sleep", "args": ["600"], "env": []});
+    let servers: Vec<Value> = (0..10).map(server).collect();
+    let began = Instant::now();
+    let params = json!({"cwd": world.dir.cwd(), "mcpServers": servers});
+    let reply = editor.call("n", "session/new", params);
+    let session = reply["result"]["sessionId"].as_str().unwrap().to_owned();
+    let tells = |line: &Value| line["params"]["update"]["sessionUpdate"] == "available_commands_update";
+    editor.agent.wait(tells, LONG).unwrap();
+    let reply = editor.call(
+        "m",
+        "session/set_mode",
+        json!({"sessionId": session, "modeId": "ask"}),
+    );
+    assert_eq!(reply["result"], json!({}), "{reply}");
+    // A prompt would wait for the servers for so long.
+    assert!(
+        began.elapsed() < session::limits::MCP_WAIT,
+        "{:?}",
+        began.elapsed()
+    );
+    editor.finish();
+}
+
+#[test]
 fn unusable_mcp_servers_are_refused() {
     let world = World::new([]);
     let editor = Editor::start(&world);

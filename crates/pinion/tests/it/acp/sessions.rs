@@ -5,6 +5,7 @@ use testkit::llm::Reply;
 
 use super::{Editor, stop_reason};
 use crate::kit::{LONG, World, bash};
+use crate::mcp;
 
 fn ids(reply: &Value) -> Vec<&str> {
     let sessions = reply["result"]["sessions"].as_array().unwrap().iter();
@@ -158,6 +159,60 @@ fn sessions_of_rpc_mode_are_loaded() {
     assert_eq!(stop_reason(&editor.response("q")), "end_turn");
     editor.finish();
     assert!(world.server.requests()[1].body.to_string().contains("Over RPC"));
+}
+
+/// A session as pi writes it.
+const OF_PI: [&str; 5] = [
+    r#"{"type":"session","version":3,"id":"0199a000-0000-7000-8000-000000000001","timestamp":"2026-01-02T03:04:05.000Z","cwd":"CWD"}"#,
+    r#"{"type":"model_change","id":"aaaa0001","parentId":null,"timestamp":"2026-01-02T03:04:05.001Z","provider":"mock-anthropic","modelId":"claude-mock"}"#,
+    r#"{"type":"thinking_level_change","id":"aaaa0002","parentId":"aaaa0001","timestamp":"2026-01-02T03:04:05.002Z","thinkingLevel":"off"}"#,
+    r#"{"type":"message","id":"aaaa0003","parentId":"aaaa0002","timestamp":"2026-01-02T03:04:06.000Z","message":{"role":"user","content":[{"type":"text","text":"Asked in pi"}],"timestamp":1767323046000}}"#,
+    r#"{"type":"message","id":"aaaa0004","parentId":"aaaa0003","timestamp":"2026-01-02T03:04:07.000Z","message":{"role":"assistant","content":[{"type":"text","text":"Answered in pi"}],"api":"anthropic-messages","provider":"mock-anthropic","model":"claude-mock","usage":{"input":10,"output":2,"cacheRead":0,"cacheWrite":0,"totalTokens":12,"cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0,"total":0}},"stopReason":"stop","timestamp":1767323047000}}"#,
+];
+
+#[test]
+fn history_comes_before_updates_of_servers() {
+    let world = World::new([Reply::text(["Over ACP"])]);
+    let cwd = world.dir.cwd().to_string_lossy().into_owned();
+    let text = OF_PI.join("\n").replace("CWD", &cwd) + "\n";
+    let file = world.dir.agent_dir().join("sessions/--pi--/1_pi.jsonl");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    world.dir.write(&file, text).unwrap();
+    let entry = mcp::entry(&world.dir.root().join("kit.log"), "");
+    let env = entry["env"].as_object().unwrap().iter();
+    let env: Vec<Value> = env
+        .map(|(name, value)| json!({"name": name, "value": value}))
+        .collect();
+    let session = "0199a000-0000-7000-8000-000000000001";
+    let mut params = about(session, &world);
+    params["mcpServers"] =
+        json!([{"name": "kit", "command": entry["command"], "args": entry["args"], "env": env}]);
+    let editor = Editor::start(&world);
+    let loaded = editor.call("o", "session/load", params);
+    assert!(loaded["result"].is_object(), "{loaded}");
+    let has_prompt = |line: &Value| {
+        let commands = line["params"]["update"]["availableCommands"].as_array();
+        commands.is_some_and(|commands| commands.iter().any(|command| command["name"] == "mcp:kit:greet"))
+    };
+    editor.agent.wait(has_prompt, LONG).unwrap();
+    let lines = editor.agent.lines();
+    let updates: Vec<&Value> = lines
+        .iter()
+        .map(|line| &line.value["params"]["update"])
+        .filter(|update| update.is_object())
+        .collect();
+    let texts: Vec<&Value> = updates.iter().map(|update| &update["content"]["text"]).collect();
+    assert_eq!(texts[..2], ["Asked in pi", "Answered in pi"]);
+    assert_eq!(updates[2]["sessionUpdate"], "usage_update");
+    editor.prompt("p", session, "Next");
+    assert_eq!(stop_reason(&editor.response("p")), "end_turn");
+    editor.finish();
+    assert!(
+        world.server.requests()[0]
+            .body
+            .to_string()
+            .contains("Answered in pi")
+    );
 }
 
 #[test]

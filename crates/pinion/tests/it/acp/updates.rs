@@ -3,10 +3,11 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use testkit::llm::Reply;
+use testkit::llm::{ErrorKind, Reply};
 
 use super::{Editor, stop_reason};
-use crate::kit::{LONG, World};
+use crate::extensions::{can_run, extended};
+use crate::kit::{LONG, World, until};
 use crate::permissions;
 
 #[test]
@@ -111,6 +112,82 @@ fn todos_become_a_plan() {
     assert!(entries.iter().all(|entry| entry["priority"] == "medium"));
     editor.send(json!({"method": "session/cancel", "params": {"sessionId": session}}));
     editor.response("p");
+    editor.finish();
+}
+
+#[test]
+fn loaded_session_has_plan_and_usage() {
+    let plan = json!([{"op": "replace", "phases": [{"name": "Work", "tasks": [{"content": "one"}]}]}]);
+    let call = Reply::tool("c1", "todo_write", json!({"ops": plan}));
+    let world = World::new([call, Reply::text(["done"])]);
+    world.settings(json!({"defaultTools": ["+todo_write"], "tasks": {"todoReminders": false}}));
+    let editor = Editor::start(&world);
+    let session = editor.session("n", &world);
+    editor.prompt("p", &session, "Go");
+    assert_eq!(stop_reason(&editor.response("p")), "end_turn");
+    let known = editor.updates("usage_update");
+    // Equal usage is sent once.
+    assert!(known.windows(2).all(|pair| pair[0] != pair[1]), "{known:?}");
+    editor.finish();
+    for method in ["session/load", "session/resume"] {
+        let editor = Editor::start(&world);
+        let params = json!({"sessionId": session, "cwd": world.dir.cwd(), "mcpServers": []});
+        let reply = editor.call("o", method, params);
+        assert!(reply["result"].is_object(), "{reply}");
+        let plan = editor.updates("plan").pop().unwrap();
+        assert_eq!(plan["entries"][0]["content"], "one", "{plan}");
+        assert_eq!(editor.updates("usage_update"), known[known.len() - 1..]);
+        editor.finish();
+    }
+}
+
+/// The models that updates of the options name.
+fn told_models(editor: &Editor) -> Vec<Value> {
+    let updates = editor.updates("config_option_update");
+    let model = |update: &Value| {
+        let options = update["configOptions"].as_array().unwrap();
+        let model = options.iter().find(|option| option["id"] == "model").unwrap();
+        model["currentValue"].clone()
+    };
+    updates.iter().map(model).collect()
+}
+
+#[test]
+fn fallback_model_is_shown_until_run_ends() {
+    let world = World::new([Reply::error(ErrorKind::Auth), Reply::text(["from the other"])]);
+    world.settings(json!({"fallbackModels": ["mock-openai/gpt-mock"]}));
+    let editor = Editor::able(&world, json!({"session": {"notices": {}}}));
+    let session = editor.session("n", &world);
+    editor.prompt("p", &session, "Hi");
+    assert_eq!(stop_reason(&editor.response("p")), "end_turn");
+    let told = told_models(&editor);
+    let last = &told[told.len() - 2..];
+    assert_eq!(last, ["mock-openai/gpt-mock", "mock-anthropic/claude-mock"]);
+    let notice = editor.updates("notice").pop().unwrap();
+    let title = "mock-anthropic/claude-mock failed, mock-openai/gpt-mock answers";
+    assert_eq!(notice["title"], title, "{notice}");
+    editor.finish();
+}
+
+#[test]
+fn model_set_by_extension_is_shown() {
+    if !can_run() {
+        return;
+    }
+    let switching = r#"
+        pi.registerCommand("switch", { handler: async (_args, ctx) => {
+          await pi.setModel(ctx.modelRegistry.find("mock-openai", "gpt-mock"));
+        } });"#;
+    let world = extended([], switching);
+    let editor = Editor::start(&world);
+    let session = editor.session("n", &world);
+    editor.prompt("p", &session, "/switch");
+    assert_eq!(stop_reason(&editor.response("p")), "end_turn");
+    until("the options", || {
+        told_models(&editor)
+            .last()
+            .is_some_and(|model| model == "mock-openai/gpt-mock")
+    });
     editor.finish();
 }
 

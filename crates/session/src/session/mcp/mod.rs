@@ -203,7 +203,9 @@ impl McpConnections {
                 }
             }
         }
-        is_idle && self.is_connecting()
+        // A client that follows the servers reads the commands again when they change. Commands behind this one must not wait.
+        let is_followed = self.is_heard && matches!(command, SessionCommand::GetCommands(_));
+        is_idle && self.is_connecting() && !is_followed
     }
 
     /// Starts the configured servers, once for a working directory.
