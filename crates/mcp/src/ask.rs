@@ -2,24 +2,34 @@
 
 use std::time::Duration;
 
-use rmcp::model::{CancelledNotificationParam, ClientRequest};
+use rmcp::model::{CancelledNotificationParam, ClientRequest, InputResponses};
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{Progress, Watching};
+use crate::client::{Client, Progress, Watching};
 use crate::error::McpError;
 use crate::limits;
 use crate::text::{line, plain};
 
 /// The sender of requests to one server.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Asker {
     pub(crate) server: String,
     pub(crate) peer: Peer<RoleClient>,
+    /// Answers what the server asks before it answers.
+    pub(crate) client: Client,
     pub(crate) watching: Watching,
     pub(crate) timeout: Duration,
+}
+
+impl std::fmt::Debug for Asker {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Asker")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Asker {
@@ -28,8 +38,53 @@ impl Asker {
         self.ask_watched(request, None, &CancellationToken::new()).await
     }
 
-    /// Sends a request that may take long: progress restarts its time limit.
+    /// Sends a request that may take long: progress restarts its time limit. A server of the revision of July 2026 may ask for input
+    /// first; then the request is sent again with the input.
     pub(crate) async fn ask_watched(
+        &self,
+        mut request: ClientRequest,
+        progress: Option<mpsc::Sender<Progress>>,
+        cancel: &CancellationToken,
+    ) -> Result<Value, McpError> {
+        for _ in 0..limits::ROUNDS {
+            let answer = self.ask_once(request.clone(), progress.clone(), cancel).await?;
+            if answer.get("resultType").and_then(Value::as_str) != Some("input_required") {
+                return Ok(answer);
+            }
+            let responses = tokio::select! {
+                () = cancel.cancelled() => return Err(McpError::Cancelled),
+                responses = self.input(&answer) => responses?,
+            };
+            let state = answer.get("requestState").and_then(Value::as_str);
+            if !again_with(&mut request, responses, state.map(str::to_owned)) {
+                break;
+            }
+        }
+        Err(McpError::Refused("it asks for input without end".to_owned()))
+    }
+
+    /// What the server wants to know before it answers.
+    async fn input(&self, answer: &Value) -> Result<InputResponses, McpError> {
+        let wanted = answer.get("inputRequests").and_then(Value::as_object);
+        let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else {
+            // It wants to be asked again, but not at once.
+            tokio::time::sleep(limits::BACKOFF.0).await;
+            return Ok(InputResponses::new());
+        };
+        if wanted.len() > limits::QUESTIONS {
+            return Err(McpError::Refused("it asks for too much input at once".to_owned()));
+        }
+        let mut responses = InputResponses::new();
+        for (key, request) in wanted {
+            responses.insert(
+                key.clone(),
+                self.client.input(request).await.map_err(McpError::Refused)?,
+            );
+        }
+        Ok(responses)
+    }
+
+    async fn ask_once(
         &self,
         request: ClientRequest,
         progress: Option<mpsc::Sender<Progress>>,
@@ -84,6 +139,25 @@ impl Asker {
             other => gone(line(&other.to_string(), limits::ERROR)),
         }
     }
+}
+
+/// Adds the input to a request. Returns false for a request that takes none.
+fn again_with(request: &mut ClientRequest, responses: InputResponses, state: Option<String>) -> bool {
+    let responses = Some(responses).filter(|responses| !responses.is_empty());
+    let (input, kept) = match request {
+        ClientRequest::CallToolRequest(call) => {
+            (&mut call.params.input_responses, &mut call.params.request_state)
+        }
+        ClientRequest::GetPromptRequest(get) => {
+            (&mut get.params.input_responses, &mut get.params.request_state)
+        }
+        ClientRequest::ReadResourceRequest(read) => {
+            (&mut read.params.input_responses, &mut read.params.request_state)
+        }
+        _ => return false,
+    };
+    (*input, *kept) = (responses, state);
+    true
 }
 
 /// Cancels a request at the server when the caller is dropped.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{
     ClientCapabilities, ElicitRequestParams, ElicitResult, ErrorData, Implementation,
-    InitializeRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+    InitializeRequestParams, ProgressNotificationParam, ProgressToken,
 };
 #[expect(deprecated, reason = "the servers of today use these")]
 use rmcp::model::{
@@ -89,19 +89,9 @@ impl Client {
             None => Reply::Decline,
         }
     }
-}
-
-impl ClientHandler for Client {
-    fn get_info(&self) -> ClientConfig {
-        let able = json!({"roots": {"listChanged": false}, "elicitation": {"form": {}, "url": {}}});
-        let able: ClientCapabilities = serde_json::from_value(able).unwrap_or_default();
-        let implementation = Implementation::new("pinion", self.version.as_ref());
-        InitializeRequestParams::new(able, implementation)
-            .with_protocol_version(ProtocolVersion::V_2025_11_25)
-    }
 
     #[expect(deprecated, reason = "roots are asked for by the servers of today")]
-    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+    fn roots(&self) -> ListRootsResult {
         let root = Root::new(file_url(&self.cwd));
         let name = self
             .cwd
@@ -111,7 +101,43 @@ impl ClientHandler for Client {
             Some(name) => root.with_name(name),
             None => root,
         };
-        Ok(ListRootsResult::new(vec![root]))
+        ListRootsResult::new(vec![root])
+    }
+
+    /// What a server wants to know before it answers a request.
+    ///
+    /// # Errors
+    /// A text for the model: the client does not give that.
+    pub(crate) async fn input(&self, request: &Value) -> Result<Value, String> {
+        let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
+        let unreadable = |error: serde_json::Error| format!("it asks for input that cannot be read: {error}");
+        match method {
+            "elicitation/create" => {
+                let params = request.get("params").cloned().unwrap_or_default();
+                let params = serde_json::from_value(params).map_err(unreadable)?;
+                let result = ElicitResult::from(self.elicit(params).await);
+                serde_json::to_value(result).map_err(unreadable)
+            }
+            "roots/list" => serde_json::to_value(self.roots()).map_err(unreadable),
+            other => Err(format!(
+                "it asks for {}, which is not supported",
+                line(other, limits::NAME)
+            )),
+        }
+    }
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let able = json!({"roots": {"listChanged": false}, "elicitation": {"form": {}, "url": {}}});
+        let able: ClientCapabilities = serde_json::from_value(able).unwrap_or_default();
+        let implementation = Implementation::new("pinion", self.version.as_ref());
+        InitializeRequestParams::new(able, implementation).with_protocol_version(crate::probe::LEGACY)
+    }
+
+    #[expect(deprecated, reason = "roots are asked for by the servers of today")]
+    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        Ok(self.roots())
     }
 
     async fn create_elicitation(

@@ -19,6 +19,7 @@ mod names;
 mod oauth;
 mod outcome;
 mod pipe;
+mod probe;
 mod question;
 mod server;
 mod store;

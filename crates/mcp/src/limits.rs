@@ -26,6 +26,12 @@ pub const WRITE: Duration = Duration::from_secs(10);
 /// Timeout for start and handshake of a server. `npx` may have to download it first.
 pub const START: Duration = Duration::from_secs(60);
 
+/// Wait for the answer to `server/discover`, after which a server counts as one of an older revision.
+pub const PROBE: Duration = Duration::from_secs(3);
+
+/// Rounds in which a server may ask for more input before it answers a request.
+pub const ROUNDS: usize = 10;
+
 /// Time for a server to end after its stdin was closed.
 pub const STOP: Duration = Duration::from_secs(2);
 

@@ -8,13 +8,18 @@ use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
 use process::{Boxed, ChildProcess, Spawn, SpawnSpec};
-use rmcp::service::{ClientInitializeError, RunningService, RunningServiceCancellationToken};
+use rmcp::RoleClient;
+use rmcp::model::SubscriptionFilter;
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, RunningService,
+    RunningServiceCancellationToken,
+};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::{RoleClient, ServiceExt as _};
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore};
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::{Instant, timeout_at};
 
 use crate::ask::Asker;
 use crate::client::{Client, Watching};
@@ -25,6 +30,7 @@ use crate::limits;
 use crate::listing::Has;
 use crate::oauth::{self, Logins};
 use crate::pipe::{Pipe, Tail};
+use crate::probe::{Probe, Probing};
 use crate::question::AskUser;
 use crate::text::{line, plain};
 
@@ -71,6 +77,8 @@ pub(crate) struct Link {
     /// Ends with the connection.
     over: JoinHandle<()>,
     stop: Option<RunningServiceCancellationToken>,
+    /// Hears of changed lists, where the server does not send that by itself.
+    listening: Option<AbortHandle>,
     child: Option<Box<dyn ChildProcess>>,
     pub(crate) asker: Asker,
     pub(crate) changed: Arc<Notify>,
@@ -84,6 +92,8 @@ pub(crate) struct About {
     pub(crate) title: String,
     pub(crate) instructions: Option<String>,
     pub(crate) has: Has,
+    /// The changes of lists that have to be asked for; none with a server of an older revision, which sends them by itself.
+    changes: Option<SubscriptionFilter>,
 }
 
 impl Link {
@@ -100,19 +110,36 @@ impl Link {
             changed: Arc::clone(&changed),
             questions: Arc::new(Semaphore::new(limits::QUESTIONS)),
         };
-        let tail = Tail::default();
-        let (running, child) = match &config.reach {
-            Reach::Stdio(stdio) => start(&config.name, stdio, around, client, &tail).await?,
-            Reach::Http(http) => (reach(&config.name, http, around, client).await?, None),
+        let (tail, probe) = (Tail::default(), Probe::default());
+        let attempt = Attempt {
+            config,
+            around,
+            client: &client,
+            probe: &probe,
+            tail: &tail,
+            until: Instant::now() + limits::START,
+        };
+        let (running, child) = match attempt.connect(Probe::first()).await {
+            Err(error) if !matches!(error, McpError::Login(_)) => match probe.second() {
+                Some(lifecycle) => attempt.connect(lifecycle).await?,
+                None => return Err(error),
+            },
+            outcome => outcome?,
         };
         let about = about(&running);
+        let listening = about.changes.clone().map(|changes| {
+            let (peer, changed) = (running.peer().clone(), Arc::clone(&changed));
+            tokio::spawn(listen(peer, changes, changed)).abort_handle()
+        });
         Ok(Self {
             asker: Asker {
                 server: config.name.clone(),
                 peer: running.peer().clone(),
+                client,
                 watching,
                 timeout: config.timeout,
             },
+            listening,
             stop: Some(running.cancellation_token()),
             over: tokio::spawn(async move { drop(running.waiting().await) }),
             child,
@@ -148,6 +175,9 @@ impl Link {
         if let Some(stop) = self.stop.take() {
             stop.cancel();
         }
+        if let Some(listening) = &self.listening {
+            listening.abort();
+        }
         if !self.over.is_finished() {
             let _late = tokio::time::timeout(limits::STOP, &mut self.over).await;
         }
@@ -169,57 +199,91 @@ impl Tail {
     }
 }
 
-type Running = RunningService<RoleClient, Client>;
+/// Hears of changed lists until the connection ends, or the server does not tell of them.
+async fn listen(peer: Peer<RoleClient>, changes: SubscriptionFilter, changed: Arc<Notify>) {
+    while let Ok(mut subscription) = peer.listen(changes.clone()).await {
+        while let Ok(Some(_)) = subscription.next().await {
+            changed.notify_one();
+        }
+        tokio::time::sleep(limits::BACKOFF.1).await;
+        // It may have changed meanwhile.
+        changed.notify_one();
+    }
+}
 
-/// Starts a program and greets it.
-async fn start(
-    name: &str,
-    config: &StdioConfig,
-    around: &Surroundings,
-    client: Client,
-    tail: &Tail,
-) -> Result<(Running, Option<Box<dyn ChildProcess>>), McpError> {
-    // Expanding a value can run a command, which must not block the runtime.
-    let (expander, config, cwd) = (around.expand.clone(), config.clone(), around.cwd.clone());
-    let expanded = tokio::task::spawn_blocking(move || expander.stdio(&config, &cwd)).await;
-    let (config, cwd) = expanded.map_err(McpError::connect)??;
-    let spec = SpawnSpec {
-        program: config.command.clone().into(),
-        args: config.args.into_iter().map(Into::into).collect(),
-        env: environment(&around.env, config.env),
-        cwd: cwd.into(),
-    };
-    let started = around.spawn.spawn_child(spec).await;
-    let (mut child, pipes) = started.map_err(|error| {
-        McpError::connect(format!(
-            "{} cannot be started: {error}",
-            line(&config.command, limits::NAME)
-        ))
-    })?;
-    let pipe = Pipe::new(name, pipes, tail.clone());
-    let greeting = tokio::time::timeout(limits::START, client.serve(pipe));
-    // A server that ends at once is reported without waiting for the time limit.
-    let outcome = tokio::select! {
-        greeted = greeting => match greeted {
-            Ok(Ok(running)) => Ok(running),
-            Ok(Err(error)) => {
-                // It may be about to say how it ended.
-                let how = tokio::time::timeout(std::time::Duration::from_millis(300), child.ended()).await;
-                Err(how.unwrap_or_else(|_| greeting_failed(&error)))
-            }
-            Err(_) => Err(format!("it did not introduce itself within {} s", limits::START.as_secs())),
-        },
-        how = child.ended() => Err(how),
-    };
-    match outcome {
-        Ok(running) => Ok((running, Some(child))),
-        Err(why) => {
-            child.kill().await;
-            // Another task reads the log. It has ended by now or ends at once, so one turn lets it store the last lines.
-            tokio::task::yield_now().await;
-            Err(McpError::connect(tail.explain(why)))
+type Running = RunningService<RoleClient, Client>;
+type Connected = Result<(Running, Option<Box<dyn ChildProcess>>), McpError>;
+
+/// Attempts to connect to one server: the first may show that the server has to be greeted otherwise.
+struct Attempt<'a> {
+    config: &'a ServerConfig,
+    around: &'a Surroundings,
+    client: &'a Client,
+    probe: &'a Probe,
+    tail: &'a Tail,
+    /// For all attempts.
+    until: Instant,
+}
+
+impl Attempt<'_> {
+    async fn connect(&self, lifecycle: ClientLifecycleMode) -> Connected {
+        match &self.config.reach {
+            Reach::Stdio(stdio) => self.start(stdio, lifecycle).await,
+            Reach::Http(http) => Ok((self.reach(http, lifecycle).await?, None)),
         }
     }
+
+    /// Starts a program and greets it.
+    async fn start(&self, config: &StdioConfig, lifecycle: ClientLifecycleMode) -> Connected {
+        let (name, around, tail) = (&self.config.name, self.around, self.tail);
+        // Expanding a value can run a command, which must not block the runtime.
+        let (expander, config, cwd) = (around.expand.clone(), config.clone(), around.cwd.clone());
+        let expanded = tokio::task::spawn_blocking(move || expander.stdio(&config, &cwd)).await;
+        let (config, cwd) = expanded.map_err(McpError::connect)??;
+        let spec = SpawnSpec {
+            program: config.command.clone().into(),
+            args: config.args.into_iter().map(Into::into).collect(),
+            env: environment(&around.env, config.env),
+            cwd: cwd.into(),
+        };
+        let started = around.spawn.spawn_child(spec).await;
+        let (mut child, pipes) = started.map_err(|error| {
+            McpError::connect(format!(
+                "{} cannot be started: {error}",
+                line(&config.command, limits::NAME)
+            ))
+        })?;
+        let way = Probing::new(Pipe::new(name, pipes, tail.clone()), self.probe);
+        let greeting = self.client.clone().serve_with_lifecycle(way, lifecycle);
+        let greeting = timeout_at(self.until, greeting);
+        // A server that ends at once is reported without waiting for the time limit.
+        let outcome = tokio::select! {
+            greeted = greeting => match greeted {
+                Ok(Ok(running)) => Ok(running),
+                Ok(Err(error)) => {
+                    // It may be about to say how it ended.
+                    let how = tokio::time::timeout(std::time::Duration::from_millis(300), child.ended()).await;
+                    Err(how.unwrap_or_else(|_| greeting_failed(&error)))
+                }
+                Err(_) => Err(too_late()),
+            },
+            how = child.ended() => Err(how),
+        };
+        match outcome {
+            Ok(running) => Ok((running, Some(child))),
+            Err(why) => {
+                child.kill().await;
+                // Another task reads the log. It has ended by now or ends at once, so one turn lets it store the last lines.
+                tokio::task::yield_now().await;
+                Err(McpError::connect(tail.explain(why)))
+            }
+        }
+    }
+}
+
+/// The error of a server that says nothing.
+fn too_late() -> String {
+    format!("it did not introduce itself within {} s", limits::START.as_secs())
 }
 
 /// The environment of a program: the common one, with the variables of its configuration.
@@ -237,61 +301,59 @@ fn environment(
     env
 }
 
-/// Reaches an address and greets who is there.
-async fn reach(
-    name: &str,
-    config: &HttpConfig,
-    around: &Surroundings,
-    client: Client,
-) -> Result<Running, McpError> {
-    let (expander, config) = (around.expand.clone(), config.clone());
-    let expanded = tokio::task::spawn_blocking(move || expander.http(&config)).await;
-    let config = expanded.map_err(McpError::connect)??;
-    let url = checked(&config.url)?;
-    let web = around.web.client(&url).await.map_err(McpError::connect)?;
-    let mut headers = HashMap::new();
-    for (name, value) in &config.headers {
-        let bad = || McpError::Config(format!("the header {} cannot be sent", line(name, limits::NAME)));
-        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
-        let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
-        // Debug output of the HTTP library hides sensitive values.
-        value.set_sensitive(true);
-        headers.insert(key, value);
-    }
-    // A configured header takes precedence over a stored login.
-    let is_authorised = headers.contains_key(&http::header::AUTHORIZATION);
-    let settings = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
-    let greeting = async {
-        if is_authorised {
-            return client
-                .serve(StreamableHttpClientTransport::with_client(web, settings))
-                .await;
+impl Attempt<'_> {
+    /// Reaches an address and greets who is there.
+    async fn reach(&self, config: &HttpConfig, lifecycle: ClientLifecycleMode) -> Result<Running, McpError> {
+        let (name, around, client) = (&self.config.name, self.around, self.client.clone());
+        let (expander, config) = (around.expand.clone(), config.clone());
+        let expanded = tokio::task::spawn_blocking(move || expander.http(&config)).await;
+        let config = expanded.map_err(McpError::connect)??;
+        let url = checked(&config.url)?;
+        let web = around.web.client(&url).await.map_err(McpError::connect)?;
+        let mut headers = HashMap::new();
+        for (name, value) in &config.headers {
+            let bad = || McpError::Config(format!("the header {} cannot be sent", line(name, limits::NAME)));
+            let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+            let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
+            // Debug output of the HTTP library hides sensitive values.
+            value.set_sensitive(true);
+            headers.insert(key, value);
         }
-        match oauth::client(name, &url, &config, around, web.clone()).await {
-            Ok(authorised) => {
-                client
-                    .serve(StreamableHttpClientTransport::with_client(authorised, settings))
-                    .await
+        // A configured header takes precedence over a stored login.
+        let is_authorised = headers.contains_key(&http::header::AUTHORIZATION);
+        let settings = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
+        let greeting = async {
+            if is_authorised {
+                let way = StreamableHttpClientTransport::with_client(web, settings);
+                return client
+                    .serve_with_lifecycle(Probing::new(way, self.probe), lifecycle)
+                    .await;
             }
-            // The server may accept requests without a login.
-            Err(error) => {
-                tracing::debug!(server = name, "no login: {error}");
-                client
-                    .serve(StreamableHttpClientTransport::with_client(web, settings))
-                    .await
+            match oauth::client(name, &url, &config, around, web.clone()).await {
+                Ok(authorised) => {
+                    let way = StreamableHttpClientTransport::with_client(authorised, settings);
+                    client
+                        .serve_with_lifecycle(Probing::new(way, self.probe), lifecycle)
+                        .await
+                }
+                // The server may accept requests without a login.
+                Err(error) => {
+                    tracing::debug!(server = name, "no login: {error}");
+                    let way = StreamableHttpClientTransport::with_client(web, settings);
+                    client
+                        .serve_with_lifecycle(Probing::new(way, self.probe), lifecycle)
+                        .await
+                }
             }
+        };
+        match timeout_at(self.until, greeting).await {
+            Ok(Ok(running)) => Ok(running),
+            Ok(Err(error)) if error.is_authorization_required() || error.auth_challenge().is_some() => {
+                Err(McpError::Login(name.to_owned()))
+            }
+            Ok(Err(error)) => Err(McpError::connect(greeting_failed(&error))),
+            Err(_) => Err(McpError::Connect(too_late())),
         }
-    };
-    match tokio::time::timeout(limits::START, greeting).await {
-        Ok(Ok(running)) => Ok(running),
-        Ok(Err(error)) if error.is_authorization_required() || error.auth_challenge().is_some() => {
-            Err(McpError::Login(name.to_owned()))
-        }
-        Ok(Err(error)) => Err(McpError::connect(greeting_failed(&error))),
-        Err(_) => Err(McpError::Connect(format!(
-            "it did not introduce itself within {} s",
-            limits::START.as_secs()
-        ))),
     }
 }
 
@@ -328,6 +390,7 @@ fn greeting_failed(error: &ClientInitializeError) -> String {
             }
             text
         }
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return greeting_failed(fallback),
         other => other.to_string(),
     };
     line(&text, limits::ERROR)
@@ -336,6 +399,9 @@ fn greeting_failed(error: &ClientInitializeError) -> String {
 /// What the server said of itself when it was greeted.
 fn about(running: &Running) -> About {
     let info = running.peer().peer_info();
+    let is_modern = info
+        .as_ref()
+        .is_some_and(|info| !info.protocol_version.has_initialize());
     let value = info
         .and_then(|info| serde_json::to_value(&*info).ok())
         .unwrap_or_default();
@@ -351,7 +417,14 @@ fn about(running: &Running) -> About {
         text("name").unwrap_or_default(),
         text("version").unwrap_or_default()
     );
+    let tells =
+        |key: &str| value.pointer(&format!("/capabilities/{key}/listChanged")) == Some(&Value::Bool(true));
+    let mut changes = SubscriptionFilter::new();
+    changes.tools_list_changed = tells("tools").then_some(true);
+    changes.prompts_list_changed = tells("prompts").then_some(true);
+    changes.resources_list_changed = tells("resources").then_some(true);
     About {
+        changes: (is_modern && changes != SubscriptionFilter::new()).then_some(changes),
         title: line(&title, limits::NAME),
         instructions: value
             .get("instructions")

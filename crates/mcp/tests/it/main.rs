@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of a test may panic")]
 #![expect(clippy::indexing_slicing, reason = "JSON of a known form")]
 
+mod modern;
 mod play;
 mod proper;
 

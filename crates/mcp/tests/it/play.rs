@@ -52,9 +52,15 @@ impl Wire {
             .await;
     }
 
-    /// Answers the greeting.
+    /// Answers the greeting, as a server of an older revision.
     pub(crate) async fn greet(&mut self) {
-        let hello = self.until("initialize").await;
+        let mut hello = self.next().await;
+        if hello["method"] == "server/discover" {
+            let error = json!({"code": -32601, "message": "Method not found"});
+            self.say(json!({"jsonrpc": "2.0", "id": hello["id"], "error": error}))
+                .await;
+            hello = self.until("initialize").await;
+        }
         let able = json!({"tools": {"listChanged": true}});
         let info = json!({"name": "played\u{1b}[31m", "version": "1"});
         let version = &hello["params"]["protocolVersion"];

@@ -149,6 +149,11 @@ fn serve() {
                 answer(id, json!({"contents": [contents]}));
             }
             "ping" => answer(id, json!({})),
+            // As JSON-RPC wants it: a client that asks for a newer revision must not wait.
+            _ if !id.is_null() && !message["method"].is_null() => {
+                let error = json!({"code": -32601, "message": "Method not found"});
+                say(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+            }
             _ => {}
         }
     }
