@@ -217,6 +217,9 @@ pub(crate) const PROCESS_WAIT: Duration = Duration::from_secs(30);
 /// How long a model can wait for a background process.
 pub(crate) const PROCESS_WAIT_MAX: Duration = Duration::from_secs(600);
 
+/// How often ends of background processes wake a session without a prompt in between.
+pub(crate) const PROCESS_WAKEUPS: usize = 5;
+
 /// Time between two looks whether a process listens on a port.
 pub(crate) const PORT_PAUSE: Duration = Duration::from_millis(100);
 

@@ -130,6 +130,18 @@ pub(crate) const PTY_WITHOUT_BACKGROUND: &str = "pty needs background: true";
 pub(crate) const PORT_WITHOUT_NETWORK: &str =
     "The sandbox has no network, so the process cannot listen on a port. Wait for text instead";
 
+/// A process that ended does not wake the session once more.
+pub(crate) fn too_many_wakeups(most: usize) -> String {
+    format!(
+        "{most} background processes have woken the session since the last prompt. Further ends wait for a prompt"
+    )
+}
+
+/// A process that ended cannot wake the session.
+pub(crate) fn not_woken(reason: &str) -> String {
+    format!("A background process has ended, and the model cannot be told: {reason}")
+}
+
 /// Input whose last line is too long to be judged.
 pub(crate) fn line_too_long(most: usize) -> String {
     format!("A line of input may have at most {most} bytes")

@@ -55,6 +55,11 @@ pub(crate) fn read(root: &Root, path: PathBuf, scope: Scope, notes: &mut Vec<Dia
         if let Some(Value::Object(fetch)) = keys.get_mut("fetch") {
             fetch.remove("privateHosts");
         }
+        // A run that nobody asked for costs money.
+        found.mark("processes.wake", &KeyUse::GlobalOnly);
+        if let Some(Value::Object(processes)) = keys.get_mut("processes") {
+            processes.remove("wake");
+        }
         // Copies of files cost disk space and time, and what can be undone is the user's choice.
         found.mark("checkpoints", &KeyUse::GlobalOnly);
         keys.remove("checkpoints");

@@ -586,4 +586,10 @@ const PROCESSES: &[Key] = &[
         "false",
         "Give the model the tool `process`, and the arguments `background` and `pty` of `bash`.",
     ),
+    key(
+        "processes.wake",
+        FLAG,
+        "false",
+        "Let the end of a background process wake an idle session: a run begins in which the model hears of it. Only in the user's settings.",
+    ),
 ];

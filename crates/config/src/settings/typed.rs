@@ -102,6 +102,7 @@ fn tools(reader: &mut Reader<'_>) -> ToolOptions {
         fetch: reader.flag("fetch.enabled", false),
         fetch_private_hosts: reader.texts("fetch.privateHosts").unwrap_or_default(),
         processes: reader.flag("processes.enabled", false),
+        process_wakeups: reader.flag("processes.wake", false),
         subagents: reader.flag("subagents.enabled", false),
         parallel_subagents: reader
             .small("subagents.maxParallel")

@@ -32,6 +32,8 @@ pub struct ToolOptions {
     pub fetch_private_hosts: Vec<String>,
     /// `processes.enabled`: the model can start processes in the background unless a list of tools says otherwise.
     pub processes: bool,
+    /// `processes.wake`: the end of a process may wake an idle session.
+    pub process_wakeups: bool,
     /// `subagents.enabled`: the model gets the tool `task` unless a list of tools says otherwise.
     pub subagents: bool,
     /// `subagents.maxParallel`: sub-agents of a session that work at the same time.

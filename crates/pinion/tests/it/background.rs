@@ -9,9 +9,9 @@ use testkit::llm::Reply;
 use crate::kit::{Pi, World, bash, memory_kb, of_type, text, until};
 use crate::permissions::{choose, question};
 
-const TOOLS: [&str; 2] = ["--tools", "read,bash,process"];
+pub(crate) const TOOLS: [&str; 2] = ["--tools", "read,bash,process"];
 
-fn start(id: &str, command: &str) -> Reply {
+pub(crate) fn start(id: &str, command: &str) -> Reply {
     Reply::tool(id, "bash", json!({"command": command, "background": true}))
 }
 
@@ -23,7 +23,7 @@ fn in_terminal(id: &str, command: &str) -> Reply {
     )
 }
 
-fn process(id: &str, args: Value) -> Reply {
+pub(crate) fn process(id: &str, args: Value) -> Reply {
     Reply::tool(id, "process", args)
 }
 

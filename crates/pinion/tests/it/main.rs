@@ -24,6 +24,7 @@ mod dialect_outputs;
 mod dialogs;
 mod doctor;
 mod events;
+mod exit_wakeups;
 mod exports;
 mod extension_api;
 mod extension_examples;

@@ -57,17 +57,13 @@ use super::{checkpoints, file_search, message_pages, outline, todos, trust};
 
 /// A slash command in the words of oh-my-pi.
 fn available(command: CommandInfo) -> AvailableCommand {
-    let is_mcp = command.name.starts_with("mcp:");
     let source = match command.source {
-        _ if is_mcp => "mcp_prompt",
+        _ if command.name.starts_with("mcp:") => "mcp_prompt",
         "prompt" => "file",
         other => other,
     };
-    let hint = match (command.argument_hint, source) {
-        (Some(hint), _) => Some(hint),
-        (None, "file") => None,
-        (None, _) => Some("arguments".to_owned()),
-    };
+    let general = || (source != "file").then(|| "arguments".to_owned());
+    let hint = command.argument_hint.or_else(general);
     AvailableCommand {
         name: command.name,
         description: command.description,
@@ -483,6 +479,11 @@ impl SessionHandler for Session {
     async fn kill_process(&mut self, params: KillProcessParams, responder: Responder<ProcessInfo>) {
         let kill = self.tools.processes().clone().kill(params.process_id);
         self.queries.run(responder, kill).await;
+    }
+
+    async fn set_process_wakeups(&mut self, params: EnabledParams) -> Result<(), String> {
+        self.tools.processes().set_wakeups(params.enabled);
+        Ok(())
     }
 
     async fn complete_arguments(&mut self, params: CompleteParams, responder: Responder<Completions>) {

@@ -14,6 +14,7 @@ use crate::outbox::{Origin, Responder};
 use super::Session;
 use super::asker::Asker;
 use super::compaction::Asked;
+use super::exit_wakeups;
 use super::extensions::Saying;
 use super::session_change::{Change, ChangeAsker};
 
@@ -100,7 +101,10 @@ impl Session {
             }
             self.shells.store(&mut self.conversation.log, &self.outbox).await;
             match self.deferred.next(readiness) {
-                None => break,
+                None => {
+                    exit_wakeups::wake(self).await;
+                    break;
+                }
                 Some(action) => self.run_deferred(action).await,
             }
         }

@@ -116,6 +116,8 @@ impl Session {
             is_retired: false,
         };
         session.tools.processes().connect(session.outbox.clone());
+        let wakes = session.agent.settings.tools.process_wakeups;
+        session.tools.processes().set_wakeups(wakes);
         session.read_todos();
         if (!has_messages || !has_level) && !session.extensions.providers.is_unresolved() {
             let entries = session.conversation.choice.first_entries(has_messages);

@@ -14,6 +14,7 @@ mod conversation;
 mod deferred;
 mod dialogs;
 mod drive;
+mod exit_wakeups;
 mod export;
 mod extension_loading;
 mod extension_models;
@@ -209,7 +210,7 @@ impl Session {
             Wakeup::Extension(news) => self.on_extension(news).await,
             Wakeup::Mcp(event) => self.on_mcp(event).await,
             Wakeup::Probed(probed) => self.on_probed(*probed).await,
-            Wakeup::Queried => {}
+            Wakeup::Queried | Wakeup::ProcessExited => {}
             Wakeup::Closed => self.dialogs.lose_client(),
         }
         self.note_prompts();
@@ -218,6 +219,7 @@ impl Session {
 
     /// The run ends as after an abort, so that the messages so far are on disk. Work that does not end in time is left behind.
     async fn wind_up(&mut self) {
+        self.tools.processes().set_wakeups(false);
         self.mcp.withdraw_prompt().await;
         let quiet = async {
             self.drive(agent::Input::Abort).await;

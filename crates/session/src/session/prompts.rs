@@ -29,6 +29,7 @@ impl Session {
             let error = strings::guards_missing(&faults.join("\n"));
             return responder.refuse(error).await;
         }
+        self.tools.processes().allow_wakeups();
         let Some(responder) = self.run_command(responder, &params.message) else {
             return;
         };

@@ -194,6 +194,8 @@ async fn open_subagent(wanted: OpenSubagent) {
         Err(error) => return drop(reply.send(Err(error.to_string()))),
     };
     session.dialogs.ask_through(ui);
+    // It ends with its task.
+    session.tools.processes().set_wakeups(false);
     if let Some(account) = account {
         session.machine.join(account);
     }

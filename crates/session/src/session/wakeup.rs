@@ -39,6 +39,8 @@ pub(super) enum Wakeup {
     /// Entries that wait may be written again.
     StorageDue,
     TodoDue,
+    /// A background process has ended by itself.
+    ProcessExited,
     Closed,
 }
 
@@ -52,6 +54,7 @@ impl Session {
         let todo = self.machine.todos().next_due();
         let deadline = self.machine.deadline();
         let storage = self.conversation.log.retry_due();
+        let processes = self.tools.processes();
         // In turns (not biased), so that neither a flood of commands nor one of deltas keeps the others waiting.
         tokio::select! {
             mail = next_mail(requests, urgent_only) => mail.map_or(Wakeup::Closed, Wakeup::SessionRequest),
@@ -69,6 +72,7 @@ impl Session {
             () = at(deadline) => Wakeup::TimeLimit,
             () = storage => Wakeup::StorageDue,
             () = at(todo) => Wakeup::TodoDue,
+            () = processes.exited() => Wakeup::ProcessExited,
         }
     }
 }

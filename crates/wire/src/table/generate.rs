@@ -20,6 +20,10 @@ macro_rules! commands {
                 params: |generator| generator.subschema_for::<$params>(),
                 #[cfg(feature = "schema")]
                 reply: |generator| generator.subschema_for::<$reply>(),
+                #[cfg(feature = "schema")]
+                params_type: std::any::type_name::<$params>,
+                #[cfg(feature = "schema")]
+                reply_type: std::any::type_name::<$reply>,
             }, )+
         ];
 

@@ -145,6 +145,12 @@ pub struct CommandSpec {
     /// Schema of `data`; `()` when there is none.
     #[cfg(feature = "schema")]
     pub reply: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
+    /// Path of the type of the parameters, for generated code.
+    #[cfg(feature = "schema")]
+    pub params_type: fn() -> &'static str,
+    /// Path of the type of `data`, for generated code.
+    #[cfg(feature = "schema")]
+    pub reply_type: fn() -> &'static str,
 }
 
 /// Why a line is not a command.
@@ -374,6 +380,8 @@ commands! {
     ResizeProcess(ResizeProcessParams) = "resize_process", Tools, OWN, Ordered, Session::resize_process -> ();
     /// Kill a background process and all that it started.
     KillProcess(KillProcessParams) = "kill_process", Tools, OWN, Task, Session::kill_process => ProcessInfo;
+    /// Set whether the end of a background process may wake the session when it is idle. A run begins then, in which the model hears of it.
+    SetProcessWakeups(EnabledParams) = "set_process_wakeups", Tools, OWN, Ordered, Session::set_process_wakeups -> ();
     /// Return completions for the arguments of a slash command of an extension.
     CompleteArguments(CompleteParams) = "complete_arguments", Tools, OWN, Task, Session::complete_arguments => Completions;
     /// List all tools and which of them the model can call.

@@ -173,6 +173,7 @@ async fn carry_out(processes: &Processes, action: Action) -> Result<ToolResult, 
         Action::List => Ok(ToolResult::text(listed(processes))),
         Action::Read(id) => {
             let process = processes.find(&id)?;
+            process.note_told();
             let (news, status) = (process.news(), process.status_line());
             let news = if news.trim().is_empty() {
                 "(no new output)"
@@ -195,6 +196,7 @@ async fn carry_out(processes: &Processes, action: Action) -> Result<ToolResult, 
                 Wanted::Text(text) => Goal::Text(text, process.state().read_by_model),
             };
             let met = wait(&process, &goal, limit).await;
+            process.note_told();
             let (news, status) = (process.news(), process.status_line());
             let news = if news.trim().is_empty() {
                 "(no new output)"
@@ -237,6 +239,7 @@ fn listed(processes: &Processes) -> String {
         .known()
         .processes
         .iter()
+        .inspect(|process| process.note_told())
         .map(|process| format!("{}: {} [{}]", process.id, process.command, process.status_line()))
         .collect();
     match lines.is_empty() {

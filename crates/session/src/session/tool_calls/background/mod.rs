@@ -14,5 +14,5 @@ mod wait;
 
 pub use self::control::PROCESS_TOOL;
 pub(crate) use self::control::ProcessTool;
-pub(crate) use self::processes::Processes;
+pub(crate) use self::processes::{Exits, Processes};
 pub(crate) use self::start::BackgroundBash;

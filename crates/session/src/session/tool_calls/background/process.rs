@@ -37,6 +37,8 @@ pub(super) struct State {
     pub(super) ended_at: Option<i64>,
     /// The line that the model has begun to type.
     pub(super) typed: String,
+    /// The model knows that it has ended.
+    pub(super) is_end_told: bool,
 }
 
 impl Process {
@@ -74,6 +76,32 @@ impl Process {
             (_, Some(code), _) => format!("exited with code {code}"),
             (_, None, Some(signal)) => format!("ended by signal {signal}"),
             (_, None, None) => "ended".to_owned(),
+        }
+    }
+
+    /// Takes the news that it has ended by itself; false if the model knows, or somebody killed it.
+    pub(super) fn take_exit(&self) -> bool {
+        let mut state = self.state();
+        let is_news = state.status == ProcessStatus::Exited && !state.is_end_told;
+        state.is_end_told |= is_news;
+        is_news
+    }
+
+    /// Notes that the model is told how the process is doing. Called before the state is read: an end in between is told twice rather
+    /// than never.
+    pub(super) fn note_told(&self) {
+        let mut state = self.state();
+        state.is_end_told |= state.status != ProcessStatus::Running;
+    }
+
+    /// What the model is told of its end, with the output that it has not read.
+    pub(super) fn exit_text(&self) -> String {
+        let (id, status, command) = (&self.id, self.status_line(), &self.command);
+        let head = format!("Process {id} {status}: {command}");
+        let news = self.news();
+        match news.trim() {
+            "" => head,
+            _ => format!("{head}\n\n{}", news.trim_end()),
         }
     }
 

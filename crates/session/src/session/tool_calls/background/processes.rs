@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tools::{BackgroundCommand, TerminalSize, Toolbox};
 use wire::Event;
 use wire::process::{
@@ -26,6 +26,8 @@ pub(crate) struct Processes(Arc<Owned>);
 #[derive(Default)]
 struct Owned {
     known: Mutex<Known>,
+    /// Rung when a process has ended by itself.
+    exited: Notify,
 }
 
 #[derive(Default)]
@@ -36,6 +38,26 @@ pub(super) struct Known {
     outbox: Option<Outbox>,
     /// Starts that are under way.
     starting: usize,
+    wakeups: Wakeups,
+}
+
+/// Whether ends of processes wake the session.
+#[derive(Debug, Default)]
+struct Wakeups {
+    are_on: bool,
+    /// Since the last prompt.
+    count: usize,
+}
+
+/// Processes that have ended by themselves and that the model does not know of.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Exits {
+    /// There are none, or they may not wake the session.
+    None,
+    /// They have woken the session this often since the last prompt, and do so no more.
+    TooMany(usize),
+    /// What the model is told.
+    Some(String),
 }
 
 impl Processes {
@@ -46,6 +68,45 @@ impl Processes {
     /// Tells clients of starts and ends from now on.
     pub(crate) fn connect(&self, outbox: Outbox) {
         self.known().outbox = Some(outbox);
+    }
+
+    /// Lets ends of processes wake the session, or not.
+    pub(crate) fn set_wakeups(&self, are_on: bool) {
+        self.known().wakeups.are_on = are_on;
+    }
+
+    /// A prompt came: processes may wake the session again.
+    pub(crate) fn allow_wakeups(&self) {
+        self.known().wakeups.count = 0;
+    }
+
+    /// Waits until a process has ended by itself. Cancel-safe.
+    pub(crate) async fn exited(&self) {
+        self.0.exited.notified().await;
+    }
+
+    /// Takes what the model has to be told of ended processes.
+    pub(crate) fn take_exits(&self) -> Exits {
+        let mut known = self.known();
+        if !known.wakeups.are_on {
+            return Exits::None;
+        }
+        let ended: Vec<Arc<Process>> = known
+            .processes
+            .iter()
+            .filter(|process| process.take_exit())
+            .cloned()
+            .collect();
+        if ended.is_empty() {
+            return Exits::None;
+        }
+        if known.wakeups.count >= limits::PROCESS_WAKEUPS {
+            return Exits::TooMany(limits::PROCESS_WAKEUPS);
+        }
+        known.wakeups.count += 1;
+        drop(known);
+        let texts = ended.iter().map(|process| process.exit_text());
+        Exits::Some(texts.collect::<Vec<_>>().join("\n\n"))
     }
 
     /// Returns true while a process runs or starts.
@@ -85,6 +146,7 @@ impl Processes {
                     signal: None,
                     ended_at: None,
                     typed: String::new(),
+                    is_end_told: false,
                 }),
                 version: watch::Sender::new(0),
                 control,
@@ -102,6 +164,7 @@ impl Processes {
         tokio::spawn(async move {
             running.read_to_end(&one).await;
             if let Some(owner) = owner.upgrade() {
+                owner.exited.notify_one();
                 let event = Event::ProcessEnd {
                     process: Box::new(one.info()),
                 };

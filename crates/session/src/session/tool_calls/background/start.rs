@@ -146,6 +146,7 @@ async fn begun(process: &Arc<Process>, limit: Option<Duration>, cancel: &Cancell
         () = cancel.cancelled() => {}
         _late = first => {}
     }
+    process.note_told();
     // A wait for a text that is here already must find it.
     let (id, (news, _)) = (&process.id, process.unread());
     let output = if news.trim().is_empty() {

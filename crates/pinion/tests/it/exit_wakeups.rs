@@ -1,0 +1,151 @@
+//! Ends of background processes that wake an idle session: only if the user or the host allows it, within the limits, and not for ever.
+
+use std::time::Duration;
+
+use serde_json::json;
+use testkit::llm::Reply;
+
+use crate::background::{TOOLS, process, start};
+use crate::kit::{World, of_type, until};
+
+/// Settings with which the end of a process wakes the session.
+fn wakes(world: &World) {
+    world.settings(json!({"processes": {"enabled": true, "wake": true}}));
+}
+
+#[test]
+fn exit_wakes_idle_session_if_user_allows() {
+    let script = "sleep 1; echo built; exit 3";
+    let world = World::new([
+        start("b", script),
+        Reply::text(["I wait"]),
+        Reply::text(["I see"]),
+    ]);
+    wakes(&world);
+    let pi = world.start();
+    pi.say("Go");
+    pi.settled();
+    let requests = world.server.requests();
+    assert_eq!(requests.len(), 3);
+    let told = requests[2].body["messages"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .to_string();
+    assert!(
+        told.contains("Process p1 exited with code 3: sleep 1") && told.contains("built"),
+        "{told}"
+    );
+    assert_eq!(pi.get("get_limits")["used"]["turns"], 3);
+    assert_eq!(pi.roles().last().unwrap(), "assistant");
+    // It is told once.
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(world.server.requests().len(), 3);
+    pi.finish();
+}
+
+#[test]
+fn exit_wakes_only_sessions_that_allow_it() {
+    let world = World::new([
+        start("b", "sleep 1; echo built"),
+        Reply::text(["I wait"]),
+        Reply::text(["I see"]),
+    ]);
+    let pi = world.start_with(&TOOLS);
+    pi.say("Go");
+    pi.wait("process_end");
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(world.server.requests().len(), 2);
+    // The host allows it: the model does not know of the end yet.
+    pi.data(json!({"type": "set_process_wakeups", "enabled": true}));
+    pi.settled();
+    assert_eq!(world.server.requests().len(), 3);
+    pi.finish();
+}
+
+#[test]
+fn end_that_model_knows_or_wanted_wakes_nothing() {
+    let world = World::new([
+        start("a", "sleep 1; echo bye"),
+        process("w", json!({"action": "wait", "processId": "p1"})),
+        start("b", "exec sleep 60"),
+        process("k", json!({"action": "kill", "processId": "p2"})),
+        start("c", "exec sleep 60"),
+        Reply::text(["done"]),
+        Reply::text(["never"]),
+    ]);
+    wakes(&world);
+    let pi = world.start();
+    pi.say("Go");
+    pi.data(json!({"type": "kill_process", "processId": "p3"}));
+    std::thread::sleep(Duration::from_millis(700));
+    assert_eq!(world.server.requests().len(), 6);
+    pi.finish();
+}
+
+#[test]
+fn wakeups_without_prompt_are_bounded() {
+    let world = World::new([]);
+    // Each time the model starts another process, and waits.
+    world.server.set_rule(|request| match request.n % 2 {
+        1 => start(&format!("c{}", request.n), "sleep 0.6; echo again"),
+        _ => Reply::text(["I wait"]),
+    });
+    wakes(&world);
+    let pi = world.start();
+    pi.say("Go");
+    let told = "5 background processes have woken the session";
+    until("the last wakeup", || {
+        pi.lines().iter().any(|line| line.to_string().contains(told))
+    });
+    // Two requests for the prompt, and for each wakeup.
+    assert_eq!(world.server.requests().len(), 12);
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(world.server.requests().len(), 12);
+    pi.prompt("Go on");
+    until("further wakeups", || world.server.requests().len() > 14);
+    pi.finish();
+}
+
+#[test]
+fn reached_limit_lets_exit_wake_nothing() {
+    let world = World::new([
+        start("b", "sleep 1"),
+        Reply::text(["I wait"]),
+        Reply::text(["never"]),
+    ]);
+    wakes(&world);
+    let pi = world.start_with(&["--max-turns", "2"]);
+    pi.say("Go");
+    until("the reason", || {
+        let notices = pi.lines();
+        let notices = of_type(&notices, "notice")
+            .iter()
+            .map(ToString::to_string)
+            .collect::<String>();
+        notices.contains("Limit reached: 2 turns")
+    });
+    assert_eq!(world.server.requests().len(), 2);
+    pi.finish();
+}
+
+#[test]
+fn project_cannot_let_exit_wake_session() {
+    let world = World::new([
+        start("b", "sleep 0.6"),
+        Reply::text(["I wait"]),
+        Reply::text(["never"]),
+    ]);
+    world.settings(json!({"processes": {"enabled": true}, "defaultProjectTrust": "always"}));
+    let folder = world.dir.cwd().join(".pi");
+    std::fs::create_dir_all(&folder).unwrap();
+    let project = json!({"processes": {"wake": true}});
+    std::fs::write(folder.join("settings.json"), project.to_string()).unwrap();
+    let pi = world.start();
+    pi.say("Go");
+    pi.wait("process_end");
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(world.server.requests().len(), 2);
+    pi.finish();
+}
