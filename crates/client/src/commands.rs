@@ -1,4 +1,4 @@
-//! Commands with names of their own. All others go through [`Session::call`].
+//! Commands with parameters of their own. All others are in `generated`, as the protocol has them.
 
 use serde_json::json;
 use wire::changes::{Changes, ChangesParams, RewindParams, Rewound, UnrewindParams};

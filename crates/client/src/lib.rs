@@ -6,11 +6,13 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod client;
+#[macro_use]
 mod commands;
 mod dialog;
 mod error;
 mod event;
 mod events;
+mod generated;
 mod limits;
 mod link;
 mod nested;

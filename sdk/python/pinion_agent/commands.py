@@ -804,6 +804,17 @@ class AsyncCommands:
         """Kill a background process and all that it started."""
         return await self.call("kill_process", {"processId": process_id}, timeout)
 
+    async def set_process_wakeups(
+        self,
+        enabled: Optional[bool] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Set whether the end of a background process may wake the session when it is idle. A run begins
+        then, in which the model hears of it.
+        """
+        return await self.call("set_process_wakeups", {"enabled": enabled}, timeout)
+
     async def complete_arguments(
         self,
         name: Optional[str] = None,
@@ -1774,6 +1785,17 @@ class BlockingCommands:
     ) -> ProcessInfo:
         """Kill a background process and all that it started."""
         return self.call("kill_process", {"processId": process_id}, timeout)
+
+    def set_process_wakeups(
+        self,
+        enabled: Optional[bool] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Set whether the end of a background process may wake the session when it is idle. A run begins
+        then, in which the model hears of it.
+        """
+        return self.call("set_process_wakeups", {"enabled": enabled}, timeout)
 
     def complete_arguments(
         self,

@@ -1,5 +1,7 @@
 /** Client for the coding agent pinion, and for other agents that speak its protocol (`--mode rpc`). */
 import type * as protocol from "./protocol.js";
+import { Commands } from "./commands.js";
+import type { FromSchema, JsonSchema } from "./schema.js";
 import type {
   AssistantMessage,
   BashResult,
@@ -35,10 +37,15 @@ import type {
   UserBlock,
 } from "./protocol.js";
 
-export type { protocol };
+export type { FromSchema, JsonSchema, protocol };
 
 /** A command's name. */
 export type CommandName = keyof ResponseOf;
+/** How a command is sent. */
+export interface CallOptions {
+  /** Milliseconds after which the call is given up. */
+  timeoutMs?: number;
+}
 /** A command's parameters. */
 export type Params<T extends CommandName> = Omit<Extract<InboundLine, { type: T }>, "id" | "type" | "session">;
 /** What a command answers. */
@@ -217,14 +224,14 @@ export interface Events extends AsyncIterableIterator<AgentEvent> {
   close(): void;
 }
 
-/** A session. Methods have the names of pi's RpcClient. */
-export class Session {
+/** A session. Methods that pi's RpcClient has are as there; `Commands` has those of all other commands. */
+export class Session extends Commands {
   protected constructor(agent?: Agent, handle?: string);
   /** Undefined for the first session. */
   readonly handle: string | undefined;
   /** Sends any command and gives what it answers. */
-  call<T extends CommandName>(type: T, params?: Params<T>, options?: { timeoutMs?: number }): Promise<Data<T>>;
-  call(type: string, params?: object, options?: { timeoutMs?: number }): Promise<any>;
+  call<T extends CommandName>(type: T, params?: Params<T>, options?: CallOptions): Promise<Data<T>>;
+  call(type: string, params?: object, options?: CallOptions): Promise<any>;
 
   /** Resolves when the prompt is accepted; see `run` for what follows. */
   prompt(message: string, images?: Image[]): Promise<void>;
@@ -232,7 +239,15 @@ export class Session {
   run(message: string, options?: RunOptions): Promise<Run>;
   /** Prompts and gives the text of the last answer; throws RunFailed when the model failed. After `timeoutMs` it aborts. */
   ask(message: string, options?: RunOptions & { timeoutMs?: number }): Promise<string>;
-  /** Prompts and gives a value that fits the JSON Schema. Rejects with RunFailed if the run gives none. */
+  /**
+   * Prompts and gives a value that fits the JSON Schema. Rejects with RunFailed if the run gives none. The type of the value follows
+   * from a schema that is written out.
+   */
+  askJson<const S extends JsonSchema>(
+    message: string,
+    schema: S,
+    options?: RunOptions & { timeoutMs?: number },
+  ): Promise<FromSchema<S>>;
   askJson<T = unknown>(message: string, schema: object, options?: RunOptions & { timeoutMs?: number }): Promise<T>;
   steer(message: string, images?: Image[]): Promise<void>;
   followUp(message: string, images?: Image[]): Promise<void>;

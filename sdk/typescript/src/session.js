@@ -1,11 +1,13 @@
 // A session of the agent: its commands as methods, by the names that pi's RpcClient has for them.
+import { Commands } from "./commands.js";
 import { TimedOut, within } from "./errors.js";
 import { Run } from "./run.js";
 import { definition } from "./tools.js";
 
-export class Session {
+export class Session extends Commands {
   /** @param {any} agent the agent; undefined when the object is the agent itself @param {string|undefined} handle */
   constructor(agent, handle) {
+    super();
     this.handle = handle;
     /** @type {any} not enumerable, so that a printed session does not print its agent */
     this.agent_ = undefined;

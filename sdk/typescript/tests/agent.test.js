@@ -17,6 +17,7 @@ import {
   toolCalls,
   when,
 } from "../src/index.js";
+import { Commands } from "../src/commands.js";
 import { agent, all, live, options } from "./support.js";
 
 test("text arrives in pieces and ends", live, async (t) => {
@@ -59,6 +60,38 @@ test("results fit their schema", live, async (t) => {
     (error) => error instanceof RunFailed && error.message === "The model gave no result",
   );
   await assert.rejects(it.askJson("count", { type: "nothing" }), CommandError);
+});
+
+test("commands without a method by hand have a generated one", live, async (t) => {
+  const it = await agent(t, { script: ["one"] });
+  await it.ask("hi");
+  const known = await it.setLimits({ limits: { maxTurns: 1 } });
+  assert.deepEqual([known.used.turns, known.reached], [1, { kind: "turns", value: 1 }]);
+  assert.deepEqual((await it.getLimits({ timeoutMs: 5000 })).limits, { maxTurns: 1 });
+  await assert.rejects(it.continue(), CommandError);
+  assert.deepEqual(await it.listProcesses(), { processes: [] });
+  await it.setFallbackModels({ models: ["offline/echo"] });
+  assert.deepEqual(await it.getFallbackModels(), { models: ["offline/echo"] });
+});
+
+test("generated methods send their commands", async () => {
+  const sent = [];
+  class Recorder extends Commands {
+    call(...parts) {
+      sent.push(parts);
+    }
+  }
+  const names = Object.getOwnPropertyNames(Commands.prototype).filter((name) => !["constructor", "call"].includes(name));
+  assert.ok(names.length > 40);
+  for (const name of names) {
+    const method = Recorder.prototype[name];
+    const [params, options] = [{ a: 1 }, { timeoutMs: 1 }];
+    await (method.length === 1 ? method.call(new Recorder(), options) : method.call(new Recorder(), params, options));
+    const command = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    const [type, given, last] = sent.pop();
+    assert.deepEqual([type, last], [command, options]);
+    assert.ok(Object.keys(given).length === (given === params ? 1 : 0));
+  }
 });
 
 test("updates do not repeat the whole message", live, async (t) => {

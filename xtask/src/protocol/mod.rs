@@ -7,6 +7,7 @@
 mod acp;
 mod compatibility;
 mod examples;
+mod methods;
 mod page;
 mod python;
 mod typescript;
@@ -47,6 +48,16 @@ pub fn files(root: &Path) -> Result<Vec<File>> {
         file("sdk/python/pinion_agent/commands.py", python::methods(&document)),
         file("docs/reference/extension-protocol.md", extensions(root)?),
     ];
+    let (rust, script) = ("crates/client/src", "sdk/typescript/src");
+    let missing = methods::missing(&root.join(rust), "generated")?;
+    files.push(file(&format!("{rust}/generated.rs"), methods::rust(&missing)));
+    let missing = methods::missing(&root.join(script), "commands")?;
+    let (code, declarations) = (
+        methods::javascript(&document, &missing),
+        methods::declarations(&document, &missing),
+    );
+    files.push(file(&format!("{script}/commands.js"), code));
+    files.push(file(&format!("{script}/commands.d.ts"), declarations));
     files.extend(page::render(&document, &examples));
     files.extend(reference::files(root, &compatibility::sent(&document))?);
     if let Some(summary) = reference::summary(root) {

@@ -69,7 +69,7 @@ fn answers(out: &mut String) {
     out.push_str("}\n");
 }
 
-fn comment(out: &mut String, indent: &str, paragraphs: &[String]) {
+pub(super) fn comment(out: &mut String, indent: &str, paragraphs: &[String]) {
     let lines: Vec<String> = paragraphs
         .iter()
         .flat_map(|text| wrap(text, WIDTH - indent.len() - 3))
@@ -84,7 +84,7 @@ fn comment(out: &mut String, indent: &str, paragraphs: &[String]) {
     };
 }
 
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.replace("*/", "* /").split_whitespace() {
         match lines.last_mut() {

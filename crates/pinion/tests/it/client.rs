@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pinion_client::wire::{StopReason, ToolResult};
+use pinion_client::wire::command::FallbackModelsParams;
+use pinion_client::wire::run_limits::SetLimitsParams;
+use pinion_client::wire::{RunLimits, StopReason, ToolResult};
 use pinion_client::{Answer, Client, Error, Event, HostTool, OpenSession, Options, Prompt, Script};
 use serde_json::json;
 
@@ -83,6 +85,32 @@ async fn client_commands_and_refusals_are_typed() {
         .await
         .unwrap_err();
     assert!(error.is_unknown_command());
+}
+
+#[tokio::test]
+async fn client_has_method_for_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = Script::new().reply("one").reply("two");
+    let client = start(&folder, script).await;
+    client.ask("hi").await.unwrap();
+    let limits = RunLimits {
+        max_turns: Some(1),
+        ..RunLimits::default()
+    };
+    let params = SetLimitsParams { limits, reset: None };
+    let known = client.set_limits(&params).await.unwrap();
+    assert_eq!((known.used.turns, known.reached.unwrap().value), (1, 1.0));
+    let error = client.continue_().await.unwrap_err();
+    assert!(error.to_string().starts_with("continue: "), "{error}");
+    client.set_limits(&SetLimitsParams::default()).await.unwrap();
+    assert!(client.limits().await.unwrap().reached.is_none());
+    assert_eq!(client.list_processes().await.unwrap().processes, []);
+    let models = FallbackModelsParams {
+        models: vec!["offline/echo".to_owned()],
+    };
+    client.set_fallback_models(&models).await.unwrap();
+    assert_eq!(client.fallback_models().await.unwrap().models, models.models);
+    assert_eq!(client.close().await, Some(0));
 }
 
 #[tokio::test]
