@@ -1,5 +1,6 @@
 //! 1,000 random sequences of recorded and unrecorded changes. A rewind restores the tree of its turn, byte for byte and mode for mode, or lists
-//! what it could not know; it is taken back the same way, and nothing outside of the tree ever changes.
+//! what it could not know; it is taken back the same way, and nothing outside of the tree ever changes. The tree is a git repository: checkpoints,
+//! rewinds and their way back change nothing in it, so what git says of the files follows from the files alone.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -10,12 +11,15 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use pinion_checkpoints::{Checkpoints, directory_of};
 use tempfile::TempDir;
 use wire::changes::{Checkpoints as Kind, Rewound};
 
 const SEQUENCES: u64 = 1000;
+/// In every so many sequences git is asked, too.
+const ASKED: u64 = 50;
 const TURNS: u64 = 6;
 const NAMES: [&str; 7] = ["a", "b", "link", "d/a", "d/e/f", "g/h", "g/i"];
 
@@ -38,12 +42,16 @@ impl Chance {
     }
 }
 
+/// Everything below a directory, but not the repository of git.
 fn tree(root: &Path) -> Tree {
     let mut found = Tree::new();
     let mut open = vec![root.to_path_buf()];
     while let Some(dir) = open.pop() {
         for entry in fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
+            if path.file_name().is_some_and(|name| name == ".git") {
+                continue;
+            }
             let meta = path.symlink_metadata().unwrap();
             let content = if meta.is_symlink() {
                 path.read_link().unwrap().into_os_string().into_encoded_bytes()
@@ -59,6 +67,77 @@ fn tree(root: &Path) -> Tree {
     found
 }
 
+/// Runs git in a directory, with no settings but its own.
+fn git(dir: &Path, args: &[&str]) -> String {
+    let output = Command::new("git")
+        .args([
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@t",
+            "-c",
+            "init.templateDir=",
+        ])
+        .args(args)
+        .current_dir(dir)
+        .envs([
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_CONFIG_SYSTEM", "/dev/null"),
+        ])
+        .env_remove("GIT_DIR")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "git {args:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What git says of the files. It refreshes no index: the test would change the repository by itself.
+fn status(root: &Path) -> String {
+    git(
+        root,
+        &[
+            "--no-optional-locks",
+            "status",
+            "--porcelain=v2",
+            "--ignored",
+            "--untracked-files=all",
+        ],
+    )
+}
+
+/// A repository with a commit, a staged and an ignored file.
+fn repository() -> TempDir {
+    let dir = TempDir::new().unwrap();
+    let root = dir.path();
+    git(root, &["init", "-q"]);
+    fs::create_dir(root.join("d")).unwrap();
+    for (name, text) in [("a", "first"), ("d/a", "committed"), (".gitignore", "g\n")] {
+        fs::write(root.join(name), text).unwrap();
+    }
+    git(root, &["add", "."]);
+    git(root, &["commit", "-qm", "first"]);
+    fs::write(root.join("b"), "staged").unwrap();
+    git(root, &["add", "b"]);
+    dir
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            fs::copy(&path, &target).unwrap();
+        }
+    }
+}
+
 struct World {
     dir: TempDir,
     root: PathBuf,
@@ -67,14 +146,13 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, repository: &Path) -> Self {
         let dir = TempDir::new().unwrap();
         let base = dir.path().canonicalize().unwrap();
         let root = base.join("work");
-        fs::create_dir_all(root.join("d")).unwrap();
+        copy(repository, &root);
         fs::create_dir(base.join("outside")).unwrap();
         fs::write(base.join("outside/secret"), "untouched").unwrap();
-        fs::write(root.join("a"), "first").unwrap();
         let checkpoints = Checkpoints::new(&directory_of(&base.join("s.jsonl")), Kind::Files);
         let chance = Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         Self {
@@ -147,14 +225,20 @@ fn differences(one: &Tree, other: &Tree) -> Vec<PathBuf> {
 
 #[test]
 fn random_changes_are_undone_or_listed() {
-    let mut exact = 0;
+    let (mut exact, mut compared) = (0, 0);
+    let repository = repository();
     for seed in 0..SEQUENCES {
-        let mut world = World::new(seed);
+        let mut world = World::new(seed, repository.path());
+        let git_dir = world.root.join(".git");
+        let untouched = tree(&git_dir);
+        let asks_git = seed % ASKED < 2;
+        let mut statuses = Vec::new();
         let has_commands = seed % 2 == 1;
         let mut trees = Vec::new();
         let mut noisy = Vec::new();
         for turn in 0..TURNS {
             trees.push(tree(&world.root));
+            statuses.extend(asks_git.then(|| status(&world.root)));
             let mut is_noisy = false;
             for _ in 0..=world.chance.below(3) {
                 if has_commands && world.chance.below(3) == 0 {
@@ -167,6 +251,7 @@ fn random_changes_are_undone_or_listed() {
             noisy.push(is_noisy);
         }
         let before = tree(&world.root);
+        statuses.extend(asks_git.then(|| status(&world.root)));
         let target = world.chance.below(TURNS);
         let kept: HashSet<String> = (0..target).map(|turn| turn.to_string()).collect();
         let rewound = world.checkpoints.rewind(&kept, true, None, false).unwrap();
@@ -182,6 +267,10 @@ fn random_changes_are_undone_or_listed() {
         } else if !noisy.contains(&true) {
             exact += 1;
             assert!(wrong.is_empty(), "{seed}: {wrong:?} {rewound:?}");
+            if asks_git {
+                compared += 1;
+                assert_eq!(status(&world.root), statuses[target], "{seed}");
+            }
         } else {
             let excused = excused(&rewound);
             let is_listed = |path: &PathBuf| {
@@ -196,8 +285,13 @@ fn random_changes_are_undone_or_listed() {
         let (back, _) = again.unrewind(false).unwrap();
         let wrong = differences(&tree(&world.root), &before);
         assert!(wrong.is_empty(), "{seed}: {wrong:?} {back:?}");
+        if let Some(last) = statuses.last() {
+            assert_eq!(status(&world.root), *last, "{seed}");
+        }
+        assert_eq!(tree(&git_dir), untouched, "{seed}: the repository");
         let outside = fs::read(world.dir.path().join("outside/secret")).unwrap();
         assert_eq!(outside, b"untouched", "{seed}");
     }
+    assert!(compared >= 15, "{compared} statuses compared");
     assert!(exact >= SEQUENCES / 2, "{exact} sequences were restored exactly");
 }

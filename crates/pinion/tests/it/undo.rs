@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 use testkit::llm::Reply;
@@ -250,4 +251,78 @@ fn change_behind_dangling_link_is_undone() {
     assert_eq!(paths(&rewound["restored"]), ["real.txt"]);
     assert!(!at(&world, "real.txt").exists());
     pi.finish();
+}
+
+fn git(dir: &Path, args: &[&str]) -> String {
+    let output = Command::new("git")
+        .args([
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@t",
+            "-c",
+            "init.templateDir=",
+        ])
+        .args(args)
+        .current_dir(dir)
+        .envs([
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_CONFIG_SYSTEM", "/dev/null"),
+        ])
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What git says of the files, without a change of its index.
+fn status(dir: &Path) -> String {
+    git(
+        dir,
+        &[
+            "--no-optional-locks",
+            "status",
+            "--porcelain=v2",
+            "--branch",
+            "--ignored",
+            "--untracked-files=all",
+        ],
+    )
+}
+
+#[test]
+fn undo_restores_git_status_and_leaves_repository() {
+    let world = World::new([
+        write("t1", "tracked.txt", "new\n"),
+        write("t2", "staged.txt", "changed\n"),
+        write("t3", "dir/untracked.txt", "b\n"),
+        done(),
+    ]);
+    let dir = world.dir.cwd();
+    git(&dir, &["init", "-q", "-b", "main"]);
+    fs::write(at(&world, "tracked.txt"), "old\n").unwrap();
+    git(&dir, &["add", "."]);
+    git(&dir, &["commit", "-qm", "first"]);
+    fs::write(at(&world, "staged.txt"), "staged\n").unwrap();
+    git(&dir, &["add", "."]);
+    let before = status(&dir);
+    let files = crate::kit::files_below(&dir.join(".git"));
+    let repository: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).unwrap()).collect();
+
+    let pi = world.start_with(&FILES);
+    pi.say("Go");
+    let after = status(&dir);
+    assert!(after.contains("dir/untracked.txt") && after != before, "{after}");
+    pi.data(json!({"type": "rewind", "entryId": prompts(&pi)[0]}));
+    assert_eq!(status(&dir), before);
+    pi.data(json!({"type": "unrewind"}));
+    assert_eq!(status(&dir), after);
+    pi.finish();
+    assert_eq!(crate::kit::files_below(&dir.join(".git")), files);
+    let now: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).unwrap()).collect();
+    assert!(now == repository, "the repository has changed");
 }
