@@ -81,6 +81,11 @@ fn run(mut args: Args) -> Result<bool> {
             say("");
             Ok(true)
         }
+        Some("print") => {
+            // What background processes run in `bench`.
+            bench::print(args.next().context("print needs a rate")?.parse()?)?;
+            Ok(true)
+        }
         Some("models") => {
             let data = root.join("crates/models/data");
             if let Some(days) = args.option("--max-age")? {

@@ -174,3 +174,23 @@ pub(super) const WEB_SILENT: usize = 3_000;
 pub(super) const WEB_DESCRIPTORS: u64 = 11_000;
 /// A moment in which memory comes to rest.
 pub(super) const WEB_REST: Duration = Duration::from_millis(1_500);
+
+/// Background processes, as many as a session may have.
+pub(super) const BACKGROUNDS: u64 = 50;
+/// Bytes that each prints a second.
+pub(super) const BACKGROUND_RATE: u64 = 10_000_000;
+/// How long the session is asked meanwhile, and the pause between two questions.
+pub(super) const BACKGROUND_TIME: Duration = Duration::from_secs(10);
+/// See [`BACKGROUND_TIME`].
+pub(super) const BACKGROUND_PAUSE: Duration = Duration::from_millis(10);
+/// Until an answer, ms at p99.
+pub(super) const BACKGROUND_MS: f64 = 20.0;
+/// Growth of memory, MB.
+pub(super) const BACKGROUND_MB: f64 = 64.0;
+
+/// Turns that edit a file, and bytes of the file.
+pub(super) const UNDO_TURNS: usize = 200;
+/// See [`UNDO_TURNS`].
+pub(super) const UNDO_BYTES: usize = 50_000;
+/// What checkpoints may add to a turn, ms.
+pub(super) const UNDO_MS: f64 = 10.0;

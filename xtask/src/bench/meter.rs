@@ -43,6 +43,20 @@ pub(crate) fn usage(root: u32) -> Usage {
     total
 }
 
+/// Resident memory of one process, bytes.
+pub(super) fn resident(pid: u32) -> u64 {
+    status(pid, "VmRSS:")
+}
+
+/// Returns true if the process runs. One that has ended but was not collected does not.
+pub(super) fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit_once(')')
+        .and_then(|(_, rest)| rest.split_ascii_whitespace().next());
+    state.is_some_and(|state| !matches!(state, "Z" | "X"))
+}
+
 /// Starts the peaks of a process tree anew.
 pub(super) fn reset_peaks(root: u32) {
     for pid in tree(root) {

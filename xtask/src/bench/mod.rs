@@ -4,6 +4,7 @@
 //! `meter` reads its CPU and memory, `report` prints. Nothing here fails because a number is bad, unless `--strict` is given.
 
 mod append;
+mod background;
 mod extensions;
 mod families;
 mod flood;
@@ -27,6 +28,7 @@ mod subject;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod undo;
 mod web;
 
 use std::path::PathBuf;
@@ -38,11 +40,13 @@ use crate::out::{complain, say};
 use report::{Column, Row};
 use subject::Subject;
 
+pub use background::print;
+
 /// Measures one group of figures of one program.
 type Measure = fn(&Subject) -> Result<Vec<Row>>;
 
 /// The groups in the order of the table, with the name `--only` takes.
-const GROUPS: [(&str, Measure); 16] = [
+const GROUPS: [(&str, Measure); 18] = [
     ("startup", startup::measure),
     ("stream", stream::answers),
     ("toolargs", stream::arguments),
@@ -54,6 +58,8 @@ const GROUPS: [(&str, Measure); 16] = [
     ("append", append::measure),
     ("longline", longline::measure),
     ("flood", flood::measure),
+    ("background", background::measure),
+    ("undo", undo::measure),
     ("many", many::measure),
     ("kept", kept::measure),
     ("extensions", extensions::measure),
@@ -122,7 +128,19 @@ pub fn run(options: &Options) -> Result<bool> {
             continue;
         }
         for (subject, column) in options.subjects.iter().zip(&mut columns) {
-            if subject.peer && ["families", "many", "kept", "extensions", "web", "fuzz"].contains(&group) {
+            if subject.peer
+                && [
+                    "families",
+                    "background",
+                    "undo",
+                    "many",
+                    "kept",
+                    "extensions",
+                    "web",
+                    "fuzz",
+                ]
+                .contains(&group)
+            {
                 // Peers name their APIs in their own way and have one session in a process. Fuzzed lines follow our parse rules; a peer's answers to them would
                 // be counted wrongly.
                 continue;

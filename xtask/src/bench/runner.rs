@@ -133,6 +133,13 @@ impl Runner {
         self.child.id()
     }
 
+    /// Kills the program alone, as `kill -9` does.
+    pub(super) fn kill(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
     /// Writes a line and flushes.
     pub(super) fn send(&mut self, command: &Value) -> Result<()> {
         let pipe = self.stdin.as_mut().context("stdin is taken")?;

@@ -87,7 +87,7 @@ fn one_run(subject: &Subject) -> Result<Turns> {
 }
 
 /// Milliseconds between the end of one answer and the next request.
-fn gap(answer: &Recorded, next: &Recorded) -> Option<f64> {
+pub(super) fn gap(answer: &Recorded, next: &Recorded) -> Option<f64> {
     Some(next.at.saturating_sub(answer.ended?).as_secs_f64() * 1e3)
 }
 
