@@ -76,6 +76,7 @@ export type InboundLine =
   | WriteProcessCommand
   | ResizeProcessCommand
   | KillProcessCommand
+  | SetProcessWakeupsCommand
   | CompleteArgumentsCommand
   | GetToolsCommand
   | SetActiveToolsCommand
@@ -186,6 +187,7 @@ export type Response =
   | WriteProcessResponse
   | ResizeProcessResponse
   | KillProcessResponse
+  | SetProcessWakeupsResponse
   | CompleteArgumentsResponse
   | GetToolsResponse
   | SetActiveToolsResponse
@@ -1027,6 +1029,18 @@ export interface KillProcessCommand {
   type: "kill_process";
   /** The process. */
   processId: string;
+}
+
+/**
+ * Set whether the end of a background process may wake the session when it is idle. A run begins then, in
+ * which the model hears of it.
+ */
+export interface SetProcessWakeupsCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "set_process_wakeups";
+  /** Whether it is enabled. Default: true. */
+  enabled?: boolean;
 }
 
 /** Return completions for the arguments of a slash command of an extension. */
@@ -2068,6 +2082,15 @@ export interface KillProcessResponse {
   command: "kill_process";
   success: true;
   data: ProcessInfo;
+}
+
+/** `set_process_wakeups` succeeded. */
+export interface SetProcessWakeupsResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "set_process_wakeups";
+  success: true;
 }
 
 /** `complete_arguments` succeeded. */
@@ -5380,6 +5403,7 @@ export interface ResponseOf {
   write_process: WriteProcessResponse | ErrorResponse;
   resize_process: ResizeProcessResponse | ErrorResponse;
   kill_process: KillProcessResponse | ErrorResponse;
+  set_process_wakeups: SetProcessWakeupsResponse | ErrorResponse;
   complete_arguments: CompleteArgumentsResponse | ErrorResponse;
   get_tools: GetToolsResponse | ErrorResponse;
   set_active_tools: SetActiveToolsResponse | ErrorResponse;
