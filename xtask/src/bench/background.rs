@@ -1,5 +1,5 @@
-//! Background processes that print without end: how soon the session answers meanwhile, how much memory it takes, and what is left of
-//! them after `kill -9` of the agent.
+//! Background processes that print without end: how soon the session answers meanwhile, how much memory it takes, and how many of
+//! them outlive a `kill -9` of the agent.
 
 use std::io::Write as _;
 use std::thread;

@@ -48,7 +48,7 @@ pub(super) fn resident(pid: u32) -> u64 {
     status(pid, "VmRSS:")
 }
 
-/// Returns true if the process runs. One that has ended but was not collected does not.
+/// Returns true if the process runs. A zombie does not.
 pub(super) fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat

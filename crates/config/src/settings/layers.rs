@@ -55,7 +55,7 @@ pub(crate) fn read(root: &Root, path: PathBuf, scope: Scope, notes: &mut Vec<Dia
         if let Some(Value::Object(fetch)) = keys.get_mut("fetch") {
             fetch.remove("privateHosts");
         }
-        // A run that nobody asked for costs money.
+        // A run without a prompt costs money.
         found.mark("processes.wake", &KeyUse::GlobalOnly);
         if let Some(Value::Object(processes)) = keys.get_mut("processes") {
             processes.remove("wake");

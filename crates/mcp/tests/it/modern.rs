@@ -1,4 +1,4 @@
-//! Servers of the revision of July 2026, which has no handshake, and how servers of older revisions are told from them.
+//! Servers of the revision of July 2026, which has no handshake, and how the client recognises servers of older revisions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

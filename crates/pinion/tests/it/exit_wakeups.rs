@@ -39,7 +39,7 @@ fn exit_wakes_idle_session_if_user_allows() {
     );
     assert_eq!(pi.get("get_limits")["used"]["turns"], 3);
     assert_eq!(pi.roles().last().unwrap(), "assistant");
-    // It is told once.
+    // Once only.
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(world.server.requests().len(), 3);
     pi.finish();

@@ -7,16 +7,21 @@ use agent::{Condition, Order, Readiness};
 use wire::command::{NavigateParams, PromptParams};
 use wire::reply::{Accepted, Commands, Navigated};
 use wire::table::Respond;
-use wire::{Message, SessionCommand};
+use wire::{CustomMessage, Message, SessionCommand, UserContent};
 
 use crate::outbox::{Origin, Responder};
+use crate::strings;
 
 use super::Session;
 use super::asker::Asker;
+use super::clock::now_ms;
 use super::compaction::Asked;
-use super::exit_wakeups;
 use super::extensions::Saying;
 use super::session_change::{Change, ChangeAsker};
+use super::tool_calls::Exits;
+
+/// The type of the message with which the model hears of ended processes.
+const EXIT_MESSAGE: &str = "process_exit";
 
 /// What waits for the session to be idle.
 pub(super) enum DeferredAction {
@@ -102,7 +107,7 @@ impl Session {
             self.shells.store(&mut self.conversation.log, &self.outbox).await;
             match self.deferred.next(readiness) {
                 None => {
-                    exit_wakeups::wake(self).await;
+                    wake(self).await;
                     break;
                 }
                 Some(action) => self.run_deferred(action).await,
@@ -125,4 +130,29 @@ impl Session {
             DeferredAction::Idle(id) => self.answer_later(id, Ok(serde_json::Value::Null)),
         }
     }
+}
+
+/// Begins a run if processes have ended that the model does not know of. The session is idle, and nothing waits.
+async fn wake(session: &mut Session) {
+    let text = match session.tools.processes().take_exits() {
+        Exits::None => return,
+        Exits::TooMany(most) => {
+            let notice = strings::too_many_wakeups(most);
+            return session.outbox.notice("warning", notice).await;
+        }
+        Exits::Some(text) => text,
+    };
+    if let Err(reason) = session.check_model() {
+        let notice = strings::not_woken(&reason);
+        return session.outbox.notice("warning", notice).await;
+    }
+    let message = Message::Custom(CustomMessage {
+        custom_type: EXIT_MESSAGE.to_owned(),
+        content: UserContent::Text(text),
+        display: true,
+        details: None,
+        timestamp: now_ms(),
+        extra: wire::Extra::default(),
+    });
+    session.begin_run(vec![Arc::new(message)]).await;
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Change, Effect, Input, ToolInput};
+use agent::{Change, Effect, Fallback, Input, ToolInput};
 use wire::event::CompactionReason;
 use wire::{Event, Message};
 
@@ -66,14 +66,7 @@ impl Session {
             }
             Effect::CancelModel => self.answering.iter().for_each(RunningRequest::cancel),
             Effect::ChooseModel => {
-                let (choice, mut skipped) = (&mut self.conversation.choice, Vec::new());
-                let budget = self.machine.budget();
-                let fallback = choice.fall_back(&self.agent.registry, budget, &mut skipped);
-                for reason in skipped {
-                    let notice = format!("Fallback model skipped: {reason}");
-                    self.outbox.notice("warning", notice).await;
-                }
-                inputs.push_back(Input::Fallback(fallback));
+                inputs.push_back(Input::Fallback(fall_back(self).await));
             }
             Effect::PrepareTool(slot, call) => {
                 if let Some(outcome) = self.prepare(slot, &call) {
@@ -158,4 +151,16 @@ impl Session {
         }
         self.conversation.log.keep(batch, &self.outbox).await;
     }
+}
+
+/// The model that takes over. The client hears of models that a limit of the cost excludes.
+async fn fall_back(session: &mut Session) -> Option<Fallback> {
+    let (choice, mut skipped) = (&mut session.conversation.choice, Vec::new());
+    let budget = session.machine.budget();
+    let fallback = choice.fall_back(&session.agent.registry, budget, &mut skipped);
+    for reason in skipped {
+        let notice = format!("Fallback model skipped: {reason}");
+        session.outbox.notice("warning", notice).await;
+    }
+    fallback
 }

@@ -14,7 +14,6 @@ mod conversation;
 mod deferred;
 mod dialogs;
 mod drive;
-mod exit_wakeups;
 mod export;
 mod extension_loading;
 mod extension_models;

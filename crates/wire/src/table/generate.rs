@@ -24,6 +24,8 @@ macro_rules! commands {
                 params_type: std::any::type_name::<$params>,
                 #[cfg(feature = "schema")]
                 reply_type: std::any::type_name::<$reply>,
+                #[cfg(feature = "schema")]
+                reply_is_readable: <Readable<$reply>>::IS,
             }, )+
         ];
 

@@ -151,7 +151,28 @@ pub struct CommandSpec {
     /// Path of the type of `data`, for generated code.
     #[cfg(feature = "schema")]
     pub reply_type: fn() -> &'static str,
+    /// Whether clients can read the type of `data` with serde.
+    #[cfg(feature = "schema")]
+    pub reply_is_readable: bool,
 }
+
+/// Says of a type whether serde can read it.
+#[cfg(feature = "schema")]
+struct Readable<T>(std::marker::PhantomData<T>);
+
+#[cfg(feature = "schema")]
+impl<T: serde::de::DeserializeOwned> Readable<T> {
+    const IS: bool = true;
+}
+
+/// What holds for a type for which the constant of [`Readable`] itself does not exist.
+#[cfg(feature = "schema")]
+trait Unreadable {
+    const IS: bool = false;
+}
+
+#[cfg(feature = "schema")]
+impl<T> Unreadable for Readable<T> {}
 
 /// Why a line is not a command.
 #[derive(Debug, thiserror::Error)]

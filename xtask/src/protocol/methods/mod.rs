@@ -16,7 +16,7 @@ pub(super) use javascript::{declarations, render as javascript};
 pub(super) use rust::render as rust;
 
 /// What stands before the name of a command in sources of the SDKs that send it.
-const SENT_AFTER: [&str; 4] = ["call(", ">(", " = ", "handle(), "];
+const SENT_AFTER: [&str; 5] = ["call(", "call_raw(", ">(", " = ", "handle(), "];
 
 /// The commands that the sources of a folder do not send.
 ///

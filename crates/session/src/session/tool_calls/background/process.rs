@@ -79,7 +79,7 @@ impl Process {
         }
     }
 
-    /// Takes the news that it has ended by itself; false if the model knows, or somebody killed it.
+    /// Takes the news that it has ended by itself; false if the model knows, or if it was killed.
     pub(super) fn take_exit(&self) -> bool {
         let mut state = self.state();
         let is_news = state.status == ProcessStatus::Exited && !state.is_end_told;
@@ -87,14 +87,14 @@ impl Process {
         is_news
     }
 
-    /// Notes that the model is told how the process is doing. Called before the state is read: an end in between is told twice rather
-    /// than never.
+    /// Notes that the model hears how the process is doing. Called before the state is read: the model hears of an end in between twice
+    /// rather than never.
     pub(super) fn note_told(&self) {
         let mut state = self.state();
         state.is_end_told |= state.status != ProcessStatus::Running;
     }
 
-    /// What the model is told of its end, with the output that it has not read.
+    /// What the model hears of its end, with the output that it has not read.
     pub(super) fn exit_text(&self) -> String {
         let (id, status, command) = (&self.id, self.status_line(), &self.command);
         let head = format!("Process {id} {status}: {command}");

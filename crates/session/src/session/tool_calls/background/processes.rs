@@ -56,7 +56,7 @@ pub(crate) enum Exits {
     None,
     /// They have woken the session this often since the last prompt, and do so no more.
     TooMany(usize),
-    /// What the model is told.
+    /// What the model hears.
     Some(String),
 }
 
@@ -85,7 +85,7 @@ impl Processes {
         self.0.exited.notified().await;
     }
 
-    /// Takes what the model has to be told of ended processes.
+    /// Takes what the model has to hear of ended processes.
     pub(crate) fn take_exits(&self) -> Exits {
         let mut known = self.known();
         if !known.wakeups.are_on {
