@@ -120,7 +120,7 @@ impl<T> Probing<T> {
             self.given_up = None;
             return true;
         }
-        // An error without an id answers what was asked.
+        // An error without an id answers the request that is open.
         self.asked.take_if(|(asked, _)| id.is_none_or(|id| id == asked));
         false
     }
