@@ -314,3 +314,38 @@ fn chat_completions_turns_have_same_events() {
 /// A PNG of one pixel.
 const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+#[test]
+fn failing_bash_reports_its_output_first() {
+    let world = World::new([
+        bash("toolu_1", "echo out; exit 3"),
+        bash("toolu_2", "exit 4"),
+        Reply::text(["Done."]),
+    ]);
+    let pi = world.start();
+    let lines = pi.say("Run");
+    let shown = |kind: &str, member: &str, id: &str| -> Vec<Value> {
+        let lines = of_type(&lines, kind).into_iter();
+        let own = lines.filter(|line| line["toolCallId"] == id);
+        own.map(|line| line[member].clone()).collect()
+    };
+    // As recorded from pi 0.74.2: an empty update at the start, and the output before the result.
+    let updates = shown("tool_execution_update", "partialResult", "toolu_1");
+    assert_eq!(updates[0], json!({"content": []}));
+    assert_eq!(
+        updates.last().unwrap()["content"],
+        json!([{"type": "text", "text": "out\n"}])
+    );
+    let updates = shown("tool_execution_update", "partialResult", "toolu_2");
+    assert_eq!(updates, [json!({"content": []})], "a command without output");
+    let results = [
+        ("toolu_1", "out\n\n\nCommand exited with code 3"),
+        ("toolu_2", "(no output)\n\nCommand exited with code 4"),
+    ];
+    for (id, expected) in results {
+        assert_eq!(shown("tool_execution_end", "isError", id), [json!(true)]);
+        let content = json!([{"type": "text", "text": expected}]);
+        assert_eq!(shown("tool_execution_end", "result", id)[0]["content"], content);
+    }
+    pi.finish();
+}

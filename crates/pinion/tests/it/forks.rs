@@ -151,10 +151,17 @@ fn fork_at_first_message_is_empty() {
     let data = pi.data(json!({"type": "fork", "entryId": points[0]}));
     assert_eq!(data["text"], "Question 1");
     assert_eq!(pi.messages(), [] as [Value; 0]);
+    // pi 0.74 names the file after another id than the one in `get_state` and in the header.
+    let (state, new) = (pi.state(), pi.file());
+    let id = state["sessionId"].as_str().unwrap();
+    assert!(
+        new.to_str().unwrap().ends_with(&format!("_{id}.jsonl")),
+        "{state}"
+    );
+    assert_ne!(new, old);
     world.server.push(Reply::text(["new answer"]));
     pi.say("New question");
-    let new = pi.file();
-    assert_ne!(new, old);
+    assert_eq!(pi.file(), new);
     let header = check::header(&new);
     assert_eq!(header["parentSession"], old.to_str().unwrap());
     assert!(new.to_str().unwrap().contains(header["id"].as_str().unwrap()));
@@ -281,6 +288,31 @@ fn clone_excludes_other_branches() {
         content.contains("right answer") && !content.contains("left answer"),
         "{content}"
     );
+    pi.finish();
+}
+
+#[test]
+fn clone_of_branch_ending_with_label_keeps_messages() {
+    let world = World::new([Reply::text(["another answer"])]);
+    let file = two_branches(&world, "tree.jsonl");
+    let pi = open(&world, &file);
+    let before = texts(&pi.messages());
+    // The last entries of the file are labels. pi 0.74 leaves them out and loses the whole branch with them.
+    pi.data(json!({"type": "clone"}));
+    assert_eq!(texts(&pi.messages()), before);
+    assert_ne!(pi.file(), file);
+    pi.say("Next");
+    let asked = world.server.requests()[0].body["messages"].to_string();
+    assert!(
+        asked.contains("Right question") && asked.contains("Next"),
+        "{asked}"
+    );
+    let labels: Vec<Value> = check::entries(&pi.file())
+        .iter()
+        .filter(|entry| entry["type"] == "label")
+        .map(|entry| entry["label"].clone())
+        .collect();
+    assert_eq!(labels, ["root"], "labels of entries of the branch");
     pi.finish();
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use crate::kit::{LONG, World, of_type};
+use crate::kit::{LONG, World, of_type, text};
 
 #[test]
 fn request_ids_of_any_type_are_echoed() {
@@ -28,15 +28,11 @@ fn malformed_lines_are_answered_and_reading_continues() {
         "[".repeat(500),
         "]".repeat(500)
     );
-    let lines: [(&[u8], &str); 9] = [
+    let lines: [(&[u8], &str); 8] = [
         (b"{", "Failed to parse command: "),
         (b"", "Failed to parse command: "),
         (b"nope", "Failed to parse command: "),
         (b"null", "Failed to parse command: "),
-        (
-            b"{\"type\":\"get_state\",\"x\":\"\xff\"}",
-            "Failed to parse command: ",
-        ),
         (deep.as_bytes(), "Failed to parse command: "),
         (b"[1]", "Unknown command: undefined"),
         (b"7", "Unknown command: undefined"),
@@ -56,6 +52,20 @@ fn malformed_lines_are_answered_and_reading_continues() {
         assert_eq!(response["command"] == "parse", is_parse_error, "{response}");
     }
     pi.finish();
+}
+
+#[test]
+fn invalid_utf8_reaches_model_as_replacement_character() {
+    let world = World::new([Reply::text(["Hi."])]);
+    let pi = world.start();
+    pi.agent
+        .send_raw(b"{\"id\":\"u\",\"type\":\"prompt\",\"message\":\"caf\xe9 \xff!\"}\n")
+        .unwrap();
+    assert_eq!(pi.response("u")["success"], true);
+    pi.settled();
+    assert_eq!(text(&pi.messages()[0]), "caf\u{FFFD} \u{FFFD}!");
+    let asked = world.server.requests()[0].body.to_string();
+    assert!(asked.contains("caf\u{FFFD} \u{FFFD}!"), "{asked}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! `check`.
 
 use std::cell::{Cell, RefCell};
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use testkit::llm::{Reply, ScriptedServer};
 use testkit::workspace::Workspace;
 
 use crate::check;
+use crate::line_schema;
 
 /// Longest wait for anything; only reached when a test fails.
 pub(crate) const LONG: Duration = Duration::from_secs(90);
@@ -122,9 +124,18 @@ impl World {
             std::thread::sleep(Duration::from_millis(3));
         };
         let text = |path: &Path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
+        let out = text(&out);
+        if args.contains(&"rpc") {
+            let values: Vec<Value> = out
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok())
+                .collect();
+            let dialect = named_dialect(args.iter().map(OsStr::new));
+            line_schema::assert_all_fit(&dialect, values.iter());
+        }
         Done {
             code: status.code(),
-            out: text(&out),
+            out,
             err: text(&err),
         }
     }
@@ -155,11 +166,34 @@ pub(crate) struct Pi {
     pub(crate) agent: Agent,
     next: Cell<u32>,
     sent: RefCell<Vec<String>>,
+    /// The dialect that the command line names.
+    dialect: String,
+}
+
+impl Drop for Pi {
+    /// Checks every line that the test read against the schema of its dialect.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let lines = self.agent.lines();
+            let lines = lines
+                .iter()
+                .filter(|line| line.json)
+                .map(|line| line.value.as_ref());
+            line_schema::assert_all_fit(&self.dialect, lines);
+        }
+    }
+}
+
+/// The dialect that arguments name; `auto` if they name none.
+fn named_dialect<'a>(args: impl Iterator<Item = &'a OsStr>) -> String {
+    let dialect = args.skip_while(|arg| *arg != "--rpc-dialect").nth(1);
+    dialect.map_or("auto".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 impl Pi {
     pub(crate) fn spawn(config: AgentConfig) -> Self {
         Self {
+            dialect: named_dialect(config.args.iter().map(OsString::as_os_str)),
             agent: Agent::spawn(config).unwrap(),
             next: Cell::new(0),
             sent: RefCell::default(),

@@ -48,6 +48,7 @@ mod input_records;
 mod kit;
 mod leaks;
 mod legacy_hooks;
+mod line_schema;
 mod links;
 mod local_models;
 mod local_server;

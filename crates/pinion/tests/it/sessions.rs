@@ -419,3 +419,44 @@ fn session_restores_model_and_thinking_level() {
     );
     pi.finish();
 }
+
+/// A session file without ids, as agents before version 2 wrote it.
+fn v1_file(world: &World, name: &str, header: &Value, level: Option<&str>) -> PathBuf {
+    let path = world.dir.root().join(name);
+    let mut head = json!({"type": "session", "id": format!("id-of-{name}"), "cwd": world.dir.cwd(), "timestamp": "2025-11-01T10:00:00.000Z"});
+    for (key, value) in header.as_object().unwrap() {
+        head[key] = value.clone();
+    }
+    let change = level.map(|level| json!({"type": "thinking_level_change", "timestamp": "2025-11-01T10:00:00.500Z", "thinkingLevel": level}));
+    let question = json!({"type": "message", "timestamp": "2025-11-01T10:00:01.000Z",
+        "message": {"role": "user", "content": [{"type": "text", "text": "Old question"}], "timestamp": 1_761_991_201_000_u64}});
+    let lines: Vec<String> = [Some(head), change, Some(question)]
+        .into_iter()
+        .flatten()
+        .map(|line| line.to_string() + "\n")
+        .collect();
+    std::fs::write(&path, lines.concat()).unwrap();
+    path
+}
+
+#[test]
+fn v1_session_keeps_its_thinking_level() {
+    // pi 0.74.2 reads the entry, and not the header, which agents before it wrote.
+    let early = json!({"provider": "mock-anthropic", "modelId": "claude-mock", "thinkingLevel": "high"});
+    for (name, header, entry, level, budget) in [
+        ("entry.jsonl", json!({}), Some("low"), "low", 2048),
+        ("header.jsonl", early, None, "high", 16384),
+        ("none.jsonl", json!({}), None, "medium", 8192),
+    ] {
+        let world = World::new([Reply::text(["New."])]);
+        let file = v1_file(&world, name, &header, entry);
+        let pi = world.start();
+        pi.data(json!({"type": "switch_session", "sessionPath": file}));
+        assert_eq!(pi.state()["thinkingLevel"], level, "{name}");
+        assert_eq!(text(&pi.messages()[0]), "Old question");
+        pi.say("Next");
+        let asked = &world.server.requests()[0].body;
+        assert_eq!(asked["thinking"]["budget_tokens"], budget, "{name}");
+        pi.finish();
+    }
+}

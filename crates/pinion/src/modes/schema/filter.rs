@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use wire::Dialect;
-use wire::protocol::{Belongs, dialects_of, family_commands, family_events};
+use wire::protocol::{Belongs, FRAMES, dialects_of, family_commands, is_written};
 
 const UPDATE: &str = "MessageUpdateEvent";
 const CUMULATIVE: &str = "MessageUpdateCumulativeEvent";
@@ -18,13 +18,14 @@ pub(super) fn names(document: &Value) -> BTreeSet<&str> {
         .collect()
 }
 
-/// The document with the lines of one dialect, and the types that they need.
+/// The document with the lines that clients of one dialect write and receive, and the types that they need. Commands are
+/// those that the dialect has. Responses are those to all commands: Pinion accepts every command in every dialect.
 pub(super) fn only(document: &Value, dialect: Dialect) -> Value {
     let mut out = document.clone();
     let Some(defs) = out.get_mut("$defs").and_then(Value::as_object_mut) else {
         return out;
     };
-    let lines = ["InboundLine", "Response", "Event"].map(|union| members(defs, union));
+    let lines = ["InboundLine", "Event", "DialectLine"].map(|union| members(defs, union));
     let mut gone: BTreeSet<String> = lines
         .into_iter()
         .flatten()
@@ -37,26 +38,69 @@ pub(super) fn only(document: &Value, dialect: Dialect) -> Value {
     defs.retain(|name, _| !gone.contains(name));
     for schema in defs.values_mut() {
         drop_members(schema, &gone);
+        drop_properties(schema, dialect);
     }
+    if members(defs, "DialectLine").is_empty() {
+        defs.shift_remove("DialectLine");
+        let gone = BTreeSet::from(["DialectLine".to_owned()]);
+        defs.get_mut("OutboundLine")
+            .into_iter()
+            .for_each(|union| drop_members(union, &gone));
+    }
+    change_forms(defs, dialect);
     let needed = reachable(defs);
     defs.retain(|name, _| needed.contains(name));
     out
 }
 
-/// Returns true if the dialect has this line.
+/// Returns true if clients of the dialect write or receive this line.
 fn is_of(name: &str, schema: &Value, dialect: Dialect) -> bool {
-    let has = |rows: &[Belongs], pointer: &str| {
-        let name = schema.pointer(pointer).and_then(Value::as_str);
-        let set = name.and_then(|name| dialects_of(rows, name));
-        set.is_some_and(|set| set.has(dialect))
-    };
+    let kind = schema.pointer("/properties/type/const").and_then(Value::as_str);
+    let kind = kind.unwrap_or_default();
+    let has = |rows: &[Belongs]| dialects_of(rows, kind).is_some_and(|set| set.has(dialect));
     match name {
-        UPDATE => dialect.has_delta_updates(),
+        // A WebSocket has linear updates from the start, stdio cumulative ones.
+        UPDATE => dialect.has_delta_updates() || dialect == Dialect::Web,
         CUMULATIVE => !dialect.has_delta_updates(),
-        "ErrorResponse" | "ParseErrorResponse" => true,
-        _ if name.ends_with("Command") => has(&family_commands(), "/properties/type/const"),
-        _ if name.ends_with("Response") => has(&family_commands(), "/properties/command/const"),
-        _ => has(&family_events(), "/properties/type/const"),
+        _ if name.ends_with("Command") => has(&family_commands()),
+        _ if name.ends_with("Frame") => has(&FRAMES),
+        _ => is_written(dialect, kind),
+    }
+}
+
+/// Removes the members of an object that other dialects have. `wire::schema` marks them.
+fn drop_properties(schema: &mut Value, dialect: Dialect) {
+    let Some(fields) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
+        return;
+    };
+    fields.retain(|_, field| {
+        let marked = field.get("x-dialects").and_then(Value::as_array);
+        marked.is_none_or(|names| names.iter().any(|name| name == dialect.as_str()))
+    });
+}
+
+/// Members whose form depends on the dialect.
+fn change_forms(defs: &mut Map<String, Value>, dialect: Dialect) {
+    let mut set = |line: &str, member: &str, schema: Value| {
+        let fields = defs.get_mut(line).and_then(|line| line.get_mut("properties"));
+        if let Some(field) = fields.and_then(|fields| fields.get_mut(member)) {
+            *field = schema;
+        }
+    };
+    if dialect.tool_errors_are_text() {
+        let text = json!({ "type": "string", "description": "The error text of a failed call." });
+        let result =
+            json!({ "anyOf": [{ "$ref": "#/$defs/ToolResult" }, text], "description": "The result." });
+        set("ToolExecutionEndEvent", "result", result);
+    }
+    let role = dialect.custom_role();
+    if role != "custom" {
+        // Entries of the session file keep their role in all dialects.
+        set(
+            "CustomMessage",
+            "role",
+            json!({ "type": "string", "enum": [role, "custom"] }),
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! `pinion schema`: the protocol as JSON Schema or TypeScript types, as they are checked in and built into the program; with
-//! a dialect only what that dialect has. The files are made by `xtask gen`, which dialect has what stands in
-//! `wire::protocol`.
+//! a dialect only the lines of its clients. The files are made by `xtask gen`; which dialect has what is decided in
+//! `wire::protocol` and `wire::Dialect`, which the encoder of `serve` follows, too.
 
 mod filter;
 mod typescript;
@@ -68,13 +68,29 @@ mod tests {
     fn dialect_schema_has_its_commands_and_events() {
         assert!(has("xcsh", "AbortAndPromptCommand") && !has("pi", "AbortAndPromptCommand"));
         assert!(has("pi", "ForkCommand") && !has("hooks", "ForkCommand"));
-        assert!(has("pi", "QueueUpdateEvent") && !has("xcsh", "QueueUpdateEvent"));
+        assert!(has("xcsh", "QueueUpdateEvent"), "newer events are sent to all");
+        assert!(has("xcsh", "AutoCompactionStartEvent") && !has("xcsh", "CompactionStartEvent"));
+        assert!(has("pi", "CompactionStartEvent") && !has("pi", "DialectLine"));
+        assert!(has("hooks", "HookErrorEvent") && !has("hooks", "ExtensionErrorEvent"));
+        assert!(has("hooks", "HookUiResponseFrame") && !has("hooks", "ExtensionUiResponseFrame"));
+        assert!(has("xcsh", "HostToolResultFrame") && !has("pi", "HostToolResultFrame"));
         assert!(has("pi", "MessageUpdateCumulativeEvent") && !has("pi", "MessageUpdateEvent"));
         assert!(has("pi-delta", "MessageUpdateEvent") && !has("pi-delta", "MessageUpdateCumulativeEvent"));
         assert!(
             has("early", "PromptCommand") && !has("early", "PromptResponse") && !has("early", "SessionState")
         );
         assert!(!has("pi", "HelloCommand"), "our own commands are of no dialect");
+        assert!(
+            has("pi", "HelloResponse"),
+            "every command is answered in every dialect"
+        );
+        let member = |dialect: &str, line: &str, member: &str| {
+            let schema = schema(dialect);
+            schema["$defs"][line]["properties"].get(member).is_some()
+        };
+        assert!(member("omp-now", "MessageEndEvent", "messageId"));
+        assert!(!member("pi", "MessageEndEvent", "messageId"));
+        assert!(member("xcsh", "BashResult", "totalLines") && !member("web", "BashResult", "totalLines"));
         assert_eq!(
             text(Some(Dialect::Auto), false).unwrap(),
             unpacked(SCHEMA).unwrap(),
@@ -111,7 +127,9 @@ mod tests {
                 .flat_map(|line| line.split(|c: char| !c.is_alphanumeric()))
                 .filter(|word| word.starts_with(char::is_uppercase))
                 .filter(|word| {
-                    word.ends_with("Command") || word.ends_with("Response") || word.ends_with("Event")
+                    ["Command", "Response", "Event", "Frame", "Line"]
+                        .iter()
+                        .any(|end| word.ends_with(end))
                 })
             {
                 assert!(defined.contains(&word), "{}: {word} is gone", dialect.as_str());

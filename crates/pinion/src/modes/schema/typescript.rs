@@ -32,7 +32,7 @@ fn defined(block: &str) -> Option<&str> {
 
 /// Returns true if the type is a line that the filter removed. Types of other kinds stay if a kept line needs them.
 fn is_gone(name: &str, kept: &BTreeSet<&str>) -> bool {
-    let is_line = ["Command", "Response", "Event"]
+    let is_line = ["Command", "Response", "Event", "Frame", "Line"]
         .iter()
         .any(|end| name.ends_with(end));
     is_line && name.chars().all(char::is_alphanumeric) && !kept.contains(name)

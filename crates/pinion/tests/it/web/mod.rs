@@ -34,6 +34,7 @@ use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Message, WebSocket};
 
 use crate::kit::{LONG, PROGRAM, World, until};
+use crate::line_schema::Connection;
 
 /// A running `--mode web`.
 pub(crate) struct Web {
@@ -50,6 +51,7 @@ pub(crate) struct Tab {
     next: Cell<u32>,
     /// Everything that came.
     pub(crate) seen: RefCell<Vec<Value>>,
+    schema: Connection,
 }
 
 impl Web {
@@ -237,6 +239,7 @@ impl Web {
                 socket,
                 next: Cell::new(0),
                 seen: RefCell::default(),
+                schema: Connection::new("web"),
             }),
             Err(tungstenite::HandshakeError::Failure(tungstenite::Error::Http(refused))) => {
                 Err(refused.status().as_u16())
@@ -310,6 +313,7 @@ impl Tab {
             match self.socket.read() {
                 Ok(Message::Text(text)) => {
                     let value: Value = serde_json::from_str(&text).unwrap();
+                    self.schema.check(&value);
                     self.seen.borrow_mut().push(value.clone());
                     return Ok(value);
                 }
