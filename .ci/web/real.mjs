@@ -107,6 +107,33 @@ try {
   await page.until("document.querySelector('#field').value === 'List the files in this directory' && document.querySelector('.blank h1')");
   await stopped(agent.child);
   await page.until("document.querySelector('.banner.shown')");
+
+  // The agent dies during a run, and a message waits: the page that reconnects has it.
+  const busy = join(home, 'busy');
+  mkdirSync(busy);
+  writeFileSync(join(busy, 'replies.json'), JSON.stringify([{ stream: [{ tool: { id: 'c1', name: 'bash', args: { command: 'sleep 60' } } }] }]));
+  const script = ['--model', 'offline/script', '--script', join(busy, 'replies.json'), ...(folder ? ['--serve-ui', folder] : [])];
+  agent = await start(agentProgram, busy, ['--port', '0', '--web-token', ...script]);
+  const again = agent.url;
+  await page.goto(again);
+  await page.ready();
+  await page.focus('#field');
+  await page.type('Wait a minute');
+  await page.key('Enter');
+  await page.until("document.querySelector('.tool')?.dataset.status === 'running'", 15000);
+  await page.type('do not lose this');
+  await page.key('Enter');
+  await page.until("document.querySelectorAll('.queued').length === 1");
+  await stopped(agent.child, 'SIGKILL');
+  await page.until("document.querySelector('.banner.shown')");
+  agent = await start(agentProgram, busy, ['--port', new URL(again).port, '--web-token', agent.token, ...script]);
+  await page.until("document.querySelector('#field').value === 'do not lose this'", 20000);
+  await page.until("[...document.querySelectorAll('.toast')].some((one) => one.innerText.includes('restarted before it took 1 waiting message'))");
+  await page.until("document.querySelector('.user')?.innerText.includes('Wait a minute') && document.querySelector('.stop').hidden");
+  same('no message waits', await page.count('.queued'), 0);
+  await page.picture('real-queue-after-restart');
+  await stopped(agent.child, 'SIGKILL');
+  await page.until("document.querySelector('.banner.shown')");
   if (page.trouble.length) throw new Error(page.trouble.join('; '));
 } catch (error) {
   failed = error;
