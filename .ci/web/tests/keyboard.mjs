@@ -177,3 +177,7 @@ export async function keysOpenListedSession(page) {
   await page.until("document.querySelector('#name').innerText.includes('Release')");
 }
 keysOpenListedSession.prepare = (agent) => { agent.listed = [EMPTY]; };
+
+// A headless Firefox has no focused window: Enter on a button that Tab has reached does not click it, on any page.
+for (const test of [tabReachesMessageActions, keysChoosePermissionModeFromOff, keysFindModelInPanel, keysAnswerPermissionWithDiff, keysGoToBranch,
+  keysCloseEmptyFirstSession, keysOpenListedSession]) test.chromium = true;
