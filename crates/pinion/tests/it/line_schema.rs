@@ -99,6 +99,7 @@ impl LineSchema {
         command
             .args(["schema", "--dialect", dialect])
             .env_clear()
+            .env("HOME", std::env::temp_dir())
             .stdin(Stdio::null());
         let output = command.output().unwrap();
         assert!(
