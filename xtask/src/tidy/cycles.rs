@@ -12,7 +12,7 @@ use super::{Finding, finding};
 /// Most modules in a circle.
 const MAX_CIRCLE: usize = 3;
 /// Larger circles by package. The figures may only fall: lower them here with the change that does it.
-const KNOWN: [(&str, &[usize]); 2] = [("session", &[12]), ("models", &[4])];
+const KNOWN: [(&str, &[usize]); 1] = [("models", &[4])];
 
 /// A module, by its path in the crate.
 type Module = Vec<String>;

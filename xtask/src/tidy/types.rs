@@ -10,13 +10,11 @@ use super::{Finding, finding};
 /// Most methods of a type, most files that hold them, most fields.
 const LIMITS: Spread = Spread(40, 3, 15);
 /// Types beyond a limit, with what they have. The figures may only fall: lower them here with the change that does it.
-const KNOWN: [(&str, &str, Spread); 17] = [
+const KNOWN: [(&str, &str, Spread); 15] = [
     ("config", "ResourceOptions", Spread(40, 3, 16)),
     ("config", "Settings", Spread(40, 3, 44)),
     ("agent", "TurnLoop", Spread(57, 6, 15)),
     ("session", "Agent", Spread(40, 3, 16)),
-    ("session", "Extensions", Spread(40, 5, 15)),
-    ("session", "Session", Spread(247, 26, 24)),
     ("llm", "Dialect", Spread(40, 3, 19)),
     ("llm", "ModelRequest", Spread(40, 3, 23)),
     ("llm", "Parser", Spread(51, 5, 15)),

@@ -1,5 +1,7 @@
 //! Who is waiting for an outcome.
 
+use wire::event::CompactionResult;
+
 use crate::outbox::Responder;
 
 /// Who asked for something that clients and extensions can ask for, with the reply of the command.
@@ -8,4 +10,10 @@ pub(super) enum Asker<R> {
     Client(Responder<R>),
     /// An extension, by the id of its call.
     Extension(Option<u64>),
+}
+
+/// Who asked for a manual compaction, and how.
+pub(super) struct Asked {
+    pub(super) asker: Asker<CompactionResult>,
+    pub(super) instructions: Option<String>,
 }

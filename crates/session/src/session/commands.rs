@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use agent::{Change, Input, QueueKind};
-use config::resources::CommandInfo;
-use wire::changes::{Changes, ChangesParams, RewindParams, RewindTarget, Rewound, UnrewindParams};
+use wire::changes::{Changes, ChangesParams, RewindParams, Rewound, UnrewindParams};
 use wire::command::{
     BashParams, BranchParams, CompactParams, CompleteParams, EditQueuedParams, EnabledParams, EntriesParams,
     ExportParams, FallbackModelsParams, ForkParams, InterruptModeParams, LabelParams, ListParams,
@@ -19,8 +18,8 @@ use wire::hosted::{HostToolNames, HostToolsParams, HostUriSchemes, HostUriScheme
 use wire::looking::{Directory, DirectoryParams, FindFilesParams, FoundFiles};
 use wire::mcp::{McpReconnectParams, McpServers, McpServersParams};
 use wire::omp::{
-    AvailableCommand, AvailableCommands, CommandInput, ContinueSessionParams, ContinuedSession, FastMode,
-    Handoff, MessagesPage, MessagesPageParams, PAGE_BUSY,
+    AvailableCommands, ContinueSessionParams, ContinuedSession, FastMode, Handoff, MessagesPage,
+    MessagesPageParams,
 };
 use wire::process::{
     KillProcessParams, ProcessData, ProcessInfo, ProcessesReply, ReadProcessParams, ResizeProcessParams,
@@ -37,7 +36,7 @@ use wire::state::{BashResult, SessionState, SessionStats};
 use wire::subagent::{
     SubagentMessages, SubagentMessagesParams, SubagentSubscription, SubagentSubscriptionParams, Subagents,
 };
-use wire::table::{Respond, Responding, SessionHandler};
+use wire::table::{Responding, SessionHandler};
 use wire::tool::{ActiveTools, ActiveToolsParams, Tools};
 use wire::{Model, Reply};
 
@@ -46,117 +45,98 @@ use crate::strings;
 
 use super::Session;
 use super::asker::Asker;
-use super::client_tools::Activation;
 use super::conversation::Conversation;
 use super::export::Export;
+use super::extensions::login_providers;
 use super::fallbacks::check_names;
-use super::handoff::handoff;
 use super::run_limits::{check_new, limits_reply};
 use super::session_list::SessionList;
-use super::{checkpoints, file_search, message_pages, outline, todos, trust};
-
-/// A slash command in the words of oh-my-pi.
-fn available(command: CommandInfo) -> AvailableCommand {
-    let source = match command.source {
-        _ if command.name.starts_with("mcp:") => "mcp_prompt",
-        "prompt" => "file",
-        other => other,
-    };
-    let general = || (source != "file").then(|| "arguments".to_owned());
-    let hint = command.argument_hint.or_else(general);
-    AvailableCommand {
-        name: command.name,
-        description: command.description,
-        input: hint.map(|hint| CommandInput { hint }),
-        source: source.to_owned(),
-    }
-}
+use super::{
+    available_commands, extension_loading, extension_models, file_search, model_switch, navigation, outline,
+    prompts, queue, session_change, todos, trust,
+};
 
 impl Responding for Session {
     type Origin = Origin;
     type Responder<R: Into<Reply>> = Responder<R>;
 
     fn responder<R: Into<Reply>>(&mut self, origin: Origin) -> Responder<R> {
-        Responder::new(origin, &self.outbox)
+        Responder::new(origin, &self.driver.core.outbox)
     }
 }
 
 impl SessionHandler for Session {
     async fn prompt(&mut self, params: PromptParams, responder: Responder<Accepted>) {
-        Session::prompt(self, responder, params).await;
+        prompts::prompt(&mut self.driver, responder, params).await;
     }
 
     async fn steer(&mut self, params: MessageParams, responder: Responder<Accepted>) {
-        self.enqueue(responder, QueueKind::Steering, params).await;
+        prompts::enqueue(&mut self.driver, responder, QueueKind::Steering, params).await;
     }
 
     async fn follow_up(&mut self, params: MessageParams, responder: Responder<Accepted>) {
-        self.enqueue(responder, QueueKind::FollowUp, params).await;
+        prompts::enqueue(&mut self.driver, responder, QueueKind::FollowUp, params).await;
     }
 
     async fn queue_message(&mut self, params: MessageParams) -> Result<Accepted, String> {
-        Session::queue_message(self, params).await
+        prompts::queue_message(&mut self.driver, params).await
     }
 
     async fn abort(&mut self, _: NoParams, responder: Responder<()>) {
-        Session::abort(self, responder).await;
+        let next = prompts::abort(&mut self.driver, responder).await;
+        self.defer(next);
     }
 
     async fn abort_and_prompt(&mut self, params: MessageParams, responder: Responder<Accepted>) {
-        Session::abort_and_prompt(self, responder, params).await;
+        let next = prompts::abort_and_prompt(&mut self.driver, responder, params).await;
+        self.defer(next);
     }
 
     async fn clear_queue(&mut self, _: NoParams) -> Result<Queues, String> {
-        Ok(Session::clear_queue(self).await)
+        Ok(prompts::clear_queue(&mut self.driver).await)
     }
 
     async fn get_queue(&mut self, _: NoParams) -> Result<QueueItems, String> {
-        Ok(Session::get_queue(self))
+        Ok(queue::listing(&self.driver.core.machine))
     }
 
     async fn edit_queued(&mut self, params: EditQueuedParams) -> Result<(), String> {
-        Session::edit_queued(self, params).await
+        prompts::edit_queued(&mut self.driver, params).await
     }
 
     async fn remove_queued(&mut self, params: RemoveQueuedParams) -> Result<(), String> {
-        Session::remove_queued(self, params).await
+        prompts::remove_queued(&mut self.driver, params).await
     }
 
     async fn resume(&mut self, _: NoParams, responder: Responder<Accepted>) {
-        Session::resume(self, responder).await;
+        prompts::resume(&mut self.driver, responder).await;
     }
 
     async fn new_session(&mut self, params: NewSessionParams, responder: Responder<Cancelled>) {
-        Session::new_session(self, responder, params).await;
+        let next = session_change::new_session(&mut self.driver, responder, params).await;
+        self.defer(next);
     }
 
     async fn reset(&mut self, _: NoParams, responder: Responder<Cancelled>) {
-        Session::new_session(self, responder, NewSessionParams::default()).await;
+        let next =
+            session_change::new_session(&mut self.driver, responder, NewSessionParams::default()).await;
+        self.defer(next);
     }
 
     async fn get_state(&mut self, _: NoParams) -> Result<SessionState, String> {
-        Ok(self.state())
+        Ok(self.driver.core.state())
     }
 
     async fn get_messages(&mut self, _: NoParams) -> Result<Messages, String> {
-        Ok(self.view().messages())
+        Ok(self.driver.core.view().messages())
     }
 
     async fn get_messages_page(&mut self, params: MessagesPageParams) -> Result<MessagesPage, String> {
-        if self.machine.is_running() || self.machine.is_compacting() {
-            return Err(PAGE_BUSY.to_owned());
-        }
-        let log = &self.conversation.log;
-        let conversation = message_pages::Conversation {
-            session_id: &log.header().id,
-            leaf_id: log.leaf_id(),
-            messages: self.machine.messages(),
-        };
-        conversation.page(&params)
+        self.driver.core.view().page(&params)
     }
 
     async fn get_entries(&mut self, params: EntriesParams) -> Result<Entries, String> {
-        self.view().entries(&params)
+        self.driver.core.view().entries(&params)
     }
 
     async fn set_model(&mut self, params: SetModelParams, responder: Responder<Model>) {
@@ -164,19 +144,27 @@ impl SessionHandler for Session {
     }
 
     async fn cycle_model(&mut self, _: NoParams) -> Result<Option<CycledModel>, String> {
-        let Some(next) = self.conversation.choice.next_model(&self.agent.registry) else {
+        let Some(next) = self
+            .driver
+            .core
+            .conversation
+            .choice
+            .next_model(&self.driver.core.agent.registry)
+        else {
             return Ok(None);
         };
-        self.select_model(next.model.clone(), next.level, "cycle").await;
+        model_switch::select_model(&mut self.driver, next.model.clone(), next.level, "cycle").await;
         Ok(Some(CycledModel {
             model: next.model,
-            thinking_level: self.conversation.choice.thinking,
+            thinking_level: self.driver.core.conversation.choice.thinking,
             is_scoped: next.is_scoped,
         }))
     }
 
     async fn get_available_models(&mut self, _: NoParams, responder: Responder<Models>) {
-        self.queries.list_models(responder, Arc::clone(&self.agent)).await;
+        self.queries
+            .list_models(responder, Arc::clone(&self.driver.core.agent))
+            .await;
     }
 
     async fn set_fast_mode(&mut self, params: EnabledParams) -> Result<FastMode, String> {
@@ -190,47 +178,53 @@ impl SessionHandler for Session {
     }
 
     async fn set_fallback_models(&mut self, params: FallbackModelsParams) -> Result<FallbackModels, String> {
-        check_names(&self.agent.registry, &params.models)?;
+        check_names(&self.driver.core.agent.registry, &params.models)?;
         let has_fallback = !params.models.is_empty();
-        self.conversation.choice.fallbacks.set(params.models);
-        self.change_settings(|settings| settings.has_fallback = has_fallback);
+        self.driver.core.conversation.choice.fallbacks.set(params.models);
+        self.driver
+            .core
+            .change_settings(|settings| settings.has_fallback = has_fallback);
         self.get_fallback_models(NoParams {}).await
     }
 
     async fn get_fallback_models(&mut self, _: NoParams) -> Result<FallbackModels, String> {
-        let models = self.conversation.choice.fallbacks.names().to_vec();
+        let models = self.driver.core.conversation.choice.fallbacks.names().to_vec();
         Ok(FallbackModels { models })
     }
 
     async fn set_thinking_level(&mut self, params: ThinkingParams) -> Result<(), String> {
-        self.select_level(&params).await
+        model_switch::select_level(&mut self.driver, &params).await
     }
 
     async fn cycle_thinking_level(&mut self, _: NoParams) -> Result<Option<CycledThinking>, String> {
-        let Some(level) = self.conversation.choice.next_level() else {
+        let Some(level) = self.driver.core.conversation.choice.next_level() else {
             return Ok(None);
         };
-        let switch = self.conversation.choice.select_level(level);
-        self.switched(switch, "cycle").await;
+        let switch = self.driver.core.conversation.choice.select_level(level);
+        model_switch::switched(&mut self.driver, switch, "cycle").await;
         Ok(Some(CycledThinking { level }))
     }
 
     async fn get_available_thinking_levels(&mut self, _: NoParams) -> Result<ThinkingLevels, String> {
-        Ok(self.conversation.choice.levels())
+        Ok(self.driver.core.conversation.choice.levels())
     }
 
     async fn set_steering_mode(&mut self, params: QueueModeParams) -> Result<(), String> {
-        self.change_settings(|settings| settings.steering_mode = params.mode);
+        self.driver
+            .core
+            .change_settings(|settings| settings.steering_mode = params.mode);
         Ok(())
     }
 
     async fn set_follow_up_mode(&mut self, params: QueueModeParams) -> Result<(), String> {
-        self.change_settings(|settings| settings.follow_up_mode = params.mode);
+        self.driver
+            .core
+            .change_settings(|settings| settings.follow_up_mode = params.mode);
         Ok(())
     }
 
     async fn set_queue_mode(&mut self, params: QueueModeParams) -> Result<(), String> {
-        self.change_settings(|settings| {
+        self.driver.core.change_settings(|settings| {
             settings.steering_mode = params.mode;
             settings.follow_up_mode = params.mode;
         });
@@ -238,53 +232,52 @@ impl SessionHandler for Session {
     }
 
     async fn set_interrupt_mode(&mut self, params: InterruptModeParams) -> Result<(), String> {
-        self.change_settings(|settings| settings.interrupt_mode = params.mode);
+        self.driver
+            .core
+            .change_settings(|settings| settings.interrupt_mode = params.mode);
         Ok(())
     }
 
     async fn compact(&mut self, params: CompactParams, responder: Responder<CompactionResult>) {
-        Session::compact(self, responder, params).await;
+        let next = prompts::compact(&mut self.driver, responder, params).await;
+        self.defer(next);
     }
 
     async fn handoff(&mut self, params: CompactParams, responder: Responder<Handoff>) {
-        if self.machine.is_running() {
-            return responder.refuse(strings::HANDOFF_BUSY).await;
-        }
-        if self.machine.messages().len() < 2 {
-            return responder.refuse(strings::NOTHING_TO_HAND_OFF).await;
-        }
-        let (params, responder) = handoff(params, responder);
-        Session::compact(self, responder, params).await;
+        let next = prompts::hand_off(&mut self.driver, responder, params).await;
+        self.defer(next);
     }
 
     async fn set_auto_compaction(&mut self, params: EnabledParams) -> Result<(), String> {
-        self.conversation.auto_compaction = params.enabled;
+        self.driver.core.conversation.auto_compaction = params.enabled;
         Ok(())
     }
 
     async fn set_limits(&mut self, params: SetLimitsParams) -> Result<SessionLimits, String> {
         let SetLimitsParams { limits, reset } = params;
-        check_new(limits, self.conversation.choice.asked_models())?;
+        check_new(limits, self.driver.core.conversation.choice.asked_models())?;
         let reset = reset.unwrap_or(false);
-        self.apply(Change::Limits { limits, reset });
+        self.driver.core.apply(Change::Limits { limits, reset });
         self.get_limits(NoParams {}).await
     }
 
     async fn get_limits(&mut self, _: NoParams) -> Result<SessionLimits, String> {
-        if let Some(spent) = self.extensions.tasks.spending.take() {
-            self.drive(Input::Spent(spent)).await;
+        if let Some(spent) = self.driver.extensions.tasks.spending.take() {
+            self.driver.drive(Input::Spent(spent)).await;
         }
-        self.machine.count_others();
-        Ok(limits_reply(self.machine.budget()))
+        self.driver.core.machine.count_others();
+        Ok(limits_reply(self.driver.core.machine.budget()))
     }
 
     async fn set_auto_retry(&mut self, params: EnabledParams) -> Result<(), String> {
-        self.change_settings(|settings| settings.retry.enabled = params.enabled);
+        self.driver
+            .core
+            .change_settings(|settings| settings.retry.enabled = params.enabled);
         Ok(())
     }
 
     async fn abort_retry(&mut self, _: NoParams) -> Result<(), String> {
-        self.drive(Input::AbortRetry).await;
+        self.driver.drive(Input::AbortRetry).await;
         Ok(())
     }
 
@@ -298,41 +291,55 @@ impl SessionHandler for Session {
     }
 
     async fn get_last_assistant_text(&mut self, _: NoParams) -> Result<LastText, String> {
-        Ok(self.view().last_text())
+        Ok(self.driver.core.view().last_text())
     }
 
     async fn get_session_stats(&mut self, params: StatsParams) -> Result<SessionStats, String> {
-        Ok(self.view().stats(params, self.agent.options.dialect))
+        let core = &self.driver.core;
+        Ok(core.view().stats(params, core.agent.options.dialect))
     }
 
     async fn export_html(&mut self, params: ExportParams, responder: Responder<Exported>) {
-        let system_prompt = self.system_prompt();
-        let (log, cwd) = (&self.conversation.log, &self.workspace.cwd);
-        match Export::new(log, params.output_path, cwd, system_prompt, self.tools.specs()) {
+        let system_prompt = self.driver.core.system_prompt();
+        let (log, cwd) = (
+            &self.driver.core.conversation.log,
+            &self.driver.core.workspace.cwd,
+        );
+        match Export::new(
+            log,
+            params.output_path,
+            cwd,
+            system_prompt,
+            self.driver.core.tools.specs(),
+        ) {
             Ok(export) => self.queries.run(responder, export.write()).await,
             Err(error) => responder.refuse(error).await,
         }
     }
 
     async fn switch_session(&mut self, params: SwitchParams, responder: Responder<Cancelled>) {
-        Session::switch_session(self, responder, params).await;
+        let next = session_change::switch_session(&mut self.driver, responder, params).await;
+        self.defer(next);
     }
 
     async fn fork(&mut self, params: ForkParams, responder: Responder<Forked>) {
-        Session::fork(self, responder, params).await;
+        let next = session_change::fork(&mut self.driver, responder, params).await;
+        self.defer(next);
     }
 
     async fn branch(&mut self, params: BranchParams, responder: Responder<Forked>) {
-        Session::branch(self, responder, params).await;
+        let next = session_change::branch(&mut self.driver, responder, params).await;
+        self.defer(next);
     }
 
     async fn navigate_tree(&mut self, params: NavigateParams, responder: Responder<Navigated>) {
-        self.navigate(responder, params).await;
+        let next = navigation::navigate(&mut self.driver, responder, params).await;
+        self.defer(next);
     }
 
     async fn get_changes(&mut self, params: ChangesParams, responder: Responder<Changes>) {
-        let kind = self.agent.checkpoints();
-        let Conversation { checkpoints, log, .. } = &mut self.conversation;
+        let kind = self.driver.core.agent.checkpoints();
+        let Conversation { checkpoints, log, .. } = &mut self.driver.core.conversation;
         match checkpoints.changes(log, kind, &params) {
             Ok(changes) => self.queries.run(responder, changes).await,
             Err(error) => responder.refuse(error).await,
@@ -340,65 +347,50 @@ impl SessionHandler for Session {
     }
 
     async fn rewind(&mut self, params: RewindParams, responder: Responder<Rewound>) {
-        if !self.machine.is_idle() || self.shells.are_busy() {
+        if !self.driver.core.machine.is_idle() || self.shells.are_busy() {
             return responder.refuse(strings::REWIND_BUSY).await;
         }
-        let kind = self.agent.checkpoints();
-        let Conversation { checkpoints, log, .. } = &mut self.conversation;
-        match checkpoints.rewind(log, kind, &params).await {
-            Err(error) => responder.refuse(error).await,
-            Ok(rewound) if params.what == RewindTarget::Files => responder.respond(Ok(rewound)).await,
-            Ok(rewound) => {
-                let responder = responder.taking(|moved| checkpoints::moved(rewound, moved));
-                self.navigate(responder, checkpoints::place(params.entry_id))
-                    .await;
-            }
-        }
+        let next = navigation::rewind(&mut self.driver, responder, params).await;
+        self.defer(next);
     }
 
     async fn unrewind(&mut self, params: UnrewindParams, responder: Responder<Rewound>) {
-        if !self.machine.is_idle() || self.shells.are_busy() {
+        if !self.driver.core.machine.is_idle() || self.shells.are_busy() {
             return responder.refuse(strings::REWIND_BUSY).await;
         }
-        let kind = self.agent.checkpoints();
-        let Conversation { checkpoints, log, .. } = &mut self.conversation;
-        match checkpoints.unrewind(log, kind, &params).await {
-            Err(error) => responder.refuse(error).await,
-            Ok((rewound, None)) => responder.respond(Ok(rewound)).await,
-            Ok((rewound, Some(leaf))) => {
-                let responder = responder.taking(|moved| checkpoints::moved(rewound, moved));
-                self.navigate(responder, checkpoints::place(leaf)).await;
-            }
-        }
+        let next = navigation::unrewind(&mut self.driver, responder, &params).await;
+        self.defer(next);
     }
 
     async fn set_entry_label(&mut self, params: LabelParams) -> Result<(), String> {
-        Session::set_entry_label(self, params).await
+        let core = &mut self.driver.core;
+        core.conversation.set_label(params, &core.outbox).await
     }
 
     async fn clone_session(&mut self, _: NoParams, responder: Responder<Cancelled>) {
-        Session::clone_session(self, responder).await;
+        let next = session_change::clone_session(&mut self.driver, responder).await;
+        self.defer(next);
     }
 
     async fn get_fork_messages(&mut self, _: NoParams) -> Result<ForkMessages, String> {
-        Ok(self.view().fork_messages(false))
+        Ok(self.driver.core.view().fork_messages(false))
     }
 
     async fn get_branch_messages(&mut self, _: NoParams) -> Result<ForkMessages, String> {
-        Ok(self.view().fork_messages(true))
+        Ok(self.driver.core.view().fork_messages(true))
     }
 
     async fn get_tree(&mut self, _: NoParams) -> Result<SessionTree, String> {
-        outline::tree(&self.conversation.log)
+        outline::tree(&self.driver.core.conversation.log)
     }
 
     async fn get_session_tree(&mut self, _: NoParams) -> Result<SessionOutline, String> {
-        outline::outline(&self.conversation.log)
+        outline::outline(&self.driver.core.conversation.log)
     }
 
     async fn list_sessions(&mut self, params: ListParams, responder: Responder<Sessions>) {
-        let list = SessionList::new(&self.agent, &self.workspace.cwd);
-        let current = self.view().listed();
+        let list = SessionList::new(&self.driver.core.agent, &self.driver.core.workspace.cwd);
+        let current = self.driver.core.view().listed();
         self.queries.run(responder, list.read(params, current)).await;
     }
 
@@ -407,7 +399,8 @@ impl SessionHandler for Session {
         params: ContinueSessionParams,
         responder: Responder<ContinuedSession>,
     ) {
-        Session::continue_session(self, responder, params).await;
+        let next = session_change::continue_session(&mut self.driver, responder, params).await;
+        self.defer(next);
     }
 
     async fn close_session(&mut self, _: NoParams, responder: Responder<()>) {
@@ -415,32 +408,30 @@ impl SessionHandler for Session {
     }
 
     async fn list_directory(&mut self, params: DirectoryParams, responder: Responder<Directory>) {
-        let home = self.agent.options.resources.home.clone();
-        let cwd = self.workspace.cwd.clone();
+        let home = self.driver.core.agent.options.resources.home.clone();
+        let cwd = self.driver.core.workspace.cwd.clone();
         let list = file_search::list_directory(params.path, cwd, home);
         self.queries.run(responder, list).await;
     }
 
     async fn find_files(&mut self, params: FindFilesParams, responder: Responder<FoundFiles>) {
         let cancel = self.queries.file_searches.begin(responder.origin().client);
-        let find = file_search::find_files(params, self.workspace.cwd.clone(), cancel);
+        let find = file_search::find_files(params, self.driver.core.workspace.cwd.clone(), cancel);
         self.queries.run(responder, find).await;
     }
 
     async fn get_commands(&mut self, _: NoParams) -> Result<Commands, String> {
-        Ok(self.commands())
+        Ok(self.driver.extensions.command_list(&self.driver.core))
     }
 
     async fn get_available_commands(&mut self, _: NoParams) -> Result<AvailableCommands, String> {
-        let commands = self.all_commands();
-        Ok(AvailableCommands {
-            commands: commands.into_iter().map(available).collect(),
-        })
+        let commands = self.driver.extensions.commands(&self.driver.core);
+        Ok(available_commands::reply(commands))
     }
 
     async fn get_subagents(&mut self, _: NoParams) -> Result<Subagents, String> {
         Ok(Subagents {
-            subagents: self.tools.subagents().working(),
+            subagents: self.driver.core.tools.subagents().working(),
         })
     }
 
@@ -448,74 +439,76 @@ impl SessionHandler for Session {
         &mut self,
         params: SubagentMessagesParams,
     ) -> Result<SubagentMessages, String> {
-        self.tools.subagents().messages(params).await
+        self.driver.core.tools.subagents().messages(params).await
     }
 
     async fn set_subagent_subscription(
         &mut self,
         params: SubagentSubscriptionParams,
     ) -> Result<SubagentSubscription, String> {
-        self.tools.subagents().set_level(params.level);
+        self.driver.core.tools.subagents().set_level(params.level);
         Ok(SubagentSubscription { level: params.level })
     }
 
     async fn list_processes(&mut self, _: NoParams) -> Result<ProcessesReply, String> {
-        Ok(self.tools.processes().list())
+        Ok(self.driver.core.tools.processes().list())
     }
 
     async fn read_process(&mut self, params: ReadProcessParams) -> Result<ProcessData, String> {
-        self.tools.processes().read(&params)
+        self.driver.core.tools.processes().read(&params)
     }
 
     async fn write_process(&mut self, params: WriteProcessParams, responder: Responder<()>) {
-        let write = self.tools.processes().clone().write(params);
+        let write = self.driver.core.tools.processes().clone().write(params);
         self.queries.run(responder, write).await;
     }
 
     async fn resize_process(&mut self, params: ResizeProcessParams) -> Result<(), String> {
-        self.tools.processes().resize(&params)
+        self.driver.core.tools.processes().resize(&params)
     }
 
     async fn kill_process(&mut self, params: KillProcessParams, responder: Responder<ProcessInfo>) {
-        let kill = self.tools.processes().clone().kill(params.process_id);
+        let kill = self.driver.core.tools.processes().clone().kill(params.process_id);
         self.queries.run(responder, kill).await;
     }
 
     async fn set_process_wakeups(&mut self, params: EnabledParams) -> Result<(), String> {
-        self.tools.processes().set_wakeups(params.enabled);
+        self.driver.core.tools.processes().set_wakeups(params.enabled);
         Ok(())
     }
 
     async fn complete_arguments(&mut self, params: CompleteParams, responder: Responder<Completions>) {
-        Session::complete_arguments(self, responder, params).await;
+        extension_loading::complete_arguments(&mut self.driver, responder, params).await;
     }
 
     async fn get_tools(&mut self, _: NoParams) -> Result<Tools, String> {
-        Ok(self.tools.listing())
+        Ok(self.driver.core.tools.listing())
     }
 
     async fn set_active_tools(&mut self, params: ActiveToolsParams) -> Result<ActiveTools, String> {
-        let options = self.agent.options.clone();
+        let options = self.driver.core.agent.options.clone();
         // What the command line forbids stays forbidden.
         let names = params.tool_names.into_iter();
-        self.choose_tools(names.filter(|name| options.allows_tool(name)));
-        Ok(self.tools.active_listing())
+        self.driver
+            .choose_tools(names.filter(|name| options.allows_tool(name)));
+        Ok(self.driver.core.tools.active_listing())
     }
 
     async fn reload_resources(&mut self, _: NoParams, responder: Responder<Commands>) {
-        self.reload(responder).await;
+        let next = session_change::reload(&mut self.driver, responder).await;
+        self.defer(next);
     }
 
     async fn get_shortcuts(&mut self, _: NoParams) -> Result<Shortcuts, String> {
-        Ok(self.extensions.links.shortcuts())
+        Ok(self.driver.extensions.links.shortcuts())
     }
 
     async fn run_shortcut(&mut self, params: ShortcutParams, responder: Responder<()>) {
-        Session::run_shortcut(self, responder, params).await;
+        extension_loading::run_shortcut(&mut self.driver, responder, params).await;
     }
 
     async fn get_context_usage(&mut self, _: NoParams) -> Result<ContextUsageReply, String> {
-        Ok(self.view().context_usage_reply())
+        Ok(self.driver.core.view().context_usage_reply())
     }
 
     async fn negotiate_protocol(&mut self, params: NegotiateParams) -> Result<Negotiated, String> {
@@ -527,74 +520,79 @@ impl SessionHandler for Session {
     }
 
     async fn get_login_providers(&mut self, _: NoParams) -> Result<LoginProviders, String> {
-        Ok(self.login_providers())
+        Ok(login_providers(&self.driver.core.agent.registry))
     }
 
     async fn login(&mut self, params: LoginParams, responder: Responder<LoggedIn>) {
-        self.log_in(responder, params).await;
+        extension_models::log_in(&mut self.driver, responder, params).await;
     }
 
     async fn set_todos(&mut self, params: TodosParams) -> Result<Todos, String> {
         let (phases, entry) = todos::edit(&params)?;
         // The list counts once it is stored.
-        let stored = self.conversation.log.append(entry, &self.outbox).await;
+        let stored = self
+            .driver
+            .core
+            .conversation
+            .log
+            .append(entry, &self.driver.core.outbox)
+            .await;
         stored.map_err(|error| error.to_string())?;
-        self.apply(Change::Todos(phases));
+        self.driver.core.apply(Change::Todos(phases));
         Ok(Todos {
-            todo_phases: self.machine.todos().phases().to_vec(),
+            todo_phases: self.driver.core.machine.todos().phases().to_vec(),
         })
     }
 
     async fn set_session_name(&mut self, params: SessionNameParams) -> Result<(), String> {
-        Session::set_session_name(self, &params).await
+        self.driver.set_session_name(&params).await
     }
 
     async fn set_permission_mode(
         &mut self,
         params: PermissionModeParams,
     ) -> Result<PermissionModeReply, String> {
-        Ok(Session::set_permission_mode(self, params))
+        let core = &mut self.driver.core;
+        core.choose_permission_mode(params.mode);
+        Ok(PermissionModeReply {
+            permission_mode: core.permissions.mode(),
+        })
     }
 
     async fn get_project_trust(&mut self, _: NoParams) -> Result<ProjectTrust, String> {
-        Ok(trust::describe(&self.agent))
+        Ok(trust::describe(&self.driver.core.agent))
     }
 
     async fn set_project_trust(&mut self, params: ProjectTrustParams) -> Result<ProjectTrust, String> {
-        trust::decide(&self.agent, params)
+        trust::decide(&self.driver.core.agent, params)
     }
 
     async fn set_host_tools(&mut self, params: HostToolsParams) -> Result<HostToolNames, String> {
-        let options = &self.agent.options;
-        let activation = Activation {
-            named: &options.named_tools,
-            excluded: &options.excluded_tools,
-        };
-        let names = self
-            .client_tools
-            .set_tools(&params, &mut self.tools, activation)?;
-        self.workspace.forget_system_prompt();
-        Ok(names)
+        self.driver.core.set_client_tools(&params)
     }
 
     async fn set_host_uri_schemes(&mut self, params: HostUriSchemesParams) -> Result<HostUriSchemes, String> {
-        let schemes = self.client_tools.set_schemes(&params, &mut self.tools)?;
-        self.workspace.forget_system_prompt();
+        let schemes = self
+            .driver
+            .core
+            .client_tools
+            .set_schemes(&params, &mut self.driver.core.tools)?;
+        self.driver.core.workspace.forget_system_prompt();
         Ok(schemes)
     }
 
     async fn get_mcp_servers(&mut self, _: NoParams) -> Result<McpServers, String> {
-        let (mcp, host) = self.mcp();
+        let (mcp, host) = self.driver.core.mcp(self.driver.dialogs.ui());
         Ok(mcp.list(host).await)
     }
 
     async fn set_mcp_servers(&mut self, params: McpServersParams) -> Result<McpServers, String> {
-        let (mcp, host) = self.mcp();
+        let (mcp, host) = self.driver.core.mcp(self.driver.dialogs.ui());
         mcp.set(&params, host).await
     }
 
     async fn mcp_reconnect(&mut self, params: McpReconnectParams) -> Result<(), String> {
-        let (mcp, host) = self.mcp();
+        let (mcp, host) = self.driver.core.mcp(self.driver.dialogs.ui());
         mcp.reconnect(&params, host).await
     }
 }

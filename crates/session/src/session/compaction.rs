@@ -1,144 +1,134 @@
-//! Compacting the conversation: the plan from `agent`, the summaries from the model, the result to disk
-//! (pi-core.md 3).
+//! Compacting the conversation: when it begins, what hooks have to do with it, and the result to disk. The plan is from `agent`, the
+//! summaries are made in `summaries`.
 
-use std::sync::Arc;
-
-use agent::compaction::{self, Finished, Plan, Refusal};
-use agent::{CompactOutcome, Input};
-use tokio_util::sync::CancellationToken;
+use agent::compaction::{Finished, Refusal};
+use agent::{CompactOutcome, HooksOutcome, Input};
+use serde_json::{Value, json};
+use wire::EntryBody;
+use wire::entry::Compaction;
 use wire::event::{CompactionReason, CompactionResult};
-use wire::{EntryBody, Message, Usage};
 
-use super::Session;
-use super::asker::Asker;
-use super::summaries::{Summarised, Summariser, Summarising};
+use crate::outbox::Outbox;
 
-/// Who asked for a manual compaction, and how.
-pub(super) struct Asked {
-    pub(super) asker: Asker<CompactionResult>,
-    pub(super) instructions: Option<String>,
+use super::asker::Asked;
+use super::driver::Driver;
+use super::extension_notices;
+use super::extensions::{cancels, failure, put, report};
+use super::session_core::SessionCore;
+use super::summaries::Summaries;
+
+/// A manual compaction, once the run has ended.
+pub(super) async fn compact_now(driver: &mut Driver, asked: Asked) {
+    driver.core.hear();
+    driver.summaries.compaction = Some(asked);
+    driver.drive(Input::Compact).await;
 }
 
-impl Session {
-    /// A manual compaction, once the run has ended.
-    pub(super) async fn compact_now(&mut self, asked: Asked) {
-        self.hear();
-        self.asked_to_compact = Some(asked);
-        self.drive(Input::Compact).await;
+/// The summaries are there, or not.
+pub(super) async fn compacted(driver: &mut Driver, outcome: Result<Box<Finished>, Refusal>) {
+    let outcome = match outcome {
+        Ok(finished) => store_summary(driver, *finished).await,
+        Err(Refusal::Aborted) => CompactOutcome::Aborted,
+        Err(refusal) => CompactOutcome::Failed(refusal.to_string()),
+    };
+    let answer = match &outcome {
+        CompactOutcome::Done { result, .. } => Ok(result.clone()),
+        CompactOutcome::Failed(error) => Err(error.clone()),
+        CompactOutcome::Aborted => Err(Refusal::Aborted.to_string()),
+    };
+    if let Some((reason, again)) = driver.core.machine.compacting() {
+        extension_notices::note_compaction(driver, &outcome, reason, again);
     }
-
-    /// Begins a compaction that hooks have nothing against; its outcome comes back as a wakeup.
-    pub(super) fn begin_compaction(&mut self, reason: CompactionReason) {
-        let (plan, instructions) = self.compaction_plan(reason);
-        let cancel = CancellationToken::new();
-        let mut summariser = self.summariser(Some(reason), cancel.clone());
-        self.summarising = Some(Summarising::new(cancel, async move {
-            Summarised::Compaction(match plan {
-                Ok(plan) => summarise(&mut summariser, &plan, instructions.as_deref()).await,
-                Err(refusal) => Err(refusal),
-            })
-        }));
-    }
-
-    /// Ends a compaction as hooks want it: made by them, or refused.
-    pub(super) fn end_compaction(&mut self, made: Option<Box<Finished>>) {
-        let done = async move { Summarised::Compaction(made.ok_or(Refusal::Aborted)) };
-        self.summarising = Some(Summarising::new(CancellationToken::new(), done));
-    }
-
-    /// What a compaction would do now, and what the client wants the summary to look at.
-    pub(super) fn compaction_plan(
-        &self,
-        reason: CompactionReason,
-    ) -> (Result<Plan, Refusal>, Option<String>) {
-        let log = &self.conversation.log;
-        let settings = self
-            .conversation
-            .compaction_settings(&self.agent.settings.compaction);
-        let plan = compaction::plan(&log.branch(log.leaf_id()), settings);
-        (plan, self.instructions(reason))
-    }
-
-    /// What the client wants a summary to look at.
-    fn instructions(&self, reason: CompactionReason) -> Option<String> {
-        match (&self.asked_to_compact, reason) {
-            (Some(asked), CompactionReason::Manual) => asked.instructions.clone(),
-            _ => None,
-        }
-    }
-
-    /// The summaries are there, or not.
-    pub(super) async fn compacted(&mut self, outcome: Result<Box<Finished>, Refusal>) {
-        let outcome = match outcome {
-            Ok(finished) => self.store_summary(*finished).await,
-            Err(Refusal::Aborted) => CompactOutcome::Aborted,
-            Err(refusal) => CompactOutcome::Failed(refusal.to_string()),
-        };
-        let answer = match &outcome {
-            CompactOutcome::Done { result, .. } => Ok(result.clone()),
-            CompactOutcome::Failed(error) => Err(error.clone()),
-            CompactOutcome::Aborted => Err(Refusal::Aborted.to_string()),
-        };
-        if let Some((reason, again)) = self.machine.compacting() {
-            self.note_compaction(&outcome, reason, again);
-        }
-        self.drive(Input::Compacted(outcome)).await;
-        if let Some(asked) = self.asked_to_compact.take() {
-            self.reply(asked.asker, answer).await;
-        }
-    }
-
-    /// A compaction that an extension wants, once the run has ended.
-    pub(super) async fn compact_for(&mut self, id: Option<u64>, instructions: Option<String>) {
-        let asker = Asker::Extension(id);
-        self.compact_now(Asked { asker, instructions }).await;
-    }
-
-    async fn store_summary(&mut self, mut finished: Finished) -> CompactOutcome {
-        self.complete_compaction(&mut finished.entry);
-        if let Err(error) = self
-            .conversation
-            .log
-            .append(EntryBody::Compaction(finished.entry), &self.outbox)
-            .await
-        {
-            return CompactOutcome::Failed(error.to_string());
-        }
-        CompactOutcome::Done {
-            result: finished.result,
-            messages: self.conversation_at_leaf(),
-        }
-    }
-
-    /// The conversation as the session file has it now.
-    pub(super) fn conversation_at_leaf(&mut self) -> Vec<Arc<Message>> {
-        // Commands of the user that were stored but not yet heard are part of it.
-        drop(self.shells.take_unheard());
-        self.conversation.read_leaf()
-    }
-
-    /// Does the context leave too little room for an answer?
-    pub(super) fn context_is_full(&self) -> bool {
-        self.conversation
-            .is_full(self.machine.messages(), &self.agent.settings.compaction)
+    driver.drive(Input::Compacted(outcome)).await;
+    if let Some(asked) = driver.summaries.compaction.take() {
+        driver.extensions.links.reply(asked.asker, answer).await;
     }
 }
 
-/// Asks for each summary, one after the other, and joins them.
-async fn summarise(
-    summariser: &mut Summariser,
-    plan: &Plan,
-    instructions: Option<&str>,
-) -> Result<Box<Finished>, Refusal> {
-    let mut answers = Vec::new();
-    let mut total: Option<Usage> = None;
-    for request in compaction::requests(plan, instructions) {
-        let (text, usage) = summariser.ask(&request).await?;
-        answers.push(text);
-        total = Some(total.map_or(usage.clone(), |total| total.plus(&usage)));
+async fn store_summary(driver: &mut Driver, mut finished: Finished) -> CompactOutcome {
+    driver.core.complete_compaction(&mut finished.entry);
+    if let Err(error) = driver
+        .core
+        .conversation
+        .log
+        .append(EntryBody::Compaction(finished.entry), &driver.core.outbox)
+        .await
+    {
+        return CompactOutcome::Failed(error.to_string());
     }
-    let mut finished = compaction::finish(plan, answers)?;
-    finished.entry.usage.clone_from(&total);
-    finished.result.usage = total;
-    Ok(Box::new(finished))
+    CompactOutcome::Done {
+        result: finished.result,
+        messages: driver.core.conversation.read_leaf(),
+    }
+}
+
+/// What subscribers receive before a compaction. `None` if there is nothing to compact.
+pub(super) fn event(
+    core: &SessionCore,
+    summaries: &Summaries,
+    reason: CompactionReason,
+    again: bool,
+) -> Option<Value> {
+    let (plan, instructions) = summaries.plan(core, reason);
+    let plan = plan.ok()?;
+    let branch = core.conversation.log.branch(core.conversation.log.leaf_id());
+    let mut event = json!({
+        "type": "session_before_compact",
+        "reason": reason,
+        "willRetry": again,
+        "branchEntries": branch,
+        "preparation": {
+            "firstKeptEntryId": plan.first_kept_entry_id,
+            "messagesToSummarize": plan.history,
+            "turnPrefixMessages": plan.turn_prefix,
+            "isSplitTurn": plan.splits_turn(),
+            "tokensBefore": plan.tokens_before,
+            "previousSummary": plan.previous_summary,
+            "settings": {
+                "enabled": core.conversation.auto_compaction,
+                "reserveTokens": plan.settings.reserve_tokens,
+                "keepRecentTokens": plan.settings.keep_recent_tokens,
+            },
+        },
+    });
+    if let Some(instructions) = instructions {
+        put(&mut event, "customInstructions", json!(instructions));
+    }
+    Some(event)
+}
+
+/// What subscribers said about a compaction: they may refuse it, or have made it.
+pub(super) async fn take_answer(answer: Value, outbox: &Outbox) -> HooksOutcome {
+    if cancels(&answer) {
+        return HooksOutcome::Cancel;
+    }
+    match answer.get("compaction").map(finished) {
+        None => HooksOutcome::Unchanged,
+        Some(Ok(finished)) => HooksOutcome::Compacted(finished),
+        Some(Err(error)) => {
+            let failed = failure("<runtime>", "session_before_compact", error);
+            report(failed, outbox).await;
+            HooksOutcome::Unchanged
+        }
+    }
+}
+
+/// A compaction as an extension made it.
+fn finished(value: &Value) -> Result<Box<Finished>, String> {
+    let mut entry: Compaction = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
+    if entry.summary.is_empty() || entry.first_kept_entry_id.is_empty() {
+        return Err("a compaction needs a summary and a firstKeptEntryId".to_owned());
+    }
+    entry.from_hook = Some(true);
+    Ok(Box::new(Finished {
+        result: CompactionResult {
+            summary: entry.summary.clone(),
+            first_kept_entry_id: entry.first_kept_entry_id.clone(),
+            tokens_before: entry.tokens_before,
+            details: entry.details.clone().unwrap_or(Value::Null),
+            estimated_tokens_after: None,
+            usage: None,
+        },
+        entry,
+    }))
 }

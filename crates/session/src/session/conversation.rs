@@ -9,6 +9,7 @@ use config::settings::CompactionSettings;
 use llm::PromptHistory;
 use store::{Context, StoreError};
 use wire::changes::Checkpoints;
+use wire::command::LabelParams;
 use wire::entry::{Label, SessionInfo};
 use wire::state::ContextUsage;
 use wire::{EntryBody, Event, Message};
@@ -32,6 +33,18 @@ pub(super) struct Conversation {
     pub(super) prompt_history: PromptHistory,
     /// What files were before turns that changed them.
     pub(super) checkpoints: SessionCheckpoints,
+    /// Stored shell commands of the user that the model has not got yet.
+    unheard: Vec<Arc<Message>>,
+}
+
+/// A place of the session's tree.
+pub(super) struct Place {
+    /// The entry asked for.
+    pub(super) target: String,
+    /// The entry that the next one will follow; none for a fresh root.
+    pub(super) leaf: Option<String>,
+    /// What the user said there, to say it differently.
+    pub(super) text: Option<String>,
 }
 
 impl Conversation {
@@ -44,6 +57,7 @@ impl Conversation {
             kept,
             prompt_history: PromptHistory::default(),
             checkpoints: SessionCheckpoints::default(),
+            unheard: Vec::new(),
         }
     }
 
@@ -57,11 +71,50 @@ impl Conversation {
         self.checkpoints.lend(checkpoint);
     }
 
-    /// Reads the messages at the leaf of the log.
+    /// Reads the messages at the leaf of the log. Stored shell commands of the user are among them from now on.
     pub(super) fn read_leaf(&mut self) -> Vec<Arc<Message>> {
-        let (messages, kept) = messages_of(self.log.context(self.log.leaf_id()));
+        self.take_up(self.log.context(self.log.leaf_id()))
+    }
+
+    /// The messages of a context, which takes the place of what the model has got until now.
+    pub(super) fn take_up(&mut self, context: Context) -> Vec<Arc<Message>> {
+        self.unheard.clear();
+        let (messages, kept) = messages_of(context);
         self.kept = kept;
         messages
+    }
+
+    /// Adds a stored message that the model gets with the next prompt.
+    pub(super) fn add_unheard(&mut self, message: Arc<Message>) {
+        self.unheard.push(message);
+    }
+
+    /// Takes the stored messages that become part of the conversation now.
+    pub(super) fn take_unheard(&mut self) -> Vec<Arc<Message>> {
+        std::mem::take(&mut self.unheard)
+    }
+
+    /// Where an entry leads: to itself, but at something the user said to what came before it.
+    pub(super) fn place(&self, target: &str) -> Option<Place> {
+        let entry = self.log.entry(target)?;
+        let text = match &entry.body {
+            EntryBody::Message(body) => match body.message.as_ref() {
+                Message::User(user) => Some(user.content.text()),
+                _ => None,
+            },
+            EntryBody::CustomMessage(body) => Some(body.content.text()),
+            _ => None,
+        };
+        let leaf = if text.is_some() {
+            entry.parent_id.clone()
+        } else {
+            Some(entry.id.clone())
+        };
+        Some(Place {
+            target: entry.id.clone(),
+            leaf,
+            text,
+        })
     }
 
     /// The use of the context window by these messages; `None` if the window is unknown.
@@ -150,6 +203,21 @@ impl Conversation {
             extra: wire::Extra::default(),
         });
         self.log.append(label, outbox).await.map(drop)
+    }
+
+    /// Stores what a client or an extension calls an entry; a blank label removes it.
+    ///
+    /// # Errors
+    /// When there is no such entry, or it cannot be stored.
+    pub(super) async fn set_label(&mut self, params: LabelParams, outbox: &Outbox) -> Result<(), String> {
+        let LabelParams { target_id, label } = params;
+        if self.log.entry(&target_id).is_none() {
+            return Err(strings::entry_not_found(&target_id));
+        }
+        let label = label.map(|label| label.trim().to_owned());
+        let label = label.filter(|label| !label.is_empty());
+        let stored = self.store_label(&target_id, label, outbox).await;
+        stored.map_err(|error| error.to_string())
     }
 }
 

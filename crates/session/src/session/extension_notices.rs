@@ -1,4 +1,4 @@
-//! What the session tells its extensions without waiting for them, and their hooks on model requests.
+//! What the session tells its extensions without waiting for them.
 
 use std::sync::Arc;
 
@@ -7,77 +7,63 @@ use serde_json::{Value, json};
 use wire::event::CompactionReason;
 use wire::{Model, ThinkingLevel};
 
-use super::Session;
-use super::extensions::{CompactionNotice, ModelHooks, put};
+use super::driver::Driver;
+use super::extensions::{CompactionNotice, put};
 
-impl Session {
-    /// Tells of an event, if there are listeners.
-    fn note(&mut self, name: &str, event: impl FnOnce(&Self) -> Value) {
-        if self.extensions.hear(name) {
-            let mut event = event(self);
-            put(&mut event, "type", name.into());
-            self.tell_only(name, &event);
-        }
+/// Tells of an event, if there are listeners.
+fn note(driver: &mut Driver, name: &str, event: impl FnOnce(&Driver) -> Value) {
+    if driver.extensions.hear(name) {
+        let mut event = event(driver);
+        put(&mut event, "type", name.into());
+        driver.extensions.tell_only(&mut driver.core, name, &event);
     }
+}
 
-    /// A compaction has ended. `will_retry`: the run that overflowed is tried again.
-    pub(super) fn note_compaction(
-        &mut self,
-        outcome: &CompactOutcome,
-        reason: CompactionReason,
-        will_retry: bool,
-    ) {
-        let entry = self.conversation.log.entries().last().map(Arc::clone);
-        let notice = CompactionNotice {
-            outcome,
-            reason,
-            will_retry,
-            entry: entry.as_ref(),
-        };
-        self.note(notice.name(), |_| notice.event());
-    }
+/// A compaction has ended. `will_retry`: the run that overflowed is tried again.
+pub(super) fn note_compaction(
+    driver: &mut Driver,
+    outcome: &CompactOutcome,
+    reason: CompactionReason,
+    will_retry: bool,
+) {
+    let entry = driver.core.conversation.log.entries().last().map(Arc::clone);
+    let notice = CompactionNotice {
+        outcome,
+        reason,
+        will_retry,
+        entry: entry.as_ref(),
+    };
+    note(driver, notice.name(), |_| notice.event());
+}
 
-    /// The model has changed. `source`: `set` or `cycle`.
-    pub(super) fn note_model(&mut self, previous: &Model, source: &str) {
-        if (&previous.provider, &previous.id)
-            != (
-                &self.conversation.choice.model.provider,
-                &self.conversation.choice.model.id,
-            )
-        {
-            self.note(
-                "model_select",
-                |session| json!({"model": session.conversation.choice.model, "previousModel": previous, "source": source}),
-            );
-        }
-    }
-
-    /// The thinking level has changed.
-    pub(super) fn note_thinking(&mut self, previous: ThinkingLevel) {
-        self.note(
-            "thinking_level_select",
-            |session| json!({"level": session.conversation.choice.thinking, "previousLevel": previous}),
+/// The model has changed. `source`: `set` or `cycle`.
+pub(super) fn note_model(driver: &mut Driver, previous: &Model, source: &str) {
+    if (&previous.provider, &previous.id)
+        != (
+            &driver.core.conversation.choice.model.provider,
+            &driver.core.conversation.choice.model.id,
+        )
+    {
+        note(
+            driver,
+            "model_select",
+            |driver| json!({"model": driver.core.conversation.choice.model, "previousModel": previous, "source": source}),
         );
     }
+}
 
-    /// Tells of dialogs that were opened, or are all closed.
-    pub(super) fn note_prompts(&mut self) {
-        if let Some((name, event)) = self.extensions.dialogs.update(self.dialogs.oldest()) {
-            self.note(name, |_| event);
-        }
-    }
+/// The thinking level has changed.
+pub(super) fn note_thinking(driver: &mut Driver, previous: ThinkingLevel) {
+    note(
+        driver,
+        "thinking_level_select",
+        |driver| json!({"level": driver.core.conversation.choice.thinking, "previousLevel": previous}),
+    );
+}
 
-    /// The hooks of extensions on the next request to the model.
-    pub(super) fn model_hooks(&mut self) -> ModelHooks {
-        if ["context", "context_with_system"]
-            .iter()
-            .any(|name| self.extensions.hear(name))
-        {
-            self.sync_state();
-        }
-        let extensions = &self.extensions;
-        ModelHooks::new(&extensions.links, &extensions.failures, |name| {
-            extensions.hear(name).then(|| self.listeners(name, &Value::Null))
-        })
+/// Tells of dialogs that were opened, or are all closed.
+pub(super) fn note_prompts(driver: &mut Driver) {
+    if let Some((name, event)) = driver.extensions.dialogs.update(driver.dialogs.oldest()) {
+        note(driver, name, |_| event);
     }
 }

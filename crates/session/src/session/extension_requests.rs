@@ -1,360 +1,369 @@
-//! Requests of extensions, carried out in the order in which they arrive. What would begin a run waits until the session is idle.
+//! Requests of extensions, carried out in the order in which they arrive. What would begin a run waits until the session is idle:
+//! it is returned as a [`DeferredAction`].
 
-use std::sync::Arc;
-
-use agent::{Change as MachineChange, Input, QueueKind, Queued};
-use serde_json::{Value, json};
+use agent::{Input, NestedCall, QueueKind};
+use serde_json::Value;
+use tools::pattern::fits;
+use wire::Entry;
 use wire::command::{NavigateParams, NewSessionParams};
-use wire::reply::{Accepted, Disposition};
-use wire::{Entry, Event, Message};
 
 use crate::factory::Agent;
 use crate::limits;
-use crate::off_thread::off_thread;
 use crate::strings;
 
 use super::asker::Asker;
-use super::deferred::DeferredAction;
+use super::change_request::{Change, ChangeAsker};
+use super::deferred::{DeferredAction, DeferredActions};
 use super::dialogs::Dialog;
+use super::driver::Driver;
 use super::extensions::{
-    BuiltInCall, CustomMessage, Delivery, ExtensionPrompt, ExtensionRequest, Saying, SessionChange,
-    SubsessionOptions, Who, Workplace, answer_key, dialog_answer, failure, run_built_in, stream_model,
+    self, BuiltInCall, CustomMessage, Delivery, ExtensionPrompt, ExtensionRequest, SessionChange, Workplace,
+    answer_key, dialog_answer, stream_model,
 };
+use super::pending_prompt::{Saying, Who};
+use super::queue::room_for;
 use super::run_options::RunOptions;
-use super::session_change::{Change, ChangeAsker};
-use super::{Opening, Session};
+use super::{model_switch, prompt_delivery, session_change};
 
-impl Session {
-    /// An extension has sent a request.
-    pub(super) async fn on_request(&mut self, place: usize, id: Option<u64>, method: &str, params: Value) {
-        let outcome = match ExtensionRequest::parse(method, params) {
-            Ok(request) => self.perform_request(place, id, request).await,
-            Err(error) => Err(error),
-        };
-        match (id, outcome) {
-            // Answered later, or not at all.
-            (_, Ok(None)) | (None, Ok(_)) => {}
-            (None, Err(error)) => self.extension_failed(failure("<runtime>", method, error)).await,
-            (id, outcome) => self.answer_later(id, outcome.map(Option::unwrap_or_default)),
+/// What follows from a request.
+#[derive(Default)]
+pub(super) struct Outcome {
+    /// The answer to the extension; none if it follows later.
+    pub(super) answer: Option<Value>,
+    /// What waits for the session to be idle.
+    pub(super) deferred: Option<DeferredAction>,
+}
+
+impl Outcome {
+    /// The request was carried out.
+    fn done() -> Self {
+        Self::answer(Value::Null)
+    }
+
+    pub(super) fn answer(value: Value) -> Self {
+        Self {
+            answer: Some(value),
+            deferred: None,
         }
     }
 
-    /// Carries out a request. Returns the answer, or `None` if it follows later.
-    async fn perform_request(
-        &mut self,
-        place: usize,
-        id: Option<u64>,
-        request: ExtensionRequest,
-    ) -> Result<Option<Value>, String> {
-        match request {
-            ExtensionRequest::Ask(dialog) => return Ok(self.ask_for(id, dialog).await),
-            ExtensionRequest::Show(show) => self.dialogs.show_now(show, &self.outbox).await,
-            ExtensionRequest::SendMessage(message) => self.send_message(message).await?,
-            ExtensionRequest::SendPrompt(prompt) => self.send_prompt(*prompt).await?,
-            ExtensionRequest::AppendEntry { custom_type, data } => {
-                self.append_custom(custom_type, data).await?;
-            }
-            ExtensionRequest::SetSessionName(params) => self.set_session_name(&params).await?,
-            ExtensionRequest::SetLabel(params) => self.set_entry_label(params).await?,
-            ExtensionRequest::SetActiveTools(names) => self.choose_tools(names.into_iter()),
-            ExtensionRequest::SetThinkingLevel(params) => self.select_level(&params).await?,
-            ExtensionRequest::Abort => self.drive(Input::Abort).await,
-            ExtensionRequest::Shutdown => self.extensions.request_shutdown(),
-            ExtensionRequest::RegisterProvider => {}
-            ExtensionRequest::OpenSession(params) => {
-                return self.open_subsession(place, params).await.map(Some);
-            }
-            ExtensionRequest::Subsession(method, params) => {
-                let subsessions = &mut self.extensions.subsessions;
-                return subsessions.request(place, id, method, &params);
-            }
-            request => return self.begin_request(id, request).await.map(|()| None),
+    /// The answer follows when an action was carried out that waits for the session to be idle.
+    fn after(action: Option<DeferredAction>) -> Self {
+        Self {
+            answer: None,
+            deferred: action,
         }
-        Ok(Some(Value::Null))
-    }
-
-    /// Begins a request whose answer follows later.
-    async fn begin_request(&mut self, id: Option<u64>, request: ExtensionRequest) -> Result<(), String> {
-        match request {
-            ExtensionRequest::SetModel(params) => self.set_model(Asker::Extension(id), params).await,
-            ExtensionRequest::RunBuiltIn(call) => self.run_built_in(id, call)?,
-            ExtensionRequest::CallTool(call) => {
-                self.nest(id, &call).await?;
-            }
-            ExtensionRequest::Compact(instructions) => {
-                room_for(self.deferred.len())?;
-                self.drive(Input::Abort).await;
-                self.defer(DeferredAction::CompactFor(id, instructions));
-            }
-            ExtensionRequest::WaitForIdle => {
-                room_for(self.deferred.len())?;
-                self.defer(DeferredAction::Idle(id));
-            }
-            ExtensionRequest::NavigateTree(params) => self.navigate_for(id, params).await?,
-            ExtensionRequest::ChangeSession(change, params) => self.change_for(id, change, &params).await?,
-            ExtensionRequest::StreamModel(params) => {
-                let (Some(id), Some(pool)) = (id, self.extensions.links.pool().cloned()) else {
-                    return Err("llm.stream needs somebody who takes the answer".to_owned());
-                };
-                let span = self.outbox.trace().current();
-                let (budget, tasks) = (self.machine.budget(), &mut self.extensions.tasks);
-                stream_model(tasks, budget, &self.agent, &pool, (id, &params), span)?;
-            }
-            ExtensionRequest::Key(params) => {
-                let (Some(id), Some(pool)) = (id, self.extensions.links.pool()) else {
-                    return Err("llm.key needs somebody who takes the answer".to_owned());
-                };
-                answer_key(&self.agent, pool, id, &params);
-            }
-            // Carried out by `perform_request`.
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// An extension does not wait for the answer to its request any more.
-    pub(super) async fn withdraw_request(&mut self, id: u64) {
-        self.extensions.tasks.withdraw(id);
-        self.drive(Input::WithdrawNested(id)).await;
-    }
-
-    /// Answers a request of an extension that had to wait.
-    pub(super) fn answer_later(&mut self, id: Option<u64>, outcome: Result<Value, String>) {
-        self.extensions.links.answer(id, outcome);
-    }
-
-    /// Asks the user. The answer goes straight to the extension.
-    async fn ask_for(&mut self, id: Option<u64>, dialog: Dialog) -> Option<Value> {
-        let answer = self.dialogs.ask_now(dialog, &self.outbox).await;
-        let (Some(id), Some(pool)) = (id, self.extensions.links.pool().cloned()) else {
-            return Some(Value::Null);
-        };
-        // The end of the task withdraws the question.
-        let task = tokio::spawn(async move {
-            let value = dialog_answer(answer).await;
-            let _sent = pool.answer(id, &value);
-        });
-        self.extensions.tasks.keep(id, task.abort_handle());
-        None
-    }
-
-    /// A message of an extension joins the run that is under way, the next prompt, or the conversation, or begins a run.
-    async fn send_message(&mut self, sent: CustomMessage) -> Result<(), String> {
-        let begins = self
-            .deferred
-            .items()
-            .any(|action| matches!(action, DeferredAction::Turn(_)));
-        let CustomMessage {
-            message,
-            delivery,
-            triggers_turn,
-        } = sent;
-        if delivery == Delivery::NextTurn {
-            self.extensions.add_to_next_turn(message)?;
-        } else if !self.machine.is_idle() || (triggers_turn && begins) {
-            let kind = match delivery {
-                Delivery::FollowUp => QueueKind::FollowUp,
-                Delivery::Steering | Delivery::NextTurn => QueueKind::Steering,
-            };
-            self.enqueue_message(kind, String::new(), message).await?;
-        } else if triggers_turn {
-            room_for(self.deferred.len())?;
-            self.extensions.client_requests.expect_response_first();
-            self.defer(DeferredAction::Turn(vec![message]));
-        } else {
-            self.add_message(message).await;
-        }
-        Ok(())
-    }
-
-    /// A message that no run produced joins the conversation.
-    pub(super) async fn add_message(&mut self, message: Arc<Message>) {
-        self.apply(MachineChange::Add(Arc::clone(&message)));
-        self.emit(Event::MessageStart {
-            message: Arc::clone(&message),
-        })
-        .await;
-        self.conversation
-            .log
-            .persist(Arc::clone(&message), &self.outbox)
-            .await;
-        self.emit(Event::MessageEnd { message }).await;
-    }
-
-    /// A prompt of an extension, during a run or as soon as the session is idle.
-    async fn send_prompt(&mut self, prompt: ExtensionPrompt) -> Result<(), String> {
-        let prompt = Box::new(Saying {
-            who: Who::Extension,
-            text: prompt.text,
-            enclosed: prompt.attachments,
-            expand: prompt.expand,
-            behavior: prompt.behavior,
-            queue: None,
-            options: RunOptions::default(),
-        });
-        if self.machine.is_idle() {
-            room_for(self.deferred.len())?;
-            self.extensions.client_requests.expect_response_first();
-            self.defer(DeferredAction::Say(prompt));
-        } else {
-            self.say(*prompt).await;
-        }
-        Ok(())
-    }
-
-    /// A message of an extension waits in a queue. It is not shown there.
-    pub(super) async fn enqueue_message(
-        &mut self,
-        kind: QueueKind,
-        text: String,
-        message: Arc<Message>,
-    ) -> Result<Accepted, String> {
-        room_for(self.machine.queues().len())?;
-        let queued = Queued {
-            text,
-            message,
-            interrupts: false,
-        };
-        self.drive(Input::Enqueue(kind, queued)).await;
-        Ok(Accepted::new(Disposition::Started))
-    }
-
-    /// Sends clients an event that no run produced. Extensions receive it, too, without an answer.
-    pub(super) async fn emit(&mut self, event: Event) {
-        let name = event.name();
-        if self.extensions.hear(name) {
-            let told = serde_json::to_value(&event).unwrap_or_default();
-            self.tell_only(name, &told);
-        }
-        self.outbox.tell(event).await;
-    }
-
-    /// An extension goes to another place of the session's tree.
-    async fn navigate_for(&mut self, id: Option<u64>, params: NavigateParams) -> Result<(), String> {
-        if self.conversation.log.entry(&params.target_id).is_none() {
-            return Err(strings::entry_not_found(&params.target_id));
-        }
-        self.drive(Input::Abort).await;
-        self.defer(DeferredAction::Move(Asker::Extension(id), params));
-        Ok(())
-    }
-
-    /// An extension replaces the session. It is answered when the new one has begun for its extensions.
-    async fn change_for(
-        &mut self,
-        id: Option<u64>,
-        change: SessionChange,
-        params: &Value,
-    ) -> Result<(), String> {
-        let text = |name: &str| params.get(name).and_then(Value::as_str).map(str::to_owned);
-        let change = match change {
-            SessionChange::New => {
-                let entries = params.get("entries").and_then(Value::as_array);
-                let entries: Result<Vec<Entry>, _> = entries
-                    .into_iter()
-                    .flatten()
-                    .map(|entry| Entry::from_json(&entry.to_string()))
-                    .collect();
-                let entries = entries.map_err(|error| error.to_string())?;
-                let params = NewSessionParams {
-                    parent_session: text("parentSession"),
-                    cwd: None,
-                    durability: None,
-                };
-                Change::New(params, entries)
-            }
-            SessionChange::Switch => Change::Switch(
-                self.workspace.cwd.join(text("sessionPath").unwrap_or_default()),
-                None,
-            ),
-            SessionChange::Reload if !self.machine.is_idle() => return Err(strings::RELOAD_BUSY.to_owned()),
-            SessionChange::Reload => Change::Reload,
-            SessionChange::Fork => {
-                let entry = text("entryId").unwrap_or_default();
-                let entry = self
-                    .conversation
-                    .log
-                    .entry(&entry)
-                    .cloned()
-                    .ok_or(strings::BAD_FORK)?;
-                if text("position").as_deref() == Some("at") {
-                    Change::At(entry.id.clone())
-                } else {
-                    Change::fork(&entry).ok_or(strings::BAD_FORK)?
-                }
-            }
-        };
-        self.change(ChangeAsker::Extension(id), change).await;
-        Ok(())
-    }
-
-    fn run_built_in(&mut self, id: Option<u64>, call: BuiltInCall) -> Result<(), String> {
-        let (Some(id), Some(pool)) = (id, self.extensions.links.pool().cloned()) else {
-            return Err("a tool that nobody waits for is not run".to_owned());
-        };
-        let file = self.conversation.log.file_text();
-        let place = Workplace {
-            toolbox: &self.agent.toolbox,
-            cwd: &self.workspace.cwd,
-            env: Agent::tool_env(
-                &self.conversation.log.header().id,
-                file.as_deref(),
-                Some(&self.conversation.choice.model),
-            ),
-            sees_images: self.conversation.choice.model.sees_images(),
-        };
-        run_built_in(&mut self.extensions.tasks, &pool, id, call, place);
-        Ok(())
-    }
-
-    /// An extension opens a session of its own.
-    async fn open_subsession(&mut self, place: usize, params: Value) -> Result<Value, String> {
-        let options: SubsessionOptions = serde_json::from_value(params).map_err(|error| error.to_string())?;
-        if self.extensions.links.pool().is_none() {
-            return Err("the extension is gone".to_owned());
-        }
-        self.extensions.subsessions.check(place, &options)?;
-        let cwd = match &options.cwd {
-            Some(cwd) => self.workspace.cwd.join(cwd),
-            None => self.workspace.cwd.clone(),
-        };
-        if !cwd.is_dir() {
-            return Err(strings::no_such_directory(&cwd));
-        }
-        let agent = self.agent.maker.make(&cwd, self.extensions.guards.faults());
-        let agent = options.configure(agent, self.permitting.mode(), &self.conversation.choice.model);
-        let (outbox, outgoing) = self.outbox.for_subordinate(limits::OUTBOX);
-        let opening = match &options.session_file {
-            Some(file) => Opening::File(agent.cwd.join(file)),
-            None => Opening::New { id: None },
-        };
-        let started = off_thread(move || Session::start(agent, outbox, &opening)).await;
-        let session = started.map_err(|error| error.to_string())?;
-        let state = serde_json::to_value(session.state()).map_err(|error| error.to_string())?;
-        let opened = json!({
-            "state": state,
-            "cwd": session.workspace.cwd.to_string_lossy(),
-            "messages": session.machine.messages(),
-            "activeTools": session.tools.active_names(),
-        });
-        let extensions = &mut self.extensions;
-        let handle = options.handle();
-        let requests = extensions
-            .subsessions
-            .insert(&extensions.links, place, handle, outgoing);
-        if let Some(requests) = requests {
-            // Boxed, since a session may hold sessions.
-            let run: std::pin::Pin<Box<dyn Future<Output = ()>>> = Box::pin(session.run(requests));
-            tokio::task::spawn_local(run);
-        }
-        Ok(opened)
     }
 }
 
-/// Checks that there is room for one more of what waits.
-fn room_for(waiting: usize) -> Result<(), String> {
-    if waiting >= limits::QUEUED {
-        return Err(strings::queue_full(limits::QUEUED));
+/// Carries out a request; `waiting` is what waits for the session to be idle already.
+///
+/// # Errors
+/// A sentence for the extension.
+pub(super) async fn perform(
+    driver: &mut Driver,
+    waiting: &DeferredActions,
+    (place, id): (usize, Option<u64>),
+    request: ExtensionRequest,
+) -> Result<Outcome, String> {
+    match request {
+        ExtensionRequest::Ask(dialog) => {
+            return Ok(Outcome {
+                answer: ask_for(driver, id, dialog).await,
+                deferred: None,
+            });
+        }
+        ExtensionRequest::Show(show) => driver.dialogs.show_now(show, &driver.core.outbox).await,
+        ExtensionRequest::SendMessage(message) => return send_message(driver, waiting, message).await,
+        ExtensionRequest::SendPrompt(prompt) => return send_prompt(driver, waiting, *prompt).await,
+        ExtensionRequest::AppendEntry { custom_type, data } => {
+            driver.append_custom(custom_type, data).await?;
+        }
+        ExtensionRequest::SetSessionName(params) => driver.set_session_name(&params).await?,
+        ExtensionRequest::SetLabel(params) => {
+            let outbox = &driver.core.outbox;
+            driver.core.conversation.set_label(params, outbox).await?;
+        }
+        ExtensionRequest::SetActiveTools(names) => driver.choose_tools(names.into_iter()),
+        ExtensionRequest::SetThinkingLevel(params) => model_switch::select_level(driver, &params).await?,
+        ExtensionRequest::Abort => driver.drive(Input::Abort).await,
+        ExtensionRequest::Shutdown => driver.extensions.request_shutdown(),
+        ExtensionRequest::Subsession(method, params) => {
+            let subsessions = &mut driver.extensions.subsessions;
+            let answer = subsessions.request(place, id, method, &params)?;
+            return Ok(Outcome {
+                answer,
+                deferred: None,
+            });
+        }
+        // The router carries out the last two itself, since they need what it owns.
+        ExtensionRequest::RegisterProvider
+        | ExtensionRequest::SetModel(_)
+        | ExtensionRequest::OpenSession(_) => {}
+        request => return begin(driver, waiting, id, request).await,
     }
+    Ok(Outcome::done())
+}
+
+/// Begins a request whose answer follows later.
+async fn begin(
+    driver: &mut Driver,
+    waiting: &DeferredActions,
+    id: Option<u64>,
+    request: ExtensionRequest,
+) -> Result<Outcome, String> {
+    match request {
+        ExtensionRequest::RunBuiltIn(call) => run_built_in(driver, id, call)?,
+        ExtensionRequest::CallTool(call) => nest(driver, id, &call).await?,
+        ExtensionRequest::Compact(instructions) => {
+            room_for(waiting.len())?;
+            driver.drive(Input::Abort).await;
+            return Ok(Outcome::after(Some(DeferredAction::CompactFor(id, instructions))));
+        }
+        ExtensionRequest::WaitForIdle => {
+            room_for(waiting.len())?;
+            return Ok(Outcome::after(Some(DeferredAction::Idle(id))));
+        }
+        ExtensionRequest::NavigateTree(params) => {
+            return navigate(driver, id, params).await.map(Some).map(Outcome::after);
+        }
+        ExtensionRequest::ChangeSession(change, params) => {
+            return change_session(driver, id, change, &params)
+                .await
+                .map(Outcome::after);
+        }
+        ExtensionRequest::StreamModel(params) => {
+            let (Some(id), Some(pool)) = (id, driver.extensions.links.pool().cloned()) else {
+                return Err("llm.stream needs somebody who takes the answer".to_owned());
+            };
+            let (span, core) = (driver.core.outbox.trace().current(), &driver.core);
+            let (budget, tasks) = (core.machine.budget(), &mut driver.extensions.tasks);
+            stream_model(tasks, budget, &core.agent, &pool, (id, &params), span)?;
+        }
+        ExtensionRequest::Key(params) => {
+            let (Some(id), Some(pool)) = (id, driver.extensions.links.pool()) else {
+                return Err("llm.key needs somebody who takes the answer".to_owned());
+            };
+            answer_key(&driver.core.agent, pool, id, &params);
+        }
+        // Carried out by `perform`.
+        _ => {}
+    }
+    Ok(Outcome::default())
+}
+
+/// An extension does not wait for the answer to its request any more.
+pub(super) async fn withdraw(driver: &mut Driver, id: u64) {
+    driver.extensions.tasks.withdraw(id);
+    driver.drive(Input::WithdrawNested(id)).await;
+}
+
+/// Asks the user. The answer goes straight to the extension.
+async fn ask_for(driver: &mut Driver, id: Option<u64>, dialog: Dialog) -> Option<Value> {
+    let answer = driver.dialogs.ask_now(dialog, &driver.core.outbox).await;
+    let (Some(id), Some(pool)) = (id, driver.extensions.links.pool().cloned()) else {
+        return Some(Value::Null);
+    };
+    // The end of the task withdraws the question.
+    let task = tokio::spawn(async move {
+        let value = dialog_answer(answer).await;
+        let _sent = pool.answer(id, &value);
+    });
+    driver.extensions.tasks.keep(id, task.abort_handle());
+    None
+}
+
+/// A message of an extension joins the run that is under way, the next prompt, or the conversation, or begins a run.
+async fn send_message(
+    driver: &mut Driver,
+    waiting: &DeferredActions,
+    sent: CustomMessage,
+) -> Result<Outcome, String> {
+    let mut turns = waiting.items();
+    let begins = turns.any(|action| matches!(action, DeferredAction::Turn(_)));
+    let CustomMessage {
+        message,
+        delivery,
+        triggers_turn,
+    } = sent;
+    if delivery == Delivery::NextTurn {
+        driver.extensions.add_to_next_turn(message)?;
+    } else if !driver.core.machine.is_idle() || (triggers_turn && begins) {
+        let kind = match delivery {
+            Delivery::FollowUp => QueueKind::FollowUp,
+            Delivery::Steering | Delivery::NextTurn => QueueKind::Steering,
+        };
+        prompt_delivery::enqueue_message(driver, kind, String::new(), message).await?;
+    } else if triggers_turn {
+        room_for(waiting.len())?;
+        driver.extensions.client_requests.expect_response_first();
+        return Ok(Outcome {
+            deferred: Some(DeferredAction::Turn(vec![message])),
+            ..Outcome::done()
+        });
+    } else {
+        driver.add_message(message).await;
+    }
+    Ok(Outcome::done())
+}
+
+/// A prompt of an extension, during a run or as soon as the session is idle.
+async fn send_prompt(
+    driver: &mut Driver,
+    waiting: &DeferredActions,
+    prompt: ExtensionPrompt,
+) -> Result<Outcome, String> {
+    let prompt = Box::new(Saying {
+        who: Who::Extension,
+        text: prompt.text,
+        enclosed: prompt.attachments,
+        expand: prompt.expand,
+        behavior: prompt.behavior,
+        queue: None,
+        options: RunOptions::default(),
+    });
+    if !driver.core.machine.is_idle() {
+        prompt_delivery::say(driver, *prompt).await;
+        return Ok(Outcome::done());
+    }
+    room_for(waiting.len())?;
+    driver.extensions.client_requests.expect_response_first();
+    Ok(Outcome {
+        deferred: Some(DeferredAction::Say(prompt)),
+        ..Outcome::done()
+    })
+}
+
+/// An extension goes to another place of the session's tree.
+async fn navigate(
+    driver: &mut Driver,
+    id: Option<u64>,
+    params: NavigateParams,
+) -> Result<DeferredAction, String> {
+    if driver.core.conversation.log.entry(&params.target_id).is_none() {
+        return Err(strings::entry_not_found(&params.target_id));
+    }
+    driver.drive(Input::Abort).await;
+    Ok(DeferredAction::Move(Asker::Extension(id), params))
+}
+
+/// An extension replaces the session. It is answered when the new one has begun for its extensions.
+async fn change_session(
+    driver: &mut Driver,
+    id: Option<u64>,
+    change: SessionChange,
+    params: &Value,
+) -> Result<Option<DeferredAction>, String> {
+    let text = |name: &str| params.get(name).and_then(Value::as_str).map(str::to_owned);
+    let change = match change {
+        SessionChange::New => {
+            let entries = params.get("entries").and_then(Value::as_array);
+            let entries: Result<Vec<Entry>, _> = entries
+                .into_iter()
+                .flatten()
+                .map(|entry| Entry::from_json(&entry.to_string()))
+                .collect();
+            let entries = entries.map_err(|error| error.to_string())?;
+            let params = NewSessionParams {
+                parent_session: text("parentSession"),
+                cwd: None,
+                durability: None,
+            };
+            Change::New(params, entries)
+        }
+        SessionChange::Switch => Change::Switch(
+            driver
+                .core
+                .workspace
+                .cwd
+                .join(text("sessionPath").unwrap_or_default()),
+            None,
+        ),
+        SessionChange::Reload if !driver.core.machine.is_idle() => {
+            return Err(strings::RELOAD_BUSY.to_owned());
+        }
+        SessionChange::Reload => Change::Reload,
+        SessionChange::Fork => {
+            let entry = text("entryId").unwrap_or_default();
+            let entry = driver
+                .core
+                .conversation
+                .log
+                .entry(&entry)
+                .cloned()
+                .ok_or(strings::BAD_FORK)?;
+            if text("position").as_deref() == Some("at") {
+                Change::At(entry.id.clone())
+            } else {
+                Change::fork(&entry).ok_or(strings::BAD_FORK)?
+            }
+        }
+    };
+    Ok(session_change::change(driver, ChangeAsker::Extension(id), change).await)
+}
+
+fn run_built_in(driver: &mut Driver, id: Option<u64>, call: BuiltInCall) -> Result<(), String> {
+    let (Some(id), Some(pool)) = (id, driver.extensions.links.pool().cloned()) else {
+        return Err("a tool that nobody waits for is not run".to_owned());
+    };
+    let file = driver.core.conversation.log.file_text();
+    let place = Workplace {
+        toolbox: &driver.core.agent.toolbox,
+        cwd: &driver.core.workspace.cwd,
+        env: Agent::tool_env(
+            &driver.core.conversation.log.header().id,
+            file.as_deref(),
+            Some(&driver.core.conversation.choice.model),
+        ),
+        sees_images: driver.core.conversation.choice.model.sees_images(),
+    };
+    extensions::run_built_in(&mut driver.extensions.tasks, &pool, id, call, place);
     Ok(())
+}
+
+/// A tool of an extension calls another one.
+async fn nest(driver: &mut Driver, request: Option<u64>, params: &Value) -> Result<(), String> {
+    let text = |name: &str| {
+        params
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let (name, parent) = (text("name"), text("callerId"));
+    let open = driver
+        .core
+        .machine
+        .nested_calls(&parent)
+        .ok_or("executeTool is only there while the tool runs that calls it")?;
+    if open >= limits::NESTED_CALLS {
+        return Err(format!(
+            "{} calls of tools are running already",
+            limits::NESTED_CALLS
+        ));
+    }
+    if !may_nest(driver, &name) {
+        return Err(driver.core.tools.not_found(&name));
+    }
+    let args = params
+        .get("args")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
+    let call = NestedCall {
+        request,
+        parent,
+        name,
+        args,
+    };
+    driver.drive(Input::Nest(call)).await;
+    Ok(())
+}
+
+/// Tools that the command line leaves out stay out.
+fn may_nest(driver: &Driver, name: &str) -> bool {
+    let options = &driver.core.agent.options;
+    let named = |list: &[String]| list.iter().any(|item| fits(item, name));
+    driver.core.tools.is_active(name)
+        || (!named(&options.excluded_tools) && options.only_tools.as_ref().is_none_or(|only| named(only)))
 }

@@ -4,69 +4,33 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use agent::{Change, HookPoint, HooksOutcome, Input, Subscriptions};
+use agent::{HookPoint, HooksOutcome, Input};
 use extensions::ProcessError;
 use serde_json::{Value, json};
 use wire::{Event, Message, StopReason, ToolResult};
 
 use crate::strings;
 
-use super::Session;
+use super::boundaries::{self, outcome};
 use super::clock::now_ms;
-use super::extensions::{Then, failure, members, outcome, put};
+use super::compaction;
+use super::driver::Driver;
+use super::extensions::{Then, failure, members, put, sync_hooks};
+use super::prompt_delivery;
 use super::tool_calls::{ToolCalls, block};
 
-/// Points at which the machine asks hooks, whether or not one of them may answer.
-const ASKED: [&str; 5] = [
-    "message_end",
-    "tool_call",
-    "tool_result",
-    "agent_before_settle",
-    "session_before_compact",
-];
-
-/// Events of a run that hooks may subscribe to.
-const EVENTS: [&str; 10] = [
-    "agent_start",
-    "turn_start",
-    "message_start",
-    "message_update",
-    "tool_execution_start",
-    "tool_execution_update",
-    "tool_execution_end",
-    "turn_end",
-    "agent_end",
-    "agent_settled",
-];
-
-impl Session {
-    /// Tells the machine which hook points have subscribers, after registrations have changed.
-    pub(super) fn sync_hooks(&mut self) {
-        let extensions = &self.extensions;
-        let mut subscribed = Subscriptions::default();
-        for name in ASKED.into_iter().chain(EVENTS) {
-            if !extensions.hear(name) {
-                continue;
-            }
-            let is_asked = ASKED.contains(&name) || extensions.waits_for(name);
-            let names = if is_asked {
-                &mut subscribed.waits
-            } else {
-                &mut subscribed.tells
-            };
-            names.push(name.to_owned());
-        }
-        if subscribed != *self.machine.subscriptions() {
-            self.apply(Change::Hooks(subscribed));
-        }
-    }
-
+impl Driver {
     /// Runs the hooks of a point; the answer comes as a wakeup.
     pub(super) fn run_hooks(&mut self, ticket: u64, point: HookPoint, inputs: &mut VecDeque<Input>) {
         let Some(event) = self.event_at(&point) else {
             return inputs.push_back(Input::HooksDone(ticket, HooksOutcome::Unchanged));
         };
-        self.ask_extensions(point.name(), &event, Then::Hooks(ticket, Box::new(point)));
+        self.extensions.ask(
+            &mut self.core,
+            point.name(),
+            &event,
+            Then::Hooks(ticket, Box::new(point)),
+        );
     }
 
     /// Waits no longer for the hooks of a point.
@@ -78,7 +42,7 @@ impl Session {
     /// Tells an event to subscribers that nothing waits for.
     pub(super) fn tell_subscribers(&mut self, event: &Event, turn: u64) {
         let told = self.subscribed_event(event, turn);
-        self.tell_only(event.name(), &told);
+        self.extensions.tell_only(&mut self.core, event.name(), &told);
     }
 
     /// The hooks of a point have answered, or cannot.
@@ -90,7 +54,7 @@ impl Session {
     ) {
         let name = point.name();
         let outcome = match point {
-            HookPoint::ToolCall { slot, .. } => checked(&mut self.calls, slot, answer),
+            HookPoint::ToolCall { slot, .. } => checked(&mut self.turn.calls, slot, answer),
             HookPoint::ToolResult { result, is_error, .. } => {
                 reviewed(result, is_error, answer.unwrap_or_default())
             }
@@ -98,9 +62,11 @@ impl Session {
                 event: Event::TurnEnd { .. },
                 ..
             }
-            | HookPoint::Settle { .. } => self.take_boundary(name, answer.unwrap_or_default()).await,
+            | HookPoint::Settle { .. } => boundaries::take(self, name, answer.unwrap_or_default()).await,
             HookPoint::Event { .. } => HooksOutcome::Unchanged,
-            HookPoint::Compact { .. } => self.take_compaction(answer.unwrap_or_default()).await,
+            HookPoint::Compact { .. } => {
+                compaction::take_answer(answer.unwrap_or_default(), &self.core.outbox).await
+            }
             HookPoint::Message(old) => {
                 let new = self.replacement(&old, answer.unwrap_or_default()).await;
                 new.map_or(HooksOutcome::Unchanged, |new| {
@@ -113,6 +79,26 @@ impl Session {
             },
         };
         self.drive(Input::HooksDone(ticket, outcome)).await;
+    }
+
+    /// The time of extensions is over: the rest happens without them.
+    pub(super) async fn cut_off(&mut self) {
+        self.extensions.abort_run(self.core.machine.is_idle());
+        self.extensions.mute();
+        sync_hooks(&self.extensions, &mut self.core);
+        // A call that hooks should check does not run without them.
+        let is_skipped = |then: &Then| matches!(then, Then::Hooks(_, point) if !matches!(**point, HookPoint::ToolCall { .. }));
+        for then in self.extensions.questions.give_up(is_skipped) {
+            if let Then::Hooks(ticket, _) = then {
+                self.drive(Input::HooksDone(ticket, HooksOutcome::Unchanged))
+                    .await;
+            }
+        }
+        for then in self.extensions.questions.give_up(|_| true) {
+            prompt_delivery::refuse(self, then).await;
+        }
+        self.extensions.client_requests.refuse_all().await;
+        self.extensions.providers.refuse_all().await;
     }
 
     /// The message that takes the place of one; none if it stays. The original then never reaches the session file, the client
@@ -134,14 +120,16 @@ impl Session {
         let name = point.name();
         let (mut event, parent) = match point {
             HookPoint::Event { event, turn } => return Some(self.subscribed_event(event, *turn)),
-            HookPoint::Compact { reason, again } => return self.compaction_event(*reason, *again),
+            HookPoint::Compact { reason, again } => {
+                return compaction::event(&self.core, &self.summaries, *reason, *again);
+            }
             HookPoint::Message(message) => (json!({"type": name, "message": message}), &None),
             HookPoint::Answer(answer) => {
                 let message: Message = answer.clone().into();
                 (json!({"type": name, "message": message}), &None)
             }
             HookPoint::Settle { aborted } => {
-                let newest = self.machine.messages().iter().rev();
+                let newest = self.core.machine.messages().iter().rev();
                 let newest = newest.filter_map(|message| message.as_assistant()).next();
                 let stop = newest.map(|answer| answer.stop_reason);
                 let outcome = outcome(if *aborted { Some(StopReason::Aborted) } else { stop });
@@ -151,7 +139,7 @@ impl Session {
                 )
             }
             HookPoint::ToolCall { slot, call, parent } => {
-                let input = self.calls.args(*slot).unwrap_or(&call.arguments);
+                let input = self.turn.calls.args(*slot).unwrap_or(&call.arguments);
                 let event =
                     json!({"type": name, "toolCallId": call.id, "toolName": call.name, "input": input});
                 (event, parent)
@@ -199,10 +187,10 @@ impl Session {
                 tool_results,
             } => {
                 put(&mut shown, "turnIndex", json!(turn));
-                self.put_boundary(&mut shown, message, tool_results);
+                boundaries::describe(&self.core.conversation, &mut shown, message, tool_results);
             }
             Event::MessageUpdate { .. } => {
-                let message = self.answering.as_ref().and_then(|answering| answering.so_far());
+                let message = self.turn.so_far();
                 put(&mut shown, "message", json!(message));
             }
             _ => {}

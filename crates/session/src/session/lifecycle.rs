@@ -1,57 +1,47 @@
-//! Beginning: a new session, an opened one, a session that follows another in the same process; names.
+//! Start and eviction of a session, and its description. Sessions of sub-agents and extensions start here, too.
 
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 
-use agent::Deferred;
-use store::{Damage, ForkScope, SessionLog};
-use wire::command::SessionNameParams;
+use agent::{Change, Deferred};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use wire::entry::SessionInfo;
 use wire::reply::OpenSession;
 use wire::state::Durability;
-use wire::{EntryBody, Event, Model, SessionHeader};
+use wire::{EntryBody, Model, SessionHeader};
 
 use crate::error::SessionError;
 use crate::factory::Agent;
+use crate::limits;
+use crate::off_thread::off_thread;
 use crate::outbox::{Outbox, Responder};
+use crate::retired::{Habits, Retired};
 use crate::strings;
 
 use super::Session;
 use super::client_tools::ClientTools;
 use super::conversation::{Conversation, messages_of};
 use super::dialogs::Dialogs;
-use super::extensions::Extensions;
+use super::driver::{Driver, RunningTurn};
+use super::extensions::{Extensions, SubsessionOptions};
 use super::machine::RecordedMachine;
 use super::mcp::McpConnections;
 use super::model_choice::ModelChoice;
 use super::model_probes::ModelProbes;
 use super::permission_wait::PermissionWait;
 use super::queries::Queries;
+use super::session_core::SessionCore;
+use super::session_file::{Empty, Opening, forked_log, new_log, open_log};
 use super::storage::Storage;
-use super::tool_calls::{ToolCalls, ToolRegistry};
+use super::summaries::Summaries;
+use super::tool_calls::{OpenSubagent, OpenedSubagent, ToolRegistry};
 use super::user_shells::UserShells;
 use super::workspace::Workspace;
 
-/// Which session to begin with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Opening {
-    /// A new one, with this id if given.
-    New {
-        /// Id of the new session.
-        id: Option<String>,
-    },
-    /// The one in this file; a file that is missing becomes a new session at that path.
-    File(PathBuf),
-    /// The same, but one whose working directory is gone works in the agent's, and a file with nothing in it is refused.
-    Stored(PathBuf),
-    /// A new one with everything that is in this file, all branches (`--fork`).
-    Fork {
-        /// The file to copy from.
-        source: PathBuf,
-        /// Id of the new session.
-        id: Option<String>,
-    },
-}
+/// Entries of an unused session: its model and its thinking level.
+const NOTED_AT_START: usize = 2;
 
 impl Session {
     /// Begins a session. Nothing is asked of anybody and nothing is written.
@@ -81,7 +71,7 @@ impl Session {
         let mut tools = ToolRegistry::of_agent(&agent);
         let (messages, kept) = messages_of(context);
         let machine = RecordedMachine::open(agent.inputs.as_ref(), agent.loop_settings(), messages);
-        let (permitting, notes) = PermissionWait::new(&agent, &cwd, None);
+        let (permissions, notes) = PermissionWait::new(&agent, &cwd, None);
         let mut warnings = start.warnings.clone();
         warnings.extend(notes.iter().map(ToString::to_string));
         warnings.extend(tools.take_problems());
@@ -90,24 +80,25 @@ impl Session {
         choice.fallbacks.set(agent.settings.fallback_models.clone());
         let resources = agent.load_resources(&cwd);
         let mut session = Self {
-            dialogs: Dialogs::new(agent.settings.dialog_wait()),
-            permitting,
-            extensions,
-            mcp: McpConnections::default(),
-            workspace: Workspace::new(cwd, resources, !agent.options.dialect.is_newest_pi()),
+            driver: Driver {
+                dialogs: Dialogs::new(agent.settings.dialog_wait()),
+                turn: RunningTurn::new(),
+                summaries: Summaries::default(),
+                extensions,
+                core: SessionCore {
+                    workspace: Workspace::new(cwd, resources, !agent.options.dialect.is_newest_pi()),
+                    client_tools: ClientTools::new(outbox.routes().clone()),
+                    outbox: outbox.traced(&log.header().id),
+                    agent,
+                    machine,
+                    conversation: Conversation::new(log, choice, kept, auto_compaction),
+                    tools,
+                    mcp: McpConnections::default(),
+                    permissions,
+                    open_subagents: opener,
+                },
+            },
             warnings,
-            tools,
-            agent,
-            outbox: outbox.traced(&log.header().id),
-            machine,
-            conversation: Conversation::new(log, choice, kept, auto_compaction),
-            answering: None,
-            summarising: None,
-            moving: None,
-            asked_to_compact: None,
-            calls: ToolCalls::new(),
-            client_tools: ClientTools::new(outbox.routes().clone()),
-            retry_timer: None,
             shells: UserShells::new(),
             queries: Queries::default(),
             probes: ModelProbes::default(),
@@ -115,13 +106,15 @@ impl Session {
             closing: None,
             is_retired: false,
         };
-        session.tools.processes().connect(session.outbox.clone());
-        let wakes = session.agent.settings.tools.process_wakeups;
-        session.tools.processes().set_wakeups(wakes);
-        session.read_todos();
-        if (!has_messages || !has_level) && !session.extensions.providers.is_unresolved() {
-            let entries = session.conversation.choice.first_entries(has_messages);
-            session.conversation.log.direct().append_batch(entries)?;
+        let core = &mut session.driver.core;
+        core.tools.processes().connect(core.outbox.clone());
+        let wakes = core.agent.settings.tools.process_wakeups;
+        core.tools.processes().set_wakeups(wakes);
+        core.read_todos();
+        let is_resolved = !session.driver.extensions.providers.is_unresolved();
+        if (!has_messages || !has_level) && is_resolved {
+            let entries = core.conversation.choice.first_entries(has_messages);
+            core.conversation.log.direct().append_batch(entries)?;
         }
         Ok(session)
     }
@@ -129,67 +122,55 @@ impl Session {
     /// The session's header line.
     #[must_use]
     pub fn header(&self) -> &SessionHeader {
-        self.conversation.log.header()
+        self.driver.core.conversation.log.header()
     }
 
     /// What entries of this session survive from now on.
     pub(crate) fn set_durability(&mut self, durability: Durability) {
-        self.conversation.log.direct().set_durability(durability);
+        self.driver
+            .core
+            .conversation
+            .log
+            .direct()
+            .set_durability(durability);
     }
 
     /// Writes the file of a session that has no messages, so that it can be opened again. A file that cannot be written is
     /// tried again with the first message.
     pub(crate) fn store_empty(&mut self) {
-        if let Err(error) = self.conversation.log.direct().ensure_on_disk() {
+        if let Err(error) = self.driver.core.conversation.log.direct().ensure_on_disk() {
             tracing::warn!("an empty session was not stored: {error}");
         }
     }
 
     /// Version of the agent.
     pub(crate) fn version(&self) -> &str {
-        &self.agent.version
+        &self.driver.core.agent.version
     }
 
     /// The directory that it works in.
     #[must_use]
     pub fn cwd(&self) -> &Path {
-        &self.workspace.cwd
+        &self.driver.core.workspace.cwd
     }
 
     /// The session in a list of open sessions.
     pub(crate) fn describe(&self) -> OpenSession {
-        self.view().open_session()
+        self.driver.core.view().open_session()
     }
 
     /// Ends the session once everything before was dealt with; the requests is not looked at any more.
     pub(super) async fn close(&mut self, responder: Responder<()>) {
-        match self.stored(false).await {
+        match self.driver.core.stored(false).await {
             Ok(()) => self.closing = Some(responder),
             Err(error) => responder.refuse(error).await,
         }
     }
 
-    /// Entries that waited are in the file now, or may be `kept` while another session takes the place of this one.
-    ///
-    /// # Errors
-    /// They would be lost: what to tell a client that wants to leave the session.
-    pub(super) async fn stored(&mut self, kept: bool) -> Result<(), String> {
-        if self.conversation.log.waiting() == 0
-            || self.conversation.log.flush(&self.outbox).await
-            || (kept && self.conversation.log.has_room())
-        {
-            return Ok(());
-        }
-        Err(strings::unstored_entries(
-            self.conversation.log.waiting(),
-            self.conversation.log.error(),
-        ))
-    }
-
     /// The model of the next run.
     #[must_use]
     pub fn model(&self) -> &Model {
-        &self.conversation.choice.model
+        &self.driver.core.conversation.choice.model
     }
 
     /// Warnings from the choice of the model, for people.
@@ -204,7 +185,7 @@ impl Session {
     pub fn set_name(&mut self, name: &str) -> Result<(), SessionError> {
         let name = name.trim().to_owned();
         if !name.is_empty() {
-            let log = self.conversation.log.direct();
+            let log = self.driver.core.conversation.log.direct();
             log.append(EntryBody::SessionInfo(SessionInfo {
                 name,
                 extra: wire::Extra::default(),
@@ -213,121 +194,173 @@ impl Session {
         Ok(())
     }
 
-    pub(super) async fn set_session_name(&mut self, params: &SessionNameParams) -> Result<(), String> {
-        let name = self.conversation.store_name(&params.name, &self.outbox).await?;
-        self.emit(Event::SessionInfoChanged { name: Some(name) }).await;
-        Ok(())
+    /// The state that is needed to continue later; `None` while work is running or waiting, or when state would be lost.
+    pub(super) fn retired(&self) -> Option<Retired> {
+        let is_at_rest = self.driver.core.machine.is_idle()
+            && self.driver.core.machine.queues().is_empty()
+            && self.driver.summaries.running.is_none()
+            && self.deferred.is_empty()
+            && self.closing.is_none()
+            && !self.driver.core.machine.is_holding()
+            && !self.shells.are_busy()
+            && self.driver.dialogs.open().is_empty()
+            && self.driver.extensions.is_at_rest()
+            && !self.driver.core.mcp.is_asking()
+            && !self.probes.are_running()
+            && !self.queries.are_running()
+            && !self.driver.core.tools.processes().are_running()
+            // Entries that are only in memory would be lost.
+            && self.driver.core.conversation.log.waiting() == 0
+            && !self.driver.core.conversation.log.has_left();
+        let is_equipped = self.driver.core.client_tools.are_in_use() || self.driver.core.mcp.has_set();
+        // Going to another place of the tree is no entry: the file would lead back to its end.
+        let newest = self
+            .driver
+            .core
+            .conversation
+            .log
+            .entries()
+            .last()
+            .map(|entry| entry.id.as_str());
+        let is_at_end = self.driver.core.conversation.log.leaf_id() == newest;
+        let is_on_disk = self.driver.core.conversation.log.is_on_disk();
+        let is_empty = self.driver.core.machine.messages().is_empty()
+            && self.driver.core.conversation.log.entries().len() <= NOTED_AT_START;
+        if !is_at_rest || is_equipped || !is_at_end || !(is_on_disk || is_empty) {
+            return None;
+        }
+        let path = self.driver.core.conversation.log.path().filter(|_| is_on_disk);
+        Some(Retired {
+            described: self.describe(),
+            file: path.map(PathBuf::from),
+            cwd: self.driver.core.workspace.cwd.clone(),
+            habits: Habits {
+                settings: self.driver.core.machine.settings(),
+                auto_compaction: self.driver.core.conversation.auto_compaction,
+                permission_mode: self.driver.core.permissions.chosen(),
+                durability: self.driver.core.conversation.log.durability(),
+                chosen: self.driver.core.conversation.choice.chosen.clone(),
+                shells: self.shells.made(),
+                hears_mcp: self.driver.core.mcp.is_heard(),
+            },
+        })
     }
 
-    /// Sends the warnings about the opened session.
-    pub(super) async fn report_oddities(&mut self) {
-        self.report_damage().await;
-        let stored = PathBuf::from(&self.conversation.log.header().cwd);
-        if !stored.as_os_str().is_empty() && stored != self.workspace.cwd && !stored.is_dir() {
-            let message = strings::works_elsewhere(&stored, &self.workspace.cwd);
-            self.outbox.notice("warning", message).await;
+    /// Restores the choices of the client from before the eviction.
+    pub(crate) fn resume_habits(&mut self, retired: Retired) {
+        let habits = retired.habits;
+        self.driver.core.apply(Change::Settings(habits.settings));
+        self.driver.core.conversation.auto_compaction = habits.auto_compaction;
+        self.driver.core.conversation.choice.chosen = habits.chosen;
+        self.driver
+            .core
+            .conversation
+            .log
+            .direct()
+            .set_durability(habits.durability);
+        self.shells.go_on_from(habits.shells);
+        if habits.hears_mcp {
+            self.driver.core.mcp.hear();
+        }
+        if let Some(mode) = habits.permission_mode {
+            self.driver.core.choose_permission_mode(mode);
         }
     }
+}
 
-    async fn report_damage(&mut self) {
-        let damage: &Damage = self.conversation.log.damage();
-        if damage.is_none() {
-            return;
+/// Opens sessions on the thread of the sessions, for one call.
+fn opener() -> mpsc::Sender<OpenSubagent> {
+    let (sender, mut wanted) = mpsc::channel(1);
+    tokio::task::spawn_local(async move {
+        while let Some(wanted) = wanted.recv().await {
+            open_subagent(wanted).await;
         }
-        let event = Event::SessionDamage {
-            path: self
-                .conversation
-                .log
-                .path()
-                .map(|path| path.to_string_lossy().into_owned())
-                .unwrap_or_default(),
-            message: damage.to_string(),
-            lines: damage.skipped.iter().map(|skipped| skipped.line).collect(),
-            torn_bytes: damage.torn_bytes,
-        };
-        self.outbox.tell(event).await;
-    }
+    });
+    sender
 }
 
-/// A new session, in a file of its own in `dir` unless sessions are not kept.
-pub(super) fn new_log(
-    dir: Option<PathBuf>,
-    cwd: &Path,
-    parent: Option<&str>,
-    id: Option<&str>,
-) -> Result<SessionLog, SessionError> {
-    let mut header = store::new_header(&cwd.to_string_lossy(), parent);
-    if let Some(id) = id {
-        id.clone_into(&mut header.id);
-    }
-    let path = dir.map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
-    Ok(SessionLog::create(path, header)?)
-}
-
-/// A copy of a session for the working directory of the agent, on disk at once like every fork.
-fn forked_log(agent: &Agent, source: &Path, id: Option<&str>) -> Result<SessionLog, SessionError> {
-    // Nothing is asked of the source but to be read: it may be old, or open in another process.
-    let log = store::open_read_only(source)?;
-    let cwd = agent.cwd.to_string_lossy();
-    let mut header = store::new_header(&cwd, Some(&source.to_string_lossy()));
-    if let Some(id) = id {
-        id.clone_into(&mut header.id);
-    }
-    let dir = agent.session_dir(&agent.cwd);
-    let path = dir.map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
-    let mut fork = log.fork(path, header, ForkScope::All)?;
-    fork.ensure_on_disk()?;
-    Ok(fork)
-}
-
-/// What becomes of a file with nothing in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Empty {
-    /// A new session: the user named it on the command line, as in pi.
-    Begins,
-    /// It is another program's: a client named it.
-    IsRefused,
-}
-
-/// The session in a file, and the directory it works in: `spare`, if there is one, when its own is gone. A missing file becomes
-/// a new session at that path.
-pub(super) fn open_log(
-    path: &Path,
-    cwd: &Path,
-    spare: Option<&Path>,
-    empty: Empty,
-) -> Result<(SessionLog, PathBuf), SessionError> {
-    let text = cwd.to_string_lossy();
-    if !path.exists() {
-        let header = store::new_header(&text, None);
-        return Ok((
-            SessionLog::create(Some(path.to_path_buf()), header)?,
-            cwd.to_path_buf(),
-        ));
-    }
-    let (log, _damage) = match empty {
-        Empty::Begins => SessionLog::open(path, &text)?,
-        Empty::IsRefused => SessionLog::open_existing(path, &text)?,
+async fn open_subagent(wanted: OpenSubagent) {
+    let OpenSubagent {
+        agent,
+        outbox,
+        requests,
+        ui,
+        account,
+        checkpoint,
+        reply,
+    } = wanted;
+    let started = off_thread(move || Session::start(agent, outbox, &Opening::New { id: None })).await;
+    let mut session = match started {
+        Ok(session) => session,
+        Err(error) => return drop(reply.send(Err(error.to_string()))),
     };
-    let stored = stored_cwd(&log, path, cwd, spare)?;
-    Ok((log, stored))
+    session.driver.dialogs.ask_through(ui);
+    // It ends with its task.
+    session.driver.core.tools.processes().set_wakeups(false);
+    if let Some(account) = account {
+        session.driver.core.machine.join(account);
+    }
+    session.driver.core.conversation.lend_checkpoint(checkpoint);
+    let model = session.model();
+    let opened = OpenedSubagent {
+        file: session.driver.core.conversation.log.file_text(),
+        model: format!("{}/{}", model.provider, model.id),
+    };
+    // A call that was given up has dropped the other end of the requests, which ends the session at once.
+    let _given_up = reply.send(Ok(opened));
+    // Boxed, since a session may hold sessions.
+    let run: Pin<Box<dyn Future<Output = ()>>> = Box::pin(session.run(requests));
+    tokio::task::spawn_local(run);
 }
 
-/// The directory that a session says it works in; `cwd` when it says nothing, `spare` when that one is gone.
-pub(super) fn stored_cwd(
-    log: &SessionLog,
-    path: &Path,
-    cwd: &Path,
-    spare: Option<&Path>,
-) -> Result<PathBuf, SessionError> {
-    let stored = &log.header().cwd;
-    let stored = if stored.is_empty() {
-        cwd.to_path_buf()
-    } else {
-        PathBuf::from(stored)
-    };
-    match (Agent::check_cwd(&stored, path, cwd), spare) {
-        (Err(_), Some(spare)) if spare.is_dir() => Ok(spare.to_path_buf()),
-        (checked, _) => checked.map(|()| stored),
+/// An extension opens a session of its own.
+pub(super) async fn open_subsession(
+    driver: &mut Driver,
+    place: usize,
+    params: Value,
+) -> Result<Value, String> {
+    let options: SubsessionOptions = serde_json::from_value(params).map_err(|error| error.to_string())?;
+    if driver.extensions.links.pool().is_none() {
+        return Err("the extension is gone".to_owned());
     }
+    driver.extensions.subsessions.check(place, &options)?;
+    let cwd = match &options.cwd {
+        Some(cwd) => driver.core.workspace.cwd.join(cwd),
+        None => driver.core.workspace.cwd.clone(),
+    };
+    if !cwd.is_dir() {
+        return Err(strings::no_such_directory(&cwd));
+    }
+    let faults = driver.extensions.guards.faults();
+    let agent = driver.core.agent.maker.make(&cwd, faults);
+    let agent = options.configure(
+        agent,
+        driver.core.permissions.mode(),
+        &driver.core.conversation.choice.model,
+    );
+    let (outbox, outgoing) = driver.core.outbox.for_subordinate(limits::OUTBOX);
+    let opening = match &options.session_file {
+        Some(file) => Opening::File(agent.cwd.join(file)),
+        None => Opening::New { id: None },
+    };
+    let started = off_thread(move || Session::start(agent, outbox, &opening)).await;
+    let session = started.map_err(|error| error.to_string())?;
+    let state = serde_json::to_value(session.driver.core.state()).map_err(|error| error.to_string())?;
+    let opened = json!({
+        "state": state,
+        "cwd": session.driver.core.workspace.cwd.to_string_lossy(),
+        "messages": session.driver.core.machine.messages(),
+        "activeTools": session.driver.core.tools.active_names(),
+    });
+    let extensions = &mut driver.extensions;
+    let handle = options.handle();
+    let requests = extensions
+        .subsessions
+        .insert(&extensions.links, place, handle, outgoing);
+    if let Some(requests) = requests {
+        // Boxed, since a session may hold sessions.
+        let run: std::pin::Pin<Box<dyn Future<Output = ()>>> = Box::pin(session.run(requests));
+        tokio::task::spawn_local(run);
+    }
+    Ok(opened)
 }

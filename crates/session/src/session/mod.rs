@@ -1,10 +1,20 @@
-//! One session: its only writer and its only reader. It takes mail and reports, feeds the machine of `agent`, and
-//! carries out what the machine wants. Each file of this folder adds one concern to [`Session`]; none of them decides what
-//! follows what in a run.
+//! One session: its only writer and its only reader. [`Session`] is an event loop that waits, and routes each wake-up to a component
+//! (`router`, `commands`). No component names it. They are layers, each of which uses only those before it:
+//!
+//! 1. `session_core::SessionCore`: the machine of `agent`, the conversation, the directory, the tools. It asks and runs nothing.
+//! 2. `extensions`, `dialogs`, `summaries`, `driver::RunningTurn`: open work. They take the core as a parameter.
+//! 3. `driver::Driver`: owns these and carries out the effects of the machine. What may move the machine takes it.
+//! 4. Procedures on the driver, by subject: `prompts`, `prompt_delivery`, `compaction`, `navigation`, `session_change`, `extension_*`.
+//!    What has to wait for the session to be idle they return as a `DeferredAction`, which the router keeps.
+//!
+//! None of them decides what follows what in a run: that is the business of `agent`.
 
 mod access;
 mod asker;
 mod attachments;
+mod available_commands;
+mod boundaries;
+mod change_request;
 mod checkpoints;
 mod client_tools;
 mod clock;
@@ -13,13 +23,12 @@ mod compaction;
 mod conversation;
 mod deferred;
 mod dialogs;
-mod drive;
+mod driver;
 mod export;
 mod extension_loading;
 mod extension_models;
 mod extension_notices;
 mod extension_requests;
-mod extension_state;
 mod extensions;
 mod fallbacks;
 mod file_search;
@@ -32,11 +41,15 @@ mod message_pages;
 mod model_choice;
 mod model_probes;
 mod model_request;
+mod model_switch;
 mod navigation;
 mod newest_pi;
 mod outline;
+mod pending_prompt;
 mod permission_wait;
+mod process_exits;
 mod progress;
+mod prompt_delivery;
 mod prompts;
 mod queries;
 mod queue;
@@ -44,7 +57,10 @@ mod router;
 mod run_limits;
 mod run_options;
 mod session_change;
+mod session_core;
+mod session_file;
 mod session_list;
+mod session_replacement;
 mod storage;
 mod stream_rules;
 mod summaries;
@@ -59,81 +75,38 @@ mod view;
 mod wakeup;
 mod workspace;
 
-use std::pin::Pin;
-use std::sync::Arc;
-
-use agent::Deferred;
-use tokio::time::Sleep;
 use wire::event::CloseReason;
 use wire::table::Respond;
 
-use crate::factory::Agent;
 use crate::limits;
-use crate::outbox::{Outbox, Responder};
+use crate::outbox::Responder;
 use crate::requests::RequestReceiver;
 use crate::strings;
 
 pub use self::dialogs::{Answer, Dialog, NoAnswer, Show, Ui};
-pub use self::lifecycle::Opening;
+pub use self::session_file::Opening;
 pub use self::tool_calls::PROCESS_TOOL;
 pub(crate) use self::tool_calls::subagents_dir;
 
-use self::client_tools::ClientTools;
-use self::compaction::Asked;
-use self::conversation::Conversation;
-use self::deferred::DeferredAction;
-use self::dialogs::Dialogs;
-use self::extensions::Extensions;
-use self::machine::RecordedMachine;
-use self::mcp::McpConnections;
+use self::deferred::DeferredActions;
+use self::driver::Driver;
 use self::model_probes::ModelProbes;
-use self::model_request::RunningRequest;
-use self::navigation::PendingNavigation;
-use self::permission_wait::PermissionWait;
 use self::queries::Queries;
-use self::summaries::Summarising;
-use self::tool_calls::{ToolCalls, ToolRegistry};
 use self::user_shells::UserShells;
 use self::wakeup::Wakeup;
-use self::workspace::Workspace;
 
-/// A session. Made by [`Session::start`], runs until its requests is closed.
+/// A session. Made by [`Session::start`], runs until its requests end.
 pub struct Session {
-    agent: Arc<Agent>,
-    outbox: Outbox,
-    machine: RecordedMachine,
-    conversation: Conversation,
-    workspace: Workspace,
+    driver: Driver,
     /// Odd things noticed at the start, until they are taken.
     warnings: Vec<String>,
-    /// All tools, and which of them the model may call.
-    tools: ToolRegistry,
-    /// The request that is out.
-    answering: Option<RunningRequest>,
-    /// The summaries that are being made, for a compaction or a branch that is left.
-    summarising: Option<Summarising>,
-    /// The client that waits for a branch summary.
-    moving: Option<PendingNavigation>,
-    /// The client that waits for it, if one asked.
-    asked_to_compact: Option<Asked>,
-    calls: ToolCalls,
-    /// Tools that the client carries out and URIs that it serves.
-    client_tools: ClientTools,
-    /// Questions to the user.
-    dialogs: Dialogs,
-    /// Which calls may run.
-    permitting: PermissionWait,
-    extensions: Extensions,
-    /// MCP servers.
-    mcp: McpConnections,
-    retry_timer: Option<Pin<Box<Sleep>>>,
     shells: UserShells,
     /// Commands that only read and take their time.
     queries: Queries,
     /// Local servers that are asked whether they have a model.
     probes: ModelProbes,
     /// What waits for the session to be idle, in order.
-    deferred: Deferred<DeferredAction>,
+    deferred: DeferredActions,
     /// Who asked for the session to be closed.
     closing: Option<Responder<()>>,
     /// It was evicted: it ends without further events.
@@ -143,8 +116,8 @@ pub struct Session {
 impl Session {
     /// Serves the requests until it is closed and every command has been answered, then ends its work.
     pub async fn run(mut self, requests: RequestReceiver) {
-        self.report_oddities().await;
-        self.begin_extensions().await;
+        self.driver.core.report_oddities().await;
+        extension_loading::begin(&mut self.driver).await;
         let mut requests = Some(requests);
         // What waits for the session to be idle is owed an answer.
         while requests.is_some() || !self.deferred.is_empty() || self.probes.are_running() {
@@ -155,7 +128,7 @@ impl Session {
             self.deal_with(wakeup).await;
             if self.closing.is_some()
                 || self.is_retired
-                || self.extensions.wants_shutdown() && self.machine.is_idle()
+                || self.driver.extensions.wants_shutdown() && self.driver.core.machine.is_idle()
             {
                 break;
             }
@@ -165,70 +138,142 @@ impl Session {
             Some(responder) => {
                 self.wind_up().await;
                 self.end_extensions().await;
-                self.conversation.log.finish(&self.outbox).await;
+                self.driver
+                    .core
+                    .conversation
+                    .log
+                    .finish(&self.driver.core.outbox)
+                    .await;
                 // The handle is free as soon as the client can know.
                 let left = requests.map(|mut requests| requests.close()).unwrap_or_default();
-                self.tell_closed(CloseReason::Closed).await;
+                self.driver.core.tell_closed(CloseReason::Closed).await;
                 responder.respond(Ok(())).await;
                 for mail in left {
-                    mail.turn_away(&self.outbox, strings::CLOSED).await;
+                    mail.turn_away(&self.driver.core.outbox, strings::CLOSED).await;
                 }
             }
             None if self.is_retired => {
                 self.wind_up().await;
                 self.end_extensions().await;
-                self.conversation.log.finish(&self.outbox).await;
-                self.tell_closed(CloseReason::Evicted).await;
+                self.driver
+                    .core
+                    .conversation
+                    .log
+                    .finish(&self.driver.core.outbox)
+                    .await;
+                self.driver.core.tell_closed(CloseReason::Evicted).await;
             }
             // The client is gone: no more events (behaviour.md 11), except the ends of calls that waited for it.
             None => {
-                if !self.client_tools.are_asked() && !self.outbox.is_heard_to_the_end() {
-                    self.outbox = self.outbox.without_events();
+                if !self.driver.core.client_tools.are_asked()
+                    && !self.driver.core.outbox.is_heard_to_the_end()
+                {
+                    self.driver.core.outbox = self.driver.core.outbox.without_events();
                 }
-                self.lose_client().await;
+                self.driver.lose_client().await;
                 self.wind_up().await;
                 self.end_extensions().await;
-                self.conversation.log.finish(&self.outbox).await;
+                self.driver
+                    .core
+                    .conversation
+                    .log
+                    .finish(&self.driver.core.outbox)
+                    .await;
             }
+        }
+    }
+
+    /// Waits for the first event. Ordinary requests wait while a session change waits for the run to end.
+    async fn next(&mut self, requests: Option<&mut RequestReceiver>) -> Wakeup {
+        let urgent_only = self.holds_mail();
+        let Driver {
+            core,
+            turn,
+            summaries,
+            extensions,
+            dialogs,
+        } = &mut self.driver;
+        let todo = core.machine.todos().next_due();
+        let deadline = core.machine.deadline();
+        let storage = core.conversation.log.retry_due();
+        let processes = core.tools.processes();
+        // In turns (not biased), so that neither a flood of commands nor one of deltas keeps the others waiting.
+        tokio::select! {
+            mail = wakeup::next_mail(requests, urgent_only) => mail.map_or(Wakeup::Closed, Wakeup::SessionRequest),
+            report = turn.calls.next() => Wakeup::Call(report),
+            report = self.shells.next() => Wakeup::Shell(report),
+            events = wakeup::next_events(&mut turn.request) => Wakeup::Model(events),
+            summarised = summaries.next() => Wakeup::Summarised(summarised),
+            event = dialogs.next() => Wakeup::Dialog(event),
+            news = extensions.next() => Wakeup::Extension(news),
+            event = core.mcp.next() => Wakeup::Mcp(event),
+            Some(()) = self.queries.next() => Wakeup::Queried,
+            Some(probed) = self.probes.next() => Wakeup::Probed(Box::new(probed)),
+            answer = wakeup::permission(&mut core.permissions.asking) => Wakeup::Permission(answer),
+            () = wakeup::due(&mut turn.retry_timer) => Wakeup::RetryDue,
+            () = wakeup::at(deadline) => Wakeup::TimeLimit,
+            () = storage => Wakeup::StorageDue,
+            () = wakeup::at(todo) => Wakeup::TodoDue,
+            () = processes.exited() => Wakeup::ProcessExited,
         }
     }
 
     async fn deal_with(&mut self, wakeup: Wakeup) {
         match wakeup {
             Wakeup::SessionRequest(mail) => self.on_mail(mail).await,
-            Wakeup::Model(events) => self.on_model(events).await,
-            Wakeup::Call(report) => self.on_call(report).await,
+            Wakeup::Model(events) => self.driver.on_model(events).await,
+            Wakeup::Call(report) => {
+                // What an extension said while its tool ran comes first.
+                self.hear_out().await;
+                self.driver.on_call(report).await;
+            }
             Wakeup::Shell(report) => self.on_shell(report).await,
             Wakeup::Summarised(summarised) => self.on_summarised(summarised).await,
-            Wakeup::TodoDue => self.drive(agent::Change::TodosDue.into()).await,
-            Wakeup::StorageDue => drop(self.conversation.log.flush(&self.outbox).await),
-            Wakeup::TimeLimit => self.drive(agent::Input::Abort).await,
-            Wakeup::RetryDue => self.drive(agent::Input::RetryDue).await,
-            Wakeup::Dialog(event) => self.dialogs.deal_with(event, &self.outbox).await,
-            Wakeup::Permission(answer) => self.on_permission(answer).await,
+            Wakeup::TodoDue => self.driver.drive(agent::Change::TodosDue.into()).await,
+            Wakeup::StorageDue => drop(
+                self.driver
+                    .core
+                    .conversation
+                    .log
+                    .flush(&self.driver.core.outbox)
+                    .await,
+            ),
+            Wakeup::TimeLimit => self.driver.drive(agent::Input::Abort).await,
+            Wakeup::RetryDue => self.driver.drive(agent::Input::RetryDue).await,
+            Wakeup::Dialog(event) => {
+                self.driver
+                    .dialogs
+                    .deal_with(event, &self.driver.core.outbox)
+                    .await
+            }
+            Wakeup::Permission(answer) => {
+                if let Some(input) = self.driver.core.permissions.accept(answer) {
+                    self.driver.drive(input).await;
+                }
+            }
             Wakeup::Extension(news) => self.on_extension(news).await,
             Wakeup::Mcp(event) => self.on_mcp(event).await,
             Wakeup::Probed(probed) => self.on_probed(*probed).await,
             Wakeup::Queried | Wakeup::ProcessExited => {}
-            Wakeup::Closed => self.dialogs.lose_client(),
+            Wakeup::Closed => self.driver.dialogs.lose_client(),
         }
-        self.note_prompts();
+        extension_notices::note_prompts(&mut self.driver);
         self.catch_up().await;
     }
 
     /// The run ends as after an abort, so that the messages so far are on disk. Work that does not end in time is left behind.
     async fn wind_up(&mut self) {
-        self.tools.processes().set_wakeups(false);
-        self.mcp.withdraw_prompt().await;
+        self.driver.core.tools.processes().set_wakeups(false);
+        self.driver.core.mcp.withdraw_prompt().await;
         let quiet = async {
-            self.drive(agent::Input::Abort).await;
+            self.driver.drive(agent::Input::Abort).await;
             self.shells.cancel();
             self.catch_up().await;
-            while !self.machine.is_idle()
+            while !self.driver.core.machine.is_idle()
                 || self.shells.are_running()
-                || self.machine.is_holding()
-                || self.extensions.owes()
-                || self.mcp.is_asking()
+                || self.driver.core.machine.is_holding()
+                || self.driver.extensions.owes()
+                || self.driver.core.mcp.is_asking()
                 || self.queries.are_running()
             {
                 let wakeup = self.next(None).await;
@@ -237,21 +282,22 @@ impl Session {
         };
         if tokio::time::timeout(limits::END_WAIT, quiet).await.is_err() {
             // The entry that is being written comes first; a disk that hangs is given up, and the rest stays unwritten.
-            let _late = tokio::time::timeout(limits::END_WAIT, self.conversation.log.settle()).await;
-            self.cut_off().await;
+            let _late =
+                tokio::time::timeout(limits::END_WAIT, self.driver.core.conversation.log.settle()).await;
+            self.driver.cut_off().await;
         }
         self.queries.detach();
-        self.answering = None;
-        self.summarising = None;
-        self.calls.cancel();
+        self.driver.turn.request = None;
+        self.driver.summaries.running = None;
+        self.driver.turn.calls.cancel();
         self.shells.cancel();
-        self.tools.processes().end().await;
-        self.mcp.end();
+        self.driver.core.tools.processes().end().await;
+        self.driver.core.mcp.end();
     }
 
     /// Asks the user of the client.
     #[must_use]
     pub fn ui(&self) -> Ui {
-        self.dialogs.ui()
+        self.driver.dialogs.ui()
     }
 }

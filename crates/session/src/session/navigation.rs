@@ -1,244 +1,338 @@
-//! Going to another place of the session's tree, in the same file, with a summary of the branch that is left if wanted
-//! (pi-core.md 3.7); labels.
+//! Going to another place of the session's tree, in the same file, with a summary of the branch that is left if wanted. Extensions may
+//! refuse it, change the summary, or bring the summary themselves (`session_before_tree`), and hear of it (`session_tree`).
+
+use std::sync::Arc;
 
 use agent::Input;
-use agent::compaction::{self, Refusal};
+use agent::compaction::{self, Refusal, abandoned};
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use wire::command::{LabelParams, NavigateParams};
+use wire::EntryBody;
+use wire::changes::{RewindParams, RewindTarget, Rewound, UnrewindParams};
+use wire::command::NavigateParams;
 use wire::entry::BranchSummary;
 use wire::event::ChangeReason;
 use wire::reply::Navigated;
-use wire::{EntryBody, Message};
+use wire::table::Respond;
 
 use crate::limits;
 use crate::outbox::Responder;
 use crate::strings;
 
-use super::Session;
 use super::asker::Asker;
+use super::checkpoints;
+use super::conversation::{Conversation, Place};
 use super::deferred::DeferredAction;
-use super::summaries::{Summarised, Summarising};
+use super::driver::Driver;
+use super::extensions::{Then, cancels, put};
+use super::summaries::{PendingNavigation, Summarised, Summariser, Summarising};
 
-/// Who waits for a branch summary, and where the session goes then.
-pub(super) struct PendingNavigation {
+/// A client goes to another place. Returns what follows once the run has ended.
+pub(super) async fn navigate(
+    driver: &mut Driver,
+    responder: Responder<Navigated>,
+    params: NavigateParams,
+) -> Option<DeferredAction> {
+    if driver.core.conversation.log.entry(&params.target_id).is_none() {
+        let error = strings::entry_not_found(&params.target_id);
+        responder.refuse(error).await;
+        return None;
+    }
+    driver.drive(Input::Abort).await;
+    Some(DeferredAction::Move(Asker::Client(responder), params))
+}
+
+/// The run has ended: goes there at once, or begins the summary, unless a summary was given.
+pub(super) async fn move_now(
+    driver: &mut Driver,
     asker: Asker<Navigated>,
-    place: Place,
-    label: Option<String>,
-}
-
-/// A place of the tree.
-struct Place {
-    /// The entry asked for.
-    target: String,
-    /// The entry that the next one will follow; none for a fresh root.
-    leaf: Option<String>,
-    /// What the user said there, to say it differently.
-    text: Option<String>,
-}
-
-impl Session {
-    pub(super) async fn navigate(&mut self, responder: Responder<Navigated>, params: NavigateParams) {
-        if self.conversation.log.entry(&params.target_id).is_none() {
-            let error = strings::entry_not_found(&params.target_id);
-            return responder.refuse(error).await;
-        }
-        self.drive(Input::Abort).await;
-        let asker = Asker::Client(responder);
-        self.defer(DeferredAction::Move(asker, params));
-    }
-
-    /// The run has ended: goes there at once, or begins the summary, unless a summary was given.
-    pub(super) async fn move_now(
-        &mut self,
-        asker: Asker<Navigated>,
-        params: NavigateParams,
-        given: Option<BranchSummary>,
-    ) {
-        let Some(place) = self.place(&params.target_id) else {
-            let error = strings::entry_not_found(&params.target_id);
-            return self.reply(asker, Err(error)).await;
-        };
-        let label = params.label.as_deref().map(str::trim);
-        let label = label.filter(|label| !label.is_empty()).map(str::to_owned);
-        if self.conversation.log.leaf_id() == Some(place.target.as_str()) {
-            let stays = self.label_entry(&place.target, label).await;
-            let outcome = stays
-                .map(|()| moved(None, None))
-                .map_err(|error| error.to_string());
-            return self.reply(asker, outcome).await;
-        }
-        self.hear();
-        self.drive(Input::Move).await;
-        let moving = PendingNavigation { asker, place, label };
-        if given.is_some() {
-            return self.arrive(moving, given).await;
-        }
-        let summary = if params.summarize {
-            self.branch_to_summarise(&moving.place, &params)
-        } else {
-            None
-        };
-        match summary {
-            Some(summary) => {
-                self.summarising = Some(summary);
-                self.moving = Some(moving);
-            }
-            None => self.arrive(moving, None).await,
-        }
-    }
-
-    /// The summary is there, or not.
-    pub(super) async fn summarised_branch(&mut self, outcome: Result<Box<BranchSummary>, Refusal>) {
-        let Some(moving) = self.moving.take() else { return };
-        let aborted = match outcome {
-            Ok(summary) => return self.arrive(moving, Some(*summary)).await,
-            Err(Refusal::Aborted) => Ok(Navigated {
-                cancelled: true,
-                editor_text: None,
-                summary_entry_id: None,
-            }),
-            Err(refusal) => Err(refusal.to_string()),
-        };
-        let is_abort = aborted.is_ok();
-        let stay = Input::Moved {
-            messages: None,
-            aborted: is_abort,
-        };
-        self.drive(stay).await;
-        self.reply(moving.asker, aborted).await;
-    }
-
-    /// The entry that the next one would follow at a place.
-    pub(super) fn leaf_at(&self, target: &str) -> Option<String> {
-        self.place(target)?.leaf
-    }
-
-    /// Where an entry leads: to itself, but at something the user said to what came before it.
-    fn place(&self, target: &str) -> Option<Place> {
-        let entry = self.conversation.log.entry(target)?;
-        let text = match &entry.body {
-            EntryBody::Message(body) => match body.message.as_ref() {
-                Message::User(user) => Some(user.content.text()),
-                _ => None,
-            },
-            EntryBody::CustomMessage(body) => Some(body.content.text()),
-            _ => None,
-        };
-        let leaf = if text.is_some() {
-            entry.parent_id.clone()
-        } else {
-            Some(entry.id.clone())
-        };
-        Some(Place {
-            target: entry.id.clone(),
-            leaf,
-            text,
-        })
-    }
-
-    /// The summary request for the branch that is left; none if that branch has no messages.
-    fn branch_to_summarise(&mut self, place: &Place, params: &NavigateParams) -> Option<Summarising> {
-        let old = self.conversation.log.branch(self.conversation.log.leaf_id());
-        let new = place
-            .leaf
-            .as_deref()
-            .map(|leaf| self.conversation.log.branch(Some(leaf)));
-        let left = compaction::abandoned(&old, &new.unwrap_or_default());
-        let window = match self.conversation.choice.model.context_window {
-            0 => limits::DEFAULT_WINDOW,
-            window => window,
-        };
-        let budget = window.saturating_sub(self.agent.settings.branch_summary.reserve_tokens);
-        let plan = compaction::branch_plan(left, budget).ok()?;
-        let request = compaction::branch_request(
-            &plan,
-            params.custom_instructions.as_deref(),
-            params.replace_instructions,
-        );
-        let from = self.conversation.log.leaf_id().unwrap_or("root").to_owned();
-        let cancel = CancellationToken::new();
-        let mut summariser = self.summariser(None, cancel.clone());
-        Some(Summarising::new(cancel, async move {
-            let asked = summariser.ask(&request).await;
-            Summarised::Branch(asked.and_then(|(text, usage)| {
-                let mut summary = compaction::finish_branch(&plan, text, &from)?;
-                summary.usage = Some(usage);
-                Ok(Box::new(summary))
-            }))
-        }))
-    }
-
-    /// Goes there; when something cannot be written the session stays where it was.
-    async fn arrive(&mut self, moving: PendingNavigation, summary: Option<BranchSummary>) {
-        let PendingNavigation { asker, place, label } = moving;
-        let before = self.conversation.log.leaf_id().map(str::to_owned);
-        let there = self.go_to(&place, summary, label).await;
-        let messages = match &there {
-            Ok(_) => {
-                self.read_todos();
-                Some(self.conversation_at_leaf())
-            }
-            Err(_) => {
-                // An entry that was read cannot have gone away, so this does not fail.
-                let _back = self.conversation.log.direct().set_leaf(before.as_deref());
-                None
-            }
-        };
-        let aborted = false;
-        let is_there = messages.is_some();
-        self.drive(Input::Moved { messages, aborted }).await;
-        if is_there {
-            let summary = there.as_ref().ok().and_then(Option::as_deref);
-            self.tell_moved(before.as_deref(), summary);
-            self.tell_changed(ChangeReason::Tree).await;
-        }
-        let outcome = there
-            .map(|summary| moved(place.text, summary))
+    params: NavigateParams,
+    given: Option<BranchSummary>,
+) {
+    let Some(place) = driver.core.conversation.place(&params.target_id) else {
+        let error = strings::entry_not_found(&params.target_id);
+        return driver.extensions.links.reply(asker, Err(error)).await;
+    };
+    let label = params.label.as_deref().map(str::trim);
+    let label = label.filter(|label| !label.is_empty()).map(str::to_owned);
+    if driver.core.conversation.log.leaf_id() == Some(place.target.as_str()) {
+        let stays = label_entry(driver, &place.target, label).await;
+        let outcome = stays
+            .map(|()| moved(None, None))
             .map_err(|error| error.to_string());
-        self.reply(asker, outcome).await;
+        return driver.extensions.links.reply(asker, outcome).await;
     }
-
-    async fn go_to(
-        &mut self,
-        place: &Place,
-        summary: Option<BranchSummary>,
-        label: Option<String>,
-    ) -> Result<Option<String>, store::StoreError> {
-        self.conversation.log.direct().set_leaf(place.leaf.as_deref())?;
-        let mut summary_id = None;
-        if let Some(summary) = summary {
-            let entry = self
-                .conversation
-                .log
-                .append(EntryBody::BranchSummary(summary), &self.outbox)
-                .await?;
-            summary_id = Some(entry.id.clone());
-        }
-        let labelled = summary_id.clone().unwrap_or_else(|| place.target.clone());
-        self.label_entry(&labelled, label).await?;
-        Ok(summary_id)
+    driver.core.hear();
+    driver.drive(Input::Move).await;
+    let moving = PendingNavigation { asker, place, label };
+    if given.is_some() {
+        return arrive(driver, moving, given).await;
     }
-
-    async fn label_entry(&mut self, target: &str, label: Option<String>) -> Result<(), store::StoreError> {
-        match label {
-            Some(_) => self.conversation.store_label(target, label, &self.outbox).await,
-            None => Ok(()),
+    let summary = if params.summarize {
+        branch_to_summarise(driver, &moving.place, &params)
+    } else {
+        None
+    };
+    match summary {
+        Some(summary) => {
+            driver.summaries.running = Some(summary);
+            driver.summaries.navigation = Some(moving);
         }
+        None => arrive(driver, moving, None).await,
     }
+}
 
-    pub(super) async fn set_entry_label(&mut self, params: LabelParams) -> Result<(), String> {
-        let LabelParams { target_id, label } = params;
-        if self.conversation.log.entry(&target_id).is_none() {
-            return Err(strings::entry_not_found(&target_id));
+/// The summary is there, or not.
+pub(super) async fn summarised_branch(driver: &mut Driver, outcome: Result<Box<BranchSummary>, Refusal>) {
+    let Some(moving) = driver.summaries.navigation.take() else {
+        return;
+    };
+    let aborted = match outcome {
+        Ok(summary) => return arrive(driver, moving, Some(*summary)).await,
+        Err(Refusal::Aborted) => Ok(Navigated {
+            cancelled: true,
+            editor_text: None,
+            summary_entry_id: None,
+        }),
+        Err(refusal) => Err(refusal.to_string()),
+    };
+    let is_abort = aborted.is_ok();
+    let stay = Input::Moved {
+        messages: None,
+        aborted: is_abort,
+    };
+    driver.drive(stay).await;
+    driver.extensions.links.reply(moving.asker, aborted).await;
+}
+
+/// The summary request for the branch that is left; none if that branch has no messages.
+fn branch_to_summarise(driver: &mut Driver, place: &Place, params: &NavigateParams) -> Option<Summarising> {
+    let old = driver
+        .core
+        .conversation
+        .log
+        .branch(driver.core.conversation.log.leaf_id());
+    let new = place
+        .leaf
+        .as_deref()
+        .map(|leaf| driver.core.conversation.log.branch(Some(leaf)));
+    let left = compaction::abandoned(&old, &new.unwrap_or_default());
+    let window = match driver.core.conversation.choice.model.context_window {
+        0 => limits::DEFAULT_WINDOW,
+        window => window,
+    };
+    let budget = window.saturating_sub(driver.core.agent.settings.branch_summary.reserve_tokens);
+    let plan = compaction::branch_plan(left, budget).ok()?;
+    let request = compaction::branch_request(
+        &plan,
+        params.custom_instructions.as_deref(),
+        params.replace_instructions,
+    );
+    let from = driver
+        .core
+        .conversation
+        .log
+        .leaf_id()
+        .unwrap_or("root")
+        .to_owned();
+    let cancel = CancellationToken::new();
+    let spending = driver.extensions.tasks.spending.clone();
+    let mut summariser = Summariser::for_session(&mut driver.core, spending, None, cancel.clone());
+    Some(Summarising::new(cancel, async move {
+        let asked = summariser.ask(&request).await;
+        Summarised::Branch(asked.and_then(|(text, usage)| {
+            let mut summary = compaction::finish_branch(&plan, text, &from)?;
+            summary.usage = Some(usage);
+            Ok(Box::new(summary))
+        }))
+    }))
+}
+
+/// Goes there; when something cannot be written the session stays where it was.
+async fn arrive(driver: &mut Driver, moving: PendingNavigation, summary: Option<BranchSummary>) {
+    let PendingNavigation { asker, place, label } = moving;
+    let before = driver.core.conversation.log.leaf_id().map(str::to_owned);
+    let there = go_to(driver, &place, summary, label).await;
+    let messages = match &there {
+        Ok(_) => {
+            driver.core.read_todos();
+            Some(driver.core.conversation.read_leaf())
         }
-        let label = label.map(|label| label.trim().to_owned());
-        let label = label.filter(|label| !label.is_empty());
-        let stored = self
+        Err(_) => {
+            // An entry that was read cannot have gone away, so this does not fail.
+            let _back = driver.core.conversation.log.direct().set_leaf(before.as_deref());
+            None
+        }
+    };
+    let aborted = false;
+    let is_there = messages.is_some();
+    driver.drive(Input::Moved { messages, aborted }).await;
+    if is_there {
+        let summary = there.as_ref().ok().and_then(Option::as_deref);
+        tell_moved(driver, before.as_deref(), summary);
+        driver.core.tell_changed(ChangeReason::Tree).await;
+    }
+    let outcome = there
+        .map(|summary| moved(place.text, summary))
+        .map_err(|error| error.to_string());
+    driver.extensions.links.reply(asker, outcome).await;
+}
+
+async fn go_to(
+    driver: &mut Driver,
+    place: &Place,
+    summary: Option<BranchSummary>,
+    label: Option<String>,
+) -> Result<Option<String>, store::StoreError> {
+    driver
+        .core
+        .conversation
+        .log
+        .direct()
+        .set_leaf(place.leaf.as_deref())?;
+    let mut summary_id = None;
+    if let Some(summary) = summary {
+        let entry = driver
+            .core
             .conversation
-            .store_label(&target_id, label, &self.outbox)
-            .await;
-        stored.map_err(|error| error.to_string())
+            .log
+            .append(EntryBody::BranchSummary(summary), &driver.core.outbox)
+            .await?;
+        summary_id = Some(entry.id.clone());
     }
+    let labelled = summary_id.clone().unwrap_or_else(|| place.target.clone());
+    label_entry(driver, &labelled, label).await?;
+    Ok(summary_id)
+}
+
+async fn label_entry(
+    driver: &mut Driver,
+    target: &str,
+    label: Option<String>,
+) -> Result<(), store::StoreError> {
+    match label {
+        Some(_) => {
+            driver
+                .core
+                .conversation
+                .store_label(target, label, &driver.core.outbox)
+                .await
+        }
+        None => Ok(()),
+    }
+}
+
+/// Asks whether another place of the tree may be gone to; then it is.
+pub(super) async fn move_if_allowed(driver: &mut Driver, asker: Asker<Navigated>, params: NavigateParams) {
+    let name = "session_before_tree";
+    let stays = driver.core.conversation.log.leaf_id() == Some(params.target_id.as_str());
+    if stays || !driver.extensions.hear(name) {
+        return move_now(driver, asker, params, None).await;
+    }
+    let old = driver
+        .core
+        .conversation
+        .log
+        .branch(driver.core.conversation.log.leaf_id());
+    let leaf = driver
+        .core
+        .conversation
+        .place(&params.target_id)
+        .and_then(|place| place.leaf);
+    let new = leaf
+        .as_deref()
+        .map(|leaf| driver.core.conversation.log.branch(Some(leaf)))
+        .unwrap_or_default();
+    let common = old
+        .iter()
+        .zip(&new)
+        .take_while(|(old, new)| old.id == new.id)
+        .last();
+    let mut preparation = json!({
+        "targetId": params.target_id,
+        "oldLeafId": driver.core.conversation.log.leaf_id(),
+        "commonAncestorId": common.map(|(entry, _)| &entry.id),
+        "entriesToSummarize": abandoned(&old, &new),
+        "userWantsSummary": params.summarize,
+    });
+    if let Some(instructions) = &params.custom_instructions {
+        put(&mut preparation, "customInstructions", json!(instructions));
+        put(
+            &mut preparation,
+            "replaceInstructions",
+            json!(params.replace_instructions),
+        );
+    }
+    if let Some(label) = &params.label {
+        put(&mut preparation, "label", json!(label));
+    }
+    let event = json!({"type": name, "preparation": preparation});
+    driver
+        .extensions
+        .ask(&mut driver.core, name, &event, Then::Move(asker, params));
+}
+
+pub(super) async fn on_move(
+    driver: &mut Driver,
+    asker: Asker<Navigated>,
+    mut params: NavigateParams,
+    answer: Value,
+) {
+    if cancels(&answer) {
+        let stays = Navigated {
+            cancelled: true,
+            editor_text: None,
+            summary_entry_id: None,
+        };
+        return driver.extensions.links.reply(asker, Ok(stays)).await;
+    }
+    let text = |name: &str| answer.get(name).and_then(Value::as_str).map(str::to_owned);
+    if let Some(instructions) = text("customInstructions") {
+        params.custom_instructions = Some(instructions);
+    }
+    if let Some(replace) = answer.get("replaceInstructions").and_then(Value::as_bool) {
+        params.replace_instructions = replace;
+    }
+    if let Some(label) = text("label") {
+        params.label = Some(label);
+    }
+    let given = answer.get("summary").filter(|_| params.summarize);
+    let given = given.and_then(|given| given_summary(&driver.core.conversation, given));
+    move_now(driver, asker, params, given).await;
+}
+
+/// A summary that an extension made; none when it says nothing.
+fn given_summary(conversation: &Conversation, given: &Value) -> Option<BranchSummary> {
+    let summary = given.get("summary").and_then(Value::as_str)?.to_owned();
+    let member = |name: &str| given.get(name).filter(|value| !value.is_null()).cloned();
+    Some(BranchSummary {
+        from_id: conversation.log.leaf_id().unwrap_or("root").to_owned(),
+        summary,
+        details: member("details"),
+        from_hook: Some(true),
+        usage: member("usage").and_then(|usage| serde_json::from_value(usage).ok()),
+        extra: wire::Extra::default(),
+    })
+}
+
+/// ExtensionProcesses hear that the session is at another place.
+pub(super) fn tell_moved(driver: &mut Driver, old: Option<&str>, summary: Option<&str>) {
+    let name = "session_tree";
+    if !driver.extensions.hear(name) {
+        return;
+    }
+    let mut event =
+        json!({"type": name, "newLeafId": driver.core.conversation.log.leaf_id(), "oldLeafId": old});
+    if let Some(entry) = summary
+        .and_then(|id| driver.core.conversation.log.entry(id))
+        .map(Arc::clone)
+    {
+        let by_extension =
+            matches!(&entry.body, wire::EntryBody::BranchSummary(body) if body.from_hook == Some(true));
+        put(&mut event, "summaryEntry", json!(entry));
+        put(&mut event, "fromExtension", json!(by_extension));
+    }
+    driver.extensions.tell_only(&mut driver.core, name, &event);
 }
 
 fn moved(editor_text: Option<String>, summary_entry_id: Option<String>) -> Navigated {
@@ -247,4 +341,42 @@ fn moved(editor_text: Option<String>, summary_entry_id: Option<String>) -> Navig
         editor_text,
         summary_entry_id,
     }
+}
+
+/// Restores files to what they were at an entry, and goes there unless only the files are wanted.
+pub(super) async fn rewind(
+    driver: &mut Driver,
+    responder: Responder<Rewound>,
+    params: RewindParams,
+) -> Option<DeferredAction> {
+    let kind = driver.core.agent.checkpoints();
+    let Conversation { checkpoints, log, .. } = &mut driver.core.conversation;
+    match checkpoints.rewind(log, kind, &params).await {
+        Err(error) => responder.refuse(error).await,
+        Ok(rewound) if params.what == RewindTarget::Files => responder.respond(Ok(rewound)).await,
+        Ok(rewound) => {
+            let responder = responder.taking(|moved| checkpoints::moved(rewound, moved));
+            return navigate(driver, responder, checkpoints::place(params.entry_id)).await;
+        }
+    }
+    None
+}
+
+/// Takes a rewind back.
+pub(super) async fn unrewind(
+    driver: &mut Driver,
+    responder: Responder<Rewound>,
+    params: &UnrewindParams,
+) -> Option<DeferredAction> {
+    let kind = driver.core.agent.checkpoints();
+    let Conversation { checkpoints, log, .. } = &mut driver.core.conversation;
+    match checkpoints.unrewind(log, kind, params).await {
+        Err(error) => responder.refuse(error).await,
+        Ok((rewound, None)) => responder.respond(Ok(rewound)).await,
+        Ok((rewound, Some(leaf))) => {
+            let responder = responder.taking(|moved| checkpoints::moved(rewound, moved));
+            return navigate(driver, responder, checkpoints::place(leaf)).await;
+        }
+    }
+    None
 }

@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use wire::entry::Compaction;
 use wire::{EntryBody, Event, Message};
 
-use super::Session;
 use super::clock::now_ms;
+use super::session_core::SessionCore;
 
-impl Session {
+impl SessionCore {
     /// Returns true if the process speaks the dialect of today's pi.
     fn is_newest_pi(&self) -> bool {
         self.agent.options.dialect.is_newest_pi()

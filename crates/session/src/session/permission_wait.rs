@@ -10,17 +10,15 @@ use config::Diagnostic;
 use permissions::{Bases, Call, Existing, Policy, Question, Verdict};
 use process::real_path;
 use tokio_util::sync::CancellationToken;
+use tools::Toolbox;
 use wire::ToolResult;
-use wire::command::PermissionModeParams;
-use wire::reply::PermissionModeReply;
 use wire::state::PermissionMode;
 
 use crate::factory::Agent;
 use crate::{limits, strings};
 
-use super::Session;
-use super::dialogs::{Answer, Dialog, NoAnswer};
-use super::tool_calls::Place;
+use super::dialogs::{Answer, Dialog, NoAnswer, Ui};
+use super::tool_calls::{Place, ToolCalls};
 
 /// What the user can choose.
 const ONCE: &str = "Allow once";
@@ -33,6 +31,15 @@ pub(super) struct PermissionWait {
     /// What the client chose, if it did; it outlives a change of the session.
     chosen: Option<PermissionMode>,
     pub(super) asking: Option<Asking>,
+}
+
+/// How the user is asked.
+pub(super) struct AskContext<'a> {
+    pub(super) ui: Ui,
+    pub(super) toolbox: &'a Toolbox,
+    pub(super) cwd: &'a Path,
+    /// How long the answer may take, if that is limited.
+    pub(super) wait: Option<Duration>,
 }
 
 /// A call that waits for the user's answer. To drop it withdraws the question.
@@ -92,6 +99,11 @@ impl PermissionWait {
         self.asking = self.asking.take().filter(|asking| !which(asking.slot));
     }
 
+    /// The question that is out is not asked any more.
+    pub(super) fn withdraw(&mut self) {
+        self.asking = None;
+    }
+
     /// Forgets the mode that the client chose. It counts with the next settings.
     pub(super) fn forget_choice(&mut self) {
         self.chosen = None;
@@ -122,40 +134,47 @@ fn existing(path: &Path) -> Existing {
     }
 }
 
-impl Session {
+impl PermissionWait {
     /// Decides whether a call that hooks let through may run. `None` if the user is asked first.
-    pub(super) fn decide(&mut self, slot: usize) -> Option<Prepared> {
-        if self.permitting.mode().is_off() {
+    pub(super) fn decide(
+        &mut self,
+        slot: usize,
+        calls: &ToolCalls,
+        asker: &AskContext<'_>,
+    ) -> Option<Prepared> {
+        if self.mode().is_off() {
             return Some(Prepared::Run);
         }
         let place = Place {
-            toolbox: &self.agent.toolbox,
-            cwd: &self.workspace.cwd,
+            toolbox: asker.toolbox,
+            cwd: asker.cwd,
         };
-        let Some(subject) = self.calls.subject(slot, place) else {
+        let Some(subject) = calls.subject(slot, place) else {
             return Some(Prepared::Run);
         };
         let call = subject.call();
-        match self.permitting.policy.judge(&call) {
+        match self.policy.judge(&call) {
             Verdict::Run => Some(Prepared::Run),
             Verdict::Refuse(why) => Some(Prepared::Refused(ToolResult::error(why))),
             Verdict::Ask => {
                 let question = subject.proposal().question(call.shown(), call.real_file());
-                self.ask_permission(slot, call, question);
+                let call_id = calls.call_id(slot).unwrap_or_default().to_owned();
+                self.ask(slot, (call_id, call), question, asker);
                 None
             }
         }
     }
 
-    fn ask_permission(&mut self, slot: usize, call: Call, question: Question) {
-        let call_id = self.calls.call_id(slot).unwrap_or_default().to_owned();
-        let wait = self.agent.settings.dialog_wait();
+    fn ask(
+        &mut self,
+        slot: usize,
+        (call_id, call): (String, Call),
+        question: Question,
+        asker: &AskContext<'_>,
+    ) {
+        let wait = asker.wait;
         let timeout = wait.map_or(0, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
-        let (ui, toolbox, cwd) = (
-            self.dialogs.ui(),
-            self.agent.toolbox.clone(),
-            self.workspace.cwd.clone(),
-        );
+        let (ui, toolbox, cwd) = (asker.ui.clone(), asker.toolbox.clone(), asker.cwd.to_path_buf());
         let answer = Box::pin(async move {
             let diff = match question.edit_args() {
                 Some(args) => {
@@ -183,7 +202,7 @@ impl Session {
             };
             ui.ask(dialog, &CancellationToken::new()).await
         });
-        self.permitting.asking = Some(Asking {
+        self.asking = Some(Asking {
             slot,
             call,
             since: Instant::now(),
@@ -192,17 +211,15 @@ impl Session {
         });
     }
 
-    /// The user has answered, or will not any more.
-    pub(super) async fn on_permission(&mut self, answer: Answer) {
-        let Some(asking) = self.permitting.asking.take() else {
-            return;
-        };
+    /// The user has answered, or will not any more. Returns the input for the machine.
+    pub(super) fn accept(&mut self, answer: Answer) -> Option<Input> {
+        let asking = self.asking.take()?;
         let waited = asking.waited();
         let Asking { slot, call, .. } = asking;
         let refusal = match &answer {
             Answer::Value(chosen) if chosen == ONCE => None,
             Answer::Value(chosen) if chosen == ALWAYS => {
-                self.permitting.policy.grant(&call);
+                self.policy.grant(&call);
                 None
             }
             Answer::Denied(reason) => Some(strings::user_denied(reason)),
@@ -213,24 +230,14 @@ impl Session {
             Answer::None(why) => Some(strings::not_permitted(why)),
         };
         let decision = refusal.map_or(Prepared::Run, |why| Prepared::Refused(ToolResult::error(why)));
-        self.drive(Input::Tool(slot, ToolInput::Decided(decision))).await;
+        Some(Input::Tool(slot, ToolInput::Decided(decision)))
     }
 
-    /// The client chooses a mode.
-    pub(super) fn choose_permission_mode(&mut self, mode: PermissionMode) {
-        self.permitting.chosen = Some(mode);
-        let before = self.permitting.mode();
-        self.permitting.policy.choose(mode);
-        if self.permitting.mode() != before {
-            self.workspace.forget_system_prompt();
-            self.tools.subagents().set_mode(mode);
-        }
-    }
-
-    pub(super) fn set_permission_mode(&mut self, params: PermissionModeParams) -> PermissionModeReply {
-        self.choose_permission_mode(params.mode);
-        PermissionModeReply {
-            permission_mode: self.permitting.mode(),
-        }
+    /// The client chooses a mode. Returns true if another one holds now.
+    pub(super) fn choose(&mut self, mode: PermissionMode) -> bool {
+        self.chosen = Some(mode);
+        let before = self.mode();
+        self.policy.choose(mode);
+        self.mode() != before
     }
 }

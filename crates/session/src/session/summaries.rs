@@ -5,21 +5,25 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::compaction::{self, Finished, Refusal, SummaryRequest};
+use agent::compaction::{self, Finished, Plan, Refusal, SummaryRequest};
 use llm::{CacheRetention, ModelEvent};
 use tokio_util::sync::CancellationToken;
 use wire::entry::BranchSummary;
 use wire::event::{CompactionReason, SummarySource};
+use wire::reply::Navigated;
 use wire::{AssistantMessage, Event, Message, Model, ThinkingLevel, Usage};
 
 use crate::factory::Agent;
 use crate::outbox::Outbox;
 
 use super::access::open;
+use super::asker::{Asked, Asker};
 use super::clock::now_ms;
+use super::conversation::Place;
 use super::model_choice::ModelChoice;
 use super::model_request::request_for;
-use super::run_limits::TaskBudget;
+use super::run_limits::{SharedSpending, TaskBudget};
+use super::session_core::SessionCore;
 
 /// The outcome of the requests.
 pub(super) enum Summarised {
@@ -57,6 +61,97 @@ impl Summarising {
     }
 }
 
+/// The summaries of a session that are being made, and who waits for them.
+#[derive(Default)]
+pub(super) struct Summaries {
+    /// The requests that run.
+    pub(super) running: Option<Summarising>,
+    /// The move that waits for a branch summary.
+    pub(super) navigation: Option<PendingNavigation>,
+    /// Who asked for the compaction, if it is a manual one.
+    pub(super) compaction: Option<Asked>,
+}
+
+/// Who waits for a branch summary, and where the session goes then.
+pub(super) struct PendingNavigation {
+    pub(super) asker: Asker<Navigated>,
+    pub(super) place: Place,
+    pub(super) label: Option<String>,
+}
+
+impl Summaries {
+    /// Waits for the outcome of the requests that run. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Summarised {
+        match &mut self.running {
+            Some(running) => running.done().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes an outcome. A summary that wins the race against an abort changes nothing.
+    pub(super) fn accept(&mut self, summarised: Summarised) -> Summarised {
+        let work = self.running.take();
+        match summarised {
+            summarised if !work.is_some_and(|work| work.is_cancelled()) => summarised,
+            Summarised::Compaction(_) => Summarised::Compaction(Err(Refusal::Aborted)),
+            Summarised::Branch(_) => Summarised::Branch(Err(Refusal::Aborted)),
+        }
+    }
+
+    /// Ends the requests that run; their outcome says so.
+    pub(super) fn cancel(&self) {
+        if let Some(running) = &self.running {
+            running.cancel();
+        }
+    }
+
+    /// Begins a compaction that hooks have nothing against.
+    pub(super) fn begin_compaction(
+        &mut self,
+        core: &mut SessionCore,
+        spending: SharedSpending,
+        reason: CompactionReason,
+    ) {
+        let (plan, instructions) = self.plan(core, reason);
+        let cancel = CancellationToken::new();
+        let mut summariser = Summariser::for_session(core, spending, Some(reason), cancel.clone());
+        self.running = Some(Summarising::new(cancel, async move {
+            Summarised::Compaction(match plan {
+                Ok(plan) => summarise(&mut summariser, &plan, instructions.as_deref()).await,
+                Err(refusal) => Err(refusal),
+            })
+        }));
+    }
+
+    /// Ends a compaction as hooks want it: made by them, or refused.
+    pub(super) fn end_compaction(&mut self, made: Option<Box<Finished>>) {
+        let done = async move { Summarised::Compaction(made.ok_or(Refusal::Aborted)) };
+        self.running = Some(Summarising::new(CancellationToken::new(), done));
+    }
+
+    /// What a compaction would do now, and what the client wants the summary to look at.
+    pub(super) fn plan(
+        &self,
+        core: &SessionCore,
+        reason: CompactionReason,
+    ) -> (Result<Plan, Refusal>, Option<String>) {
+        let log = &core.conversation.log;
+        let settings = core
+            .conversation
+            .compaction_settings(&core.agent.settings.compaction);
+        let plan = compaction::plan(&log.branch(log.leaf_id()), settings);
+        (plan, self.instructions(reason))
+    }
+
+    /// What the client wants a summary to look at.
+    fn instructions(&self, reason: CompactionReason) -> Option<String> {
+        match (&self.compaction, reason) {
+            (Some(asked), CompactionReason::Manual) => asked.instructions.clone(),
+            _ => None,
+        }
+    }
+}
+
 /// Asks one model.
 pub(super) struct Summariser {
     agent: Arc<Agent>,
@@ -71,6 +166,26 @@ pub(super) struct Summariser {
 }
 
 impl Summariser {
+    /// A summariser for a session: for a compaction with a reason, else for a branch. What it uses counts for the session.
+    pub(super) fn for_session(
+        core: &mut SessionCore,
+        spending: SharedSpending,
+        reason: Option<CompactionReason>,
+        cancel: CancellationToken,
+    ) -> Self {
+        let budget = core.machine.task_budget(spending);
+        let retry = core.machine.settings().retry;
+        let (agent, outbox) = (Arc::clone(&core.agent), core.outbox.clone());
+        Self::new(
+            agent,
+            outbox,
+            &core.conversation.choice,
+            retry,
+            (reason, cancel),
+            budget,
+        )
+    }
+
     /// A summariser with the model of the next run: for a compaction with a reason, else for a branch.
     pub(super) fn new(
         agent: Arc<Agent>,
@@ -183,4 +298,23 @@ impl Summariser {
             None,
         )
     }
+}
+
+/// Asks for each summary, one after the other, and joins them.
+async fn summarise(
+    summariser: &mut Summariser,
+    plan: &Plan,
+    instructions: Option<&str>,
+) -> Result<Box<Finished>, Refusal> {
+    let mut answers = Vec::new();
+    let mut total: Option<Usage> = None;
+    for request in compaction::requests(plan, instructions) {
+        let (text, usage) = summariser.ask(&request).await?;
+        answers.push(text);
+        total = Some(total.map_or(usage.clone(), |total| total.plus(&usage)));
+    }
+    let mut finished = compaction::finish(plan, answers)?;
+    finished.entry.usage.clone_from(&total);
+    finished.result.usage = total;
+    Ok(Box::new(finished))
 }

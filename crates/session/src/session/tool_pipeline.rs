@@ -3,45 +3,43 @@
 //! see `hook_points` and `permission_wait`.
 
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use agent::{Input, Prepared, TASK_TOOL, ToolInput, is_nested};
+use agent::{Change, Input, Prepared, TASK_TOOL, ToolInput, is_nested};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
-use wire::{Model, ToolCall, ToolResult};
+use wire::{ToolCall, ToolResult};
 
-use crate::factory::Agent;
-use crate::off_thread::off_thread;
 use crate::strings;
 
-use super::Session;
-use super::lifecycle::Opening;
-use super::tool_calls::{CallNews, CallReport, Environment, OpenSubagent, OpenedSubagent, TaskOwner};
+use super::client_tools::Withdrawn;
+use super::dialogs::Ui;
+use super::driver::Driver;
+use super::session_core::SessionCore;
+use super::tool_calls::{CallNews, CallReport, TaskOwner};
 
-impl Session {
+impl Driver {
     /// Looks up a call. `None` if the outcome comes later, as an input.
     pub(super) fn prepare(&mut self, slot: usize, call: &ToolCall) -> Option<Prepared> {
         if slot == 0 {
-            self.calls.reset();
+            self.turn.calls.reset();
         }
         if is_nested(slot) {
-            self.calls.isolate(slot);
+            self.turn.calls.isolate(slot);
         }
-        self.calls.note(slot, call);
-        let may_run = self.tools.is_active(&call.name) || is_nested(slot);
+        self.turn.calls.note(slot, call);
+        let may_run = self.core.tools.is_active(&call.name) || is_nested(slot);
         if !may_run {
-            let error = self.tools.not_found(&call.name);
+            let error = self.core.tools.not_found(&call.name);
             return Some(Prepared::Refused(ToolResult::error(error)));
         }
-        if self.calls.rewrite(&self.tools, slot, call) {
+        if self.turn.calls.rewrite(&self.core.tools, slot, call) {
             return None;
         }
         Some(self.look_up(slot, call))
     }
 
     fn look_up(&mut self, slot: usize, call: &ToolCall) -> Prepared {
-        let prepared = self.calls.prepare(&self.tools, slot, call);
+        let prepared = self.turn.calls.prepare(&self.core.tools, slot, call);
         // Permissions fail closed: a hook that has died might have blocked the call.
         if matches!(prepared, Prepared::Run) && self.extensions.links.misses_a_guard() {
             return Prepared::Refused(ToolResult::error(strings::GUARD_GONE));
@@ -51,7 +49,7 @@ impl Session {
 
     /// The owner of the tool has rewritten the arguments of a call (pi-core.md 1.5).
     async fn on_rewritten(&mut self, slot: usize, arguments: Result<Map<String, Value>, String>) {
-        let Some(call) = self.calls.call(slot).cloned() else {
+        let Some(call) = self.turn.calls.call(slot).cloned() else {
             return;
         };
         let prepared = match arguments {
@@ -65,64 +63,31 @@ impl Session {
     /// place among the events.
     pub(super) async fn run_call(&mut self, slot: usize, inputs: &mut VecDeque<Input>) {
         // A tool of an extension may look at the session while it runs.
-        self.sync_state();
-        let mut environment = self.environment();
-        if self.tools.is_active(TASK_TOOL) {
-            environment.task_owner = Some(Box::new(task_owner(self)));
+        self.extensions.sync_state(&mut self.core);
+        let mut environment = self.core.environment();
+        if self.core.tools.is_active(TASK_TOOL) {
+            environment.task_owner = Some(Box::new(task_owner(&mut self.core, self.dialogs.ui())));
         }
-        self.calls.run(slot, environment);
+        self.turn.calls.run(slot, environment);
         self.answer_todo_writes(inputs).await;
-        self.client_tools.send_requests(&self.outbox).await;
-    }
-
-    /// What calls may use of the session now.
-    fn environment(&mut self) -> Environment {
-        let checkpoint = self.conversation.checkpoint(self.agent.checkpoints());
-        let file = self.conversation.log.file_text();
-        let model = self
-            .conversation
-            .choice
-            .run_model
-            .as_ref()
-            .map(|(model, _)| model);
-        Environment {
-            toolbox: self.agent.toolbox.clone(),
-            cwd: self.workspace.cwd.clone(),
-            session: self.conversation.log.header().id.clone(),
-            env: Agent::tool_env(&self.conversation.log.header().id, file.as_deref(), model),
-            sees_images: model.is_some_and(Model::sees_images),
-            shrinks_images: self.agent.settings.images.auto_resize,
-            tmp_dir: self.agent.mcp.tmp_dir.clone(),
-            checkpoint,
-            task_owner: None,
-        }
+        self.core.client_tools.send_requests(&self.core.outbox).await;
     }
 
     /// A call has reported something.
     pub(super) async fn on_call(&mut self, report: CallReport) {
-        // What an extension said while its tool ran comes first.
-        self.hear_out().await;
-        match self.calls.accept(report) {
+        match self.turn.calls.accept(report) {
             Some((slot, CallNews::Input(input))) => self.drive(Input::Tool(slot, input)).await,
             Some((slot, CallNews::Rewritten(arguments))) => self.on_rewritten(slot, arguments).await,
             None => {}
         }
     }
 
-    /// Waits for the report of a call that has just got what it waited for.
-    pub(super) async fn settle_call(&mut self, slot: usize, inputs: &mut VecDeque<Input>) {
-        let report = self.calls.settle(slot).await;
-        if let Some((slot, CallNews::Input(input))) = report.and_then(|report| self.calls.accept(report)) {
-            inputs.push_back(Input::Tool(slot, input));
-        }
-    }
-
     /// Stops all calls, wherever they are on their way.
     pub(super) async fn cancel_calls(&mut self, inputs: &mut VecDeque<Input>) {
-        self.outbox.trace().kills("tool calls");
-        self.calls.cancel();
-        self.permitting.asking = None;
-        for slot in self.calls.stop_rewriting() {
+        self.core.outbox.trace().kills("tool calls");
+        self.turn.calls.cancel();
+        self.core.permissions.withdraw();
+        for slot in self.turn.calls.stop_rewriting() {
             let refused = Prepared::Refused(ToolResult::error(strings::ABORTED));
             inputs.push_back(Input::Tool(slot, ToolInput::Prepared(refused)));
         }
@@ -131,83 +96,69 @@ impl Session {
 
     /// Stops one call that a tool made. A client that carries it out learns it, as with the calls of the model.
     pub(super) async fn cancel_call(&mut self, slot: usize) {
-        self.calls.cancel_one(slot);
-        self.permitting.forget(|asked| asked == slot);
-        for withdrawn in self.client_tools.withdraw(|open| open == slot) {
+        self.turn.calls.cancel_one(slot);
+        self.core.permissions.forget(|asked| asked == slot);
+        for withdrawn in self.core.client_tools.withdraw(|open| open == slot) {
             if let Some(event) = withdrawn.event {
-                self.outbox.tell(event).await;
+                self.core.outbox.tell(event).await;
             }
+        }
+    }
+
+    /// Carries out the writes that calls of the todo tool have made.
+    pub(super) async fn answer_todo_writes(&mut self, inputs: &mut VecDeque<Input>) {
+        for write in self.core.tools.take_todo_writes() {
+            let stored = self.core.conversation.log.path().is_some();
+            let (phases, result) = self.core.machine.todos().written(write.ops, stored);
+            self.core.apply(Change::Todos(phases));
+            // The call waits for it in any case: a write is made when the call starts.
+            if write.done.send(result).is_ok() {
+                inputs.extend(self.turn.settle(write.slot).await);
+            }
+        }
+    }
+
+    /// Withdraws all requests to the client: it learns of it, and the calls end at once.
+    pub(super) async fn withdraw_client_requests(&mut self, inputs: &mut VecDeque<Input>) {
+        for Withdrawn { slot, event } in self.core.client_tools.withdraw(|_| true) {
+            if let Some(event) = event {
+                self.core.outbox.tell(event).await;
+            }
+            inputs.extend(self.turn.settle(slot).await);
+        }
+    }
+
+    /// The client is gone. Calls that wait for it fail, which is stored with the rest of the run.
+    pub(super) async fn lose_client(&mut self) {
+        self.core.client_tools.lose_client();
+        if self.core.client_tools.are_asked() {
+            self.drive(Input::Abort).await;
         }
     }
 }
 
 /// What the session lends to a sub-agent now.
-fn task_owner(session: &mut Session) -> TaskOwner {
-    let choice = &session.conversation.choice;
+fn task_owner(core: &mut SessionCore, ui: Ui) -> TaskOwner {
+    let choice = &core.conversation.choice;
     let (model, thinking) = match &choice.run_model {
         Some((model, thinking)) => (model.clone(), *thinking),
         None => (choice.model.clone(), choice.thinking),
     };
     // The rest of the limits and the beginning of the count must be of the same moment.
-    let account = Some(session.machine.new_member());
-    let budget = session.machine.budget();
+    let account = Some(core.machine.new_member());
+    let budget = core.machine.budget();
     TaskOwner {
-        agent: Arc::clone(&session.agent),
-        tools: session.tools.active_names().to_vec(),
-        mode: session.permitting.mode(),
+        agent: Arc::clone(&core.agent),
+        tools: core.tools.active_names().to_vec(),
+        mode: core.permissions.mode(),
         model,
         thinking,
-        ui: session.dialogs.ui(),
-        outbox: session.outbox.clone(),
+        ui: ui,
+        outbox: core.outbox.clone(),
         limits: budget.left(),
         one_by_one: budget.limits_use(),
         account,
-        file: session.conversation.log.path().map(std::path::Path::to_path_buf),
-        open: opener(),
+        file: core.conversation.log.path().map(std::path::Path::to_path_buf),
+        open: (core.open_subagents)(),
     }
-}
-
-/// Opens sessions on the thread of the sessions, for one call.
-fn opener() -> mpsc::Sender<OpenSubagent> {
-    let (sender, mut wanted) = mpsc::channel(1);
-    tokio::task::spawn_local(async move {
-        while let Some(wanted) = wanted.recv().await {
-            open_subagent(wanted).await;
-        }
-    });
-    sender
-}
-
-async fn open_subagent(wanted: OpenSubagent) {
-    let OpenSubagent {
-        agent,
-        outbox,
-        requests,
-        ui,
-        account,
-        checkpoint,
-        reply,
-    } = wanted;
-    let started = off_thread(move || Session::start(agent, outbox, &Opening::New { id: None })).await;
-    let mut session = match started {
-        Ok(session) => session,
-        Err(error) => return drop(reply.send(Err(error.to_string()))),
-    };
-    session.dialogs.ask_through(ui);
-    // It ends with its task.
-    session.tools.processes().set_wakeups(false);
-    if let Some(account) = account {
-        session.machine.join(account);
-    }
-    session.conversation.lend_checkpoint(checkpoint);
-    let model = session.model();
-    let opened = OpenedSubagent {
-        file: session.conversation.log.file_text(),
-        model: format!("{}/{}", model.provider, model.id),
-    };
-    // A call that was given up has dropped the other end of the requests, which ends the session at once.
-    let _given_up = reply.send(Ok(opened));
-    // Boxed, since a session may hold sessions.
-    let run: Pin<Box<dyn Future<Output = ()>>> = Box::pin(session.run(requests));
-    tokio::task::spawn_local(run);
 }

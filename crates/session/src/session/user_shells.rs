@@ -17,7 +17,7 @@ use crate::outbox::{Origin, Outbox, Responder};
 use crate::strings;
 
 use super::clock::now_ms;
-use super::storage::Storage;
+use super::conversation::Conversation;
 
 /// A report of a running command.
 pub(super) enum ShellReport {
@@ -51,8 +51,6 @@ pub(super) struct UserShells {
     made: u64,
     /// Commands that ended during the active run; they are stored after it.
     parked: Vec<BashExecutionMessage>,
-    /// Stored commands that the model has not got yet.
-    unheard: Vec<Arc<Message>>,
 }
 
 impl UserShells {
@@ -65,7 +63,6 @@ impl UserShells {
             running: 0,
             made: 0,
             parked: Vec::new(),
-            unheard: Vec::new(),
         }
     }
 
@@ -173,7 +170,7 @@ impl UserShells {
         &mut self,
         report: ShellReport,
         is_idle: bool,
-        log: &mut Storage,
+        conversation: &mut Conversation,
         outbox: &Outbox,
     ) {
         let (responder, params, shell, outcome) = match report {
@@ -192,12 +189,12 @@ impl UserShells {
         let (result, outcome) = match outcome {
             Ok(run) => {
                 self.parked.push(message(&params, &run));
-                let is_stored = !is_idle || self.store(log, outbox).await;
+                let is_stored = !is_idle || self.store(conversation, outbox).await;
                 let result = answer(run);
                 let outcome = if is_stored {
                     Ok(result.clone())
                 } else {
-                    Err(strings::ran_unstored(result.exit_code, log.error()))
+                    Err(strings::ran_unstored(result.exit_code, conversation.log.error()))
                 };
                 (result, outcome)
             }
@@ -209,19 +206,14 @@ impl UserShells {
     }
 
     /// Stores the commands that ended during a run. Returns false if they wait to be written.
-    pub(super) async fn store(&mut self, log: &mut Storage, outbox: &Outbox) -> bool {
+    pub(super) async fn store(&mut self, conversation: &mut Conversation, outbox: &Outbox) -> bool {
         let mut is_stored = true;
         for bash in std::mem::take(&mut self.parked) {
             let message = Arc::new(Message::BashExecution(bash));
-            is_stored &= log.persist(Arc::clone(&message), outbox).await;
-            self.unheard.push(message);
+            is_stored &= conversation.log.persist(Arc::clone(&message), outbox).await;
+            conversation.add_unheard(message);
         }
         is_stored
-    }
-
-    /// Takes the stored commands that become part of the conversation now.
-    pub(super) fn take_unheard(&mut self) -> Vec<Arc<Message>> {
-        std::mem::take(&mut self.unheard)
     }
 }
 

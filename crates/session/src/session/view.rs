@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent::Machine;
 use wire::command::{EntriesParams, StatsParams};
 use wire::content::AssistantBlock;
-use wire::omp::ContinuedSession;
+use wire::omp::{ContinuedSession, MessagesPage, MessagesPageParams, PAGE_BUSY};
 use wire::reply::{
     ContextUsageReply, Entries, ForkMessage, ForkMessages, LastText, ListedSession, Messages, OpenSession,
 };
@@ -18,7 +18,7 @@ use crate::strings;
 
 use super::clock::now_ms;
 use super::conversation::Conversation;
-use super::trust;
+use super::{message_pages, trust};
 
 /// What the read-only commands look at.
 pub(super) struct View<'a> {
@@ -102,6 +102,23 @@ impl View<'_> {
         Messages {
             messages: self.machine.messages().to_vec(),
         }
+    }
+
+    /// The reply of `get_messages_page`.
+    ///
+    /// # Errors
+    /// While the conversation changes, or when a page is asked for that does not exist.
+    pub(super) fn page(&self, params: &MessagesPageParams) -> Result<MessagesPage, String> {
+        if self.machine.is_running() || self.machine.is_compacting() {
+            return Err(PAGE_BUSY.to_owned());
+        }
+        let log = &self.conversation.log;
+        let conversation = message_pages::Conversation {
+            session_id: &log.header().id,
+            leaf_id: log.leaf_id(),
+            messages: self.machine.messages(),
+        };
+        conversation.page(params)
     }
 
     /// The reply of `get_entries`.

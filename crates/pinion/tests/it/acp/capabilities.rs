@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Mutex;
 
 use serde_json::{Value, json};
 use testkit::driver::Agent;
@@ -186,7 +187,10 @@ fn model_without_key_needs_login() {
     let world = World::new([]);
     let model = ["--mode", "acp", "--model", "anthropic/claude-sonnet-4-5"];
     let agent = Agent::spawn(world.dir.agent(PROGRAM).args(model)).unwrap();
-    let editor = Editor { agent };
+    let editor = Editor {
+        agent,
+        sent: Mutex::default(),
+    };
     editor.call("i", "initialize", json!({"protocolVersion": 1}));
     let session = editor.session("n", &world);
     editor.prompt("p", &session, "Hi");

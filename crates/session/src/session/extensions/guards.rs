@@ -2,7 +2,9 @@
 //! down as with unusable settings, or, where no client can see that, answers no prompt.
 
 use config::extensions::Found;
-use extensions::line::{Failure, Registered};
+use extensions::line::Failure;
+
+use super::links::ExtensionLinks;
 
 /// Path that failures have which concern a whole process.
 const PROCESS: &str = "<runtime>";
@@ -21,6 +23,11 @@ impl Guards {
         &self.faults
     }
 
+    /// Takes note of a failure. True if a guard is missing that was not known to be.
+    pub(in crate::session) fn misses(&mut self, failure: &Failure, links: &ExtensionLinks) -> bool {
+        is_missed(failure, &links.found) && self.miss(failure)
+    }
+
     /// Takes note of a guard that could not be loaded. False if it was known.
     pub(in crate::session) fn miss(&mut self, failure: &Failure) -> bool {
         if self.missing.contains(&failure.path) {
@@ -32,10 +39,13 @@ impl Guards {
     }
 
     /// Forgets the guards that have loaded after all. True if there were any.
-    pub(super) fn take_loaded(&mut self, registered: &[Registered]) -> bool {
+    pub(in crate::session) fn take_loaded(&mut self, links: &ExtensionLinks) -> bool {
         let before = self.missing.len();
         let is_loaded = |path: &String| {
-            let mut loaded = registered.iter().filter(|extension| extension.error.is_none());
+            let mut loaded = links
+                .registered
+                .iter()
+                .filter(|extension| extension.error.is_none());
             loaded.any(|extension| extension.path == *path)
         };
         let kept = self.missing.iter().zip(&self.faults);
@@ -47,7 +57,7 @@ impl Guards {
 }
 
 /// Returns true if a failure means that a guard is not loaded.
-pub(super) fn is_missed(failure: &Failure, found: &[Found]) -> bool {
+fn is_missed(failure: &Failure, found: &[Found]) -> bool {
     let concerns = |found: &Found| failure.path == PROCESS || failure.path == found.source.path;
     failure.event == "load" && found.iter().any(|found| found.is_guard() && concerns(found))
 }

@@ -2,19 +2,8 @@
 
 use wire::SessionCommand;
 
-use super::Extensions;
-
-impl Extensions {
-    /// Returns true if a command has to wait for extensions that are being loaded.
-    pub(crate) fn holds(&self, command: &SessionCommand) -> bool {
-        // The model in the state is known without extensions, unless the command line names a model of an extension.
-        let asks_model = self.providers.is_unresolved() && matches!(command, SessionCommand::GetState(_));
-        self.is_opening() && (depends(command) || asks_model)
-    }
-}
-
 /// Returns true if a command depends on what extensions register or listen to.
-fn depends(command: &SessionCommand) -> bool {
+pub(super) fn depends(command: &SessionCommand) -> bool {
     matches!(
         command,
         SessionCommand::Prompt(_)

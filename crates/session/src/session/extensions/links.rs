@@ -11,10 +11,14 @@ use extensions::{ExtensionPool, ExtensionProcess, ProcessError, ProcessMessage};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use wire::reply::{Shortcut, Shortcuts};
+use wire::table::Respond;
+use wire::{Reply, ToolResult};
 
 use crate::limits;
 
+use super::super::asker::Asker;
 use super::failures::failure;
+use super::json::put;
 use super::link::{Link, Progress};
 
 /// The processes of a session's extensions.
@@ -410,6 +414,36 @@ impl ExtensionLinks {
         match outcome {
             Ok(value) => drop(pool.answer(id, &value)),
             Err(error) => pool.refuse(id, &error),
+        }
+    }
+
+    /// A call that a tool of an extension made has ended.
+    pub(crate) fn answer_nested(&mut self, request: u64, result: ToolResult, is_error: bool) {
+        let mut answer = json!(result);
+        put(&mut answer, "isError", json!(is_error));
+        self.answer(Some(request), Ok(answer));
+    }
+
+    /// A call that a tool of an extension made has come further.
+    pub(crate) fn update_nested(&self, request: u64, partial: &ToolResult) {
+        if let Some(process) = self.pool() {
+            // Text that is no JSON is no update.
+            let _sent = process.update_now(request, partial);
+        }
+    }
+
+    /// Replies to a client or to an extension.
+    pub(crate) async fn reply<R: Into<Reply> + Serialize>(
+        &mut self,
+        asker: Asker<R>,
+        outcome: Result<R, String>,
+    ) {
+        match asker {
+            Asker::Client(responder) => responder.respond(outcome).await,
+            Asker::Extension(id) => {
+                let value = |reply| serde_json::to_value(reply).unwrap_or_default();
+                self.answer(id, outcome.map(value));
+            }
         }
     }
 }

@@ -201,7 +201,7 @@ impl Loading {
     }
 
     /// Plans the processes and has them started. `asks_trust`: extensions of the user may decide on the project.
-    pub(super) fn begin(&mut self, links: &mut ExtensionLinks, asks_trust: bool) -> Vec<LoadAction> {
+    pub(crate) fn begin(&mut self, links: &mut ExtensionLinks, asks_trust: bool) -> Vec<LoadAction> {
         self.withhold(links, asks_trust);
         links.handle = Uuid::new_v4().to_string();
         links.arrange(&self.start);
@@ -228,7 +228,7 @@ impl Loading {
     }
 
     /// Loads the extensions of the session in a process that was started.
-    pub(super) fn open(
+    pub(crate) fn open(
         &mut self,
         links: &mut ExtensionLinks,
         place: usize,
@@ -245,7 +245,7 @@ impl Loading {
     }
 
     /// A process has loaded its extensions.
-    pub(super) fn on_opened(
+    pub(crate) fn on_opened(
         &mut self,
         links: &mut ExtensionLinks,
         place: usize,
@@ -269,7 +269,7 @@ impl Loading {
     }
 
     /// A process has loaded more extensions.
-    pub(super) fn on_loaded_more(
+    pub(crate) fn on_loaded_more(
         &mut self,
         links: &mut ExtensionLinks,
         place: usize,
@@ -323,7 +323,7 @@ impl Loading {
     }
 
     /// Has a process load the extensions that it was not requested to load yet.
-    pub(super) fn load_more(&mut self, links: &mut ExtensionLinks, place: usize) {
+    pub(crate) fn load_more(&mut self, links: &mut ExtensionLinks, place: usize) {
         let (Some(pool), Some(link)) = (&links.pool, links.links.get_mut(place)) else {
             return;
         };
@@ -337,7 +337,7 @@ impl Loading {
     }
 
     /// Begins the session for extensions that have loaded and whose models are known.
-    pub(super) fn begin_at(&mut self, links: &mut ExtensionLinks, places: &[usize]) -> Option<LoadAction> {
+    pub(crate) fn begin_at(&mut self, links: &mut ExtensionLinks, places: &[usize]) -> Option<LoadAction> {
         for place in places.iter().copied() {
             let hears = links.hears_at(place, "session_start");
             let (Some(pool), Some(link)) = (&links.pool, links.links.get_mut(place)) else {
@@ -355,7 +355,7 @@ impl Loading {
     }
 
     /// The extensions of a process have handled `session_start`.
-    pub(super) fn on_started(&mut self, links: &mut ExtensionLinks, place: usize) -> Option<LoadAction> {
+    pub(crate) fn on_started(&mut self, links: &mut ExtensionLinks, place: usize) -> Option<LoadAction> {
         // A process that ended meanwhile is loading again.
         if links.progress(place) == Some(Progress::Starting) {
             links.set_progress(place, Progress::Ready);
@@ -377,7 +377,7 @@ impl Loading {
     }
 
     /// The extensions of a process cannot be loaded. Each is reported, and the session goes on without them.
-    pub(super) fn without(
+    pub(crate) fn without(
         &mut self,
         links: &mut ExtensionLinks,
         place: usize,
@@ -394,7 +394,7 @@ impl Loading {
     }
 
     /// The deadline has passed: commands do not wait any longer. Extensions that load later are taken then.
-    pub(super) fn on_deadline(&mut self, links: &ExtensionLinks) -> Vec<LoadAction> {
+    pub(crate) fn on_deadline(&mut self, links: &ExtensionLinks) -> Vec<LoadAction> {
         if self.stage != Stage::Opening {
             return Vec::new();
         }
@@ -491,7 +491,7 @@ impl Loading {
     }
 
     /// Loads the withheld extensions, then begins the session for the loaded ones.
-    pub(super) fn load_withheld(&mut self, links: &mut ExtensionLinks) -> Vec<LoadAction> {
+    pub(crate) fn load_withheld(&mut self, links: &mut ExtensionLinks) -> Vec<LoadAction> {
         let withheld = std::mem::take(&mut self.trust.withheld);
         // Before the extensions of the user, which is the order without a question about trust.
         let is_users = |found: &Found| found.source.scope == Scope::User;

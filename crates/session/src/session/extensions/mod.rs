@@ -8,13 +8,11 @@
 //! calls of their tools, `subsessions` sessions of their own, `state` what they know of the session, `pending` open questions
 //! of any kind. How a process is spoken to is the business of `crate::extensions` and of the crate `extensions`.
 
-mod boundaries;
+mod abort_grace;
 mod built_in_calls;
-mod changing;
 mod client_requests;
 mod custom_message;
 mod discovery;
-mod events;
 mod failures;
 mod guards;
 mod held_commands;
@@ -27,14 +25,13 @@ mod loading;
 mod login;
 mod model_hooks;
 mod model_requests;
-mod nested;
 mod notices;
 mod pending;
-mod places;
 mod providers;
+mod registrations;
 mod request;
 mod request_tasks;
-mod saying;
+mod session_state;
 #[cfg(test)]
 mod simulated;
 mod state;
@@ -54,6 +51,7 @@ use extensions::line::{Failure, Registered};
 use extensions::{Answer, ProcessError, ProcessMessage};
 use serde_json::Value;
 use wire::Message;
+use wire::SessionCommand;
 use wire::command::NavigateParams;
 use wire::reply::Navigated;
 
@@ -64,12 +62,12 @@ use crate::limits;
 use crate::strings;
 
 use super::asker::Asker;
-use super::session_change::{Change, ChangeAsker};
+use super::change_request::{Change, ChangeAsker};
+use super::pending_prompt::{Saying, Turn};
 
-pub(super) use self::boundaries::outcome;
 pub(super) use self::built_in_calls::{BuiltInCall, Workplace, run_built_in};
-pub(super) use self::changing::word;
 pub(super) use self::client_requests::{ClientRequest, ClientRequests, Completion};
+pub(super) use self::custom_message::custom;
 pub(super) use self::discovery::Resources;
 pub(super) use self::failures::{Failures, failure, report};
 use self::guards::Guards;
@@ -81,11 +79,12 @@ pub(super) use self::model_requests::{answer_key, stream_model};
 pub(super) use self::notices::{CompactionNotice, DialogNotices};
 pub(super) use self::pending::{Answered, Pending};
 pub(super) use self::providers::{ExtensionProviders, ProviderQuestion, changed_models, login_providers};
+pub(super) use self::registrations::{sync_hooks, use_registrations};
 pub(super) use self::request::{
     CustomMessage, Delivery, ExtensionPrompt, ExtensionRequest, SessionChange, dialog_answer,
 };
 pub(super) use self::request_tasks::RequestTasks;
-pub(super) use self::saying::{Saying, Turn, Who};
+pub(super) use self::session_state::prompt_options;
 pub(super) use self::state::SentState;
 pub(super) use self::subsessions::{SubsessionOptions, Subsessions};
 pub(super) use self::tools::{described, extension_tools};
@@ -122,7 +121,7 @@ pub(super) struct Extensions {
 struct RunHooks {
     /// The system prompt of the run, if an extension changed it.
     prompt: Option<String>,
-    abort_grace: events::AbortGrace,
+    abort_grace: abort_grace::AbortGrace,
 }
 
 /// What an answer is for.
@@ -221,6 +220,13 @@ impl Extensions {
         })
     }
 
+    /// Returns true if a command has to wait for extensions that are being loaded.
+    pub(super) fn holds(&self, command: &SessionCommand) -> bool {
+        // The model in the state is known without extensions, unless the command line names a model of an extension.
+        let asks_model = self.providers.is_unresolved() && matches!(command, SessionCommand::GetState(_));
+        self.is_opening() && (held_commands::depends(command) || asks_model)
+    }
+
     /// Returns true if extensions that are not loaded yet may know the model that the error is about.
     pub(super) fn may_resolve(&mut self, error: &SessionError) -> bool {
         !self.links.found.is_empty() && self.providers.resolve_later(error)
@@ -258,9 +264,24 @@ impl Extensions {
         self.shutdown && !self.owes()
     }
 
+    /// The system prompt of the run that is under way, if it is another one than the session's.
+    pub(super) fn prompt(&self) -> Option<&str> {
+        self.run.prompt.as_deref()
+    }
+
+    /// The next run has this system prompt; none: the session's own.
+    pub(super) fn set_prompt(&mut self, prompt: Option<String>) {
+        self.run.prompt = prompt;
+    }
+
+    /// Messages that go with the next prompt.
+    pub(super) fn next_turn(&mut self) -> &mut Vec<Arc<Message>> {
+        &mut self.next_turn
+    }
+
     /// The run is over.
     pub(super) fn rest(&mut self) {
-        self.run.abort_grace = events::AbortGrace::default();
+        self.run.abort_grace = abort_grace::AbortGrace::default();
     }
 
     /// An extension wants the agent to end.
@@ -286,83 +307,11 @@ impl Extensions {
     }
 }
 
-/// Guards.
-impl Extensions {
-    /// Takes note of a failure. True if a guard is missing that was not known to be.
-    pub(super) fn misses_guard(&mut self, failure: &Failure) -> bool {
-        guards::is_missed(failure, &self.links.found) && self.guards.miss(failure)
-    }
-
-    /// Forgets missing guards that have loaded meanwhile. True if there were any.
-    pub(super) fn has_recovered_guards(&mut self) -> bool {
-        self.guards.take_loaded(&self.links.registered)
-    }
-}
-
-/// Loading. Each method returns what the session has to do next.
+/// Registrations and processes that come and go.
 impl Extensions {
     /// Returns true if extensions may decide whether the project is trusted.
     pub(super) fn may_decide_on_trust(&self) -> bool {
         loading::may_decide(&self.links.found)
-    }
-
-    /// Has the processes started that the extensions need.
-    pub(super) fn begin(&mut self, asks_trust: bool) -> Vec<LoadAction> {
-        self.loading.begin(&mut self.links, asks_trust)
-    }
-
-    /// A process was started: it loads its extensions.
-    pub(super) fn open(&mut self, place: usize, process: extensions::ExtensionProcess, opening: &Opening) {
-        self.loading.open(&mut self.links, place, process, opening);
-    }
-
-    /// A process could not be started.
-    pub(super) fn without(&mut self, place: usize, reason: &str) -> Vec<LoadAction> {
-        self.loading.without(&mut self.links, place, reason)
-    }
-
-    /// A process has answered `open`.
-    pub(super) fn on_opened(&mut self, place: usize, answer: Result<Value, ProcessError>) -> Vec<LoadAction> {
-        self.loading.on_opened(&mut self.links, place, answer)
-    }
-
-    /// A process has loaded more extensions.
-    pub(super) fn on_loaded_more(
-        &mut self,
-        place: usize,
-        answer: Result<Value, ProcessError>,
-    ) -> Vec<LoadAction> {
-        self.loading.on_loaded_more(&mut self.links, place, answer)
-    }
-
-    /// The extensions of a process have handled `session_start`.
-    pub(super) fn on_started(&mut self, place: usize) -> Option<LoadAction> {
-        self.loading.on_started(&mut self.links, place)
-    }
-
-    /// The deadline of loading has passed.
-    pub(super) fn on_loading_late(&mut self) -> Vec<LoadAction> {
-        self.loading.on_deadline(&self.links)
-    }
-
-    /// Has the process at a place load the extensions that it was not requested to load yet.
-    pub(super) fn load_more(&mut self, place: usize) {
-        self.loading.load_more(&mut self.links, place);
-    }
-
-    /// Begins the session for the extensions at these places.
-    pub(super) fn begin_at(&mut self, places: &[usize]) -> Option<LoadAction> {
-        self.loading.begin_at(&mut self.links, places)
-    }
-
-    /// Trust is decided: the extensions of the project that it admits are loaded.
-    pub(super) fn load_withheld(&mut self) -> Vec<LoadAction> {
-        self.loading.load_withheld(&mut self.links)
-    }
-
-    /// All resources are known.
-    pub(super) fn finish_loading(&mut self) {
-        self.loading.finish(&self.links);
     }
 
     /// Replaces the registrations of one extension.

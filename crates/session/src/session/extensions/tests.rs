@@ -49,7 +49,8 @@ async fn extensions_absent_leave_session_free() {
     let mut extensions = none();
     assert!(
         extensions
-            .begin(true)
+            .loading
+            .begin(&mut extensions.links, true)
             .iter()
             .all(|action| *action == LoadAction::UseProviders)
     );

@@ -51,7 +51,7 @@ impl Stage {
         while self.shells.are_running() {
             let report = self.shells.next().await;
             self.shells
-                .accept(report, is_idle, &mut self.conversation.log, &self.outbox)
+                .accept(report, is_idle, &mut self.conversation, &self.outbox)
                 .await;
         }
     }
@@ -92,8 +92,12 @@ async fn idle_command_is_stored_and_heard() {
     assert_eq!(types.first().unwrap(), "bash_execution_start");
     assert_eq!(types.last().unwrap(), "bash_execution_end");
     assert_eq!(kinds(&stage.conversation.log), ["message"]);
-    assert_eq!(stage.shells.take_unheard().len(), 1);
-    assert_eq!(stage.shells.take_unheard().len(), 0, "the model gets it once");
+    assert_eq!(stage.conversation.take_unheard().len(), 1);
+    assert_eq!(
+        stage.conversation.take_unheard().len(),
+        0,
+        "the model gets it once"
+    );
 }
 
 #[tokio::test]
@@ -106,13 +110,11 @@ async fn command_during_run_is_stored_later() {
         "the response does not wait for the run"
     );
     assert!(kinds(&stage.conversation.log).is_empty() && stage.shells.are_busy());
-    assert_eq!(stage.shells.take_unheard(), Vec::<Arc<wire::Message>>::new());
-    assert!(
-        stage
-            .shells
-            .store(&mut stage.conversation.log, &stage.outbox)
-            .await
+    assert_eq!(
+        stage.conversation.take_unheard(),
+        Vec::<Arc<wire::Message>>::new()
     );
+    assert!(stage.shells.store(&mut stage.conversation, &stage.outbox).await);
     assert_eq!(kinds(&stage.conversation.log), ["message"]);
     assert!(!stage.shells.are_busy());
 }

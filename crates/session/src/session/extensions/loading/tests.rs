@@ -73,14 +73,19 @@ async fn start(extensions: &mut Extensions) -> Simulated {
         panic!("no process for {question:?}");
     };
     let process: ExtensionProcess = process;
-    extensions.open(0, process, &opening());
+    extensions
+        .loading
+        .open(&mut extensions.links, 0, process, &opening());
     simulated
 }
 
 #[tokio::test]
 async fn loading_ends_with_resources_of_ready_processes() {
     let mut extensions = extensions(vec![found("a.ts", Scope::User)]);
-    assert_eq!(extensions.begin(false), [LoadAction::StartProcess(0)]);
+    assert_eq!(
+        extensions.loading.begin(&mut extensions.links, false),
+        [LoadAction::StartProcess(0)]
+    );
     assert!(extensions.is_opening() && !extensions.is_at_rest());
     let mut process = start(&mut extensions).await;
     let registered = json!({"extensions": [{"path": "a.ts", "events": ["session_start", "input"]}]});
@@ -89,28 +94,31 @@ async fn loading_ends_with_resources_of_ready_processes() {
     let (question, answer) = value(&mut extensions).await;
     assert_eq!(question, LoadQuestion::Open(0));
     assert_eq!(
-        extensions.on_opened(0, answer),
+        extensions.loading.on_opened(&mut extensions.links, 0, answer),
         [LoadAction::UseRegistrations, LoadAction::Begin(vec![0])]
     );
     assert!(extensions.hear("input") && !extensions.hear("tool_call"));
     // The session begins for the extensions before they are asked for resources.
-    assert_eq!(extensions.begin_at(&[0]), None);
+    assert_eq!(extensions.loading.begin_at(&mut extensions.links, &[0]), None);
     let line = process.answer("event", Value::Null).await;
     assert_eq!(
         line["event"],
         json!({"type": "session_start", "reason": "startup"})
     );
     assert_eq!(value(&mut extensions).await.0, LoadQuestion::Start(0));
-    assert_eq!(extensions.on_started(0), Some(LoadAction::AskResources));
-    extensions.finish_loading();
+    assert_eq!(
+        extensions.loading.on_started(&mut extensions.links, 0),
+        Some(LoadAction::AskResources)
+    );
+    extensions.loading.finish(&extensions.links);
     assert!(!extensions.is_opening() && extensions.is_at_rest());
 }
 
 #[tokio::test]
 async fn unavailable_process_is_reported_and_session_goes_on() {
     let mut extensions = extensions(vec![found("a.ts", Scope::User), found("b.ts", Scope::User)]);
-    extensions.begin(false);
-    let actions = extensions.without(0, "no runtime");
+    extensions.loading.begin(&mut extensions.links, false);
+    let actions = extensions.loading.without(&mut extensions.links, 0, "no runtime");
     let reported: Vec<&str> = actions
         .iter()
         .filter_map(|action| match action {
@@ -120,14 +128,17 @@ async fn unavailable_process_is_reported_and_session_goes_on() {
         .collect();
     assert_eq!(reported, ["a.ts", "b.ts"]);
     assert_eq!(actions.last(), Some(&LoadAction::Begin(Vec::new())));
-    assert_eq!(extensions.begin_at(&[]), Some(LoadAction::AskResources));
+    assert_eq!(
+        extensions.loading.begin_at(&mut extensions.links, &[]),
+        Some(LoadAction::AskResources)
+    );
 }
 
 #[tokio::test]
 async fn project_extensions_load_after_trust_decision() {
     let mut extensions = extensions(vec![found("p.ts", Scope::Project), found("u.ts", Scope::User)]);
     assert!(extensions.may_decide_on_trust());
-    extensions.begin(true);
+    extensions.loading.begin(&mut extensions.links, true);
     let mut process = start(&mut extensions).await;
     let line = process
         .answer("open", json!({"extensions": [{"path": "u.ts"}]}))
@@ -135,17 +146,17 @@ async fn project_extensions_load_after_trust_decision() {
     assert_eq!(line["extensions"].as_array().unwrap().len(), 1);
     let (_, answer) = value(&mut extensions).await;
     assert_eq!(
-        extensions.on_opened(0, answer),
+        extensions.loading.on_opened(&mut extensions.links, 0, answer),
         [LoadAction::UseRegistrations, LoadAction::AskTrust]
     );
     // Undecided: the withheld extension is loaded, and the session begins only then.
     let decision = TrustDecision::parse(&json!({"trusted": "perhaps"}));
     assert_eq!((decision.trusted, decision.remember), (None, false));
     assert_eq!(
-        extensions.load_withheld(),
+        extensions.loading.load_withheld(&mut extensions.links),
         [LoadAction::LoadMore(0), LoadAction::Begin(Vec::new())]
     );
-    extensions.load_more(0);
+    extensions.loading.load_more(&mut extensions.links, 0);
     let line = process
         .answer("call", json!({"extensions": [{"path": "p.ts"}]}))
         .await;
@@ -153,7 +164,9 @@ async fn project_extensions_load_after_trust_decision() {
     let (question, answer) = value(&mut extensions).await;
     assert_eq!(question, LoadQuestion::LoadMore(0));
     assert_eq!(
-        extensions.on_loaded_more(0, answer),
+        extensions
+            .loading
+            .on_loaded_more(&mut extensions.links, 0, answer),
         [LoadAction::UseRegistrations, LoadAction::Begin(vec![0])]
     );
     // Project extensions come first, as without a question.
@@ -169,13 +182,13 @@ async fn project_extensions_load_after_trust_decision() {
 #[tokio::test]
 async fn lost_guard_is_missed_until_loaded_again() {
     let mut extensions = extensions(vec![found("a.ts", Scope::User)]);
-    extensions.begin(false);
+    extensions.loading.begin(&mut extensions.links, false);
     let mut process = start(&mut extensions).await;
     let guard = json!({"extensions": [{"path": "a.ts", "events": ["tool_call"]}]});
     process.answer("open", guard.clone()).await;
     let (_, answer) = value(&mut extensions).await;
-    extensions.on_opened(0, answer);
-    extensions.begin_at(&[0]);
+    extensions.loading.on_opened(&mut extensions.links, 0, answer);
+    extensions.loading.begin_at(&mut extensions.links, &[0]);
     assert!(!extensions.links.misses_a_guard());
     let actions = extensions.lose(0, "it crashed");
     assert!(matches!(
@@ -187,7 +200,7 @@ async fn lost_guard_is_missed_until_loaded_again() {
     let mut process = start(&mut extensions).await;
     process.answer("open", guard).await;
     let (_, answer) = value(&mut extensions).await;
-    extensions.on_opened(0, answer);
+    extensions.loading.on_opened(&mut extensions.links, 0, answer);
     assert!(!extensions.links.misses_a_guard());
     assert!(extensions.links.has_restarted());
 }
@@ -195,11 +208,11 @@ async fn lost_guard_is_missed_until_loaded_again() {
 #[tokio::test]
 async fn deadline_reports_late_extensions_once() {
     let mut extensions = extensions(vec![found("a.ts", Scope::User)]);
-    extensions.begin(false);
+    extensions.loading.begin(&mut extensions.links, false);
     assert!(matches!(
-        extensions.on_loading_late().as_slice(),
+        extensions.loading.on_deadline(&extensions.links).as_slice(),
         [LoadAction::Report(failure)] if failure.path == "a.ts"
     ));
     assert!(!extensions.is_opening());
-    assert_eq!(extensions.on_loading_late(), []);
+    assert_eq!(extensions.loading.on_deadline(&extensions.links), []);
 }

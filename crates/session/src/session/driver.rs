@@ -1,0 +1,374 @@
+//! Carrying out what the machine wants: on disk first, then told; requests, tools and timers started and stopped. This is the only
+//! place that gives the machine an input that something follows from.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::{Effect, Input, ModelInput, Prepared, ToolInput, convert};
+use extensions::line::Failure;
+use llm::{ModelEvent, PromptHistory};
+use serde_json::Value;
+use tokio::time::Sleep;
+use tokio_util::sync::CancellationToken;
+use wire::command::SessionNameParams;
+use wire::entry::CustomEntry;
+use wire::event::CompactionReason;
+use wire::{EntryBody, Event, Message, SessionCommand};
+
+use super::clock::now_ms;
+use super::permission_wait;
+use super::run_limits::check_price;
+
+use super::dialogs::Dialogs;
+use super::extensions::{Extensions, ModelHooks, failure, report};
+use super::model_request::{Received, RunningRequest, request_for};
+use super::session_core::SessionCore;
+use super::storage::Batch;
+use super::summaries::Summaries;
+use super::tool_calls::{CallNews, ToolCalls};
+
+/// The machine of a session with the components that carry out its effects. Everything that may move the machine takes this type.
+pub(super) struct Driver {
+    pub(super) core: SessionCore,
+    pub(super) turn: RunningTurn,
+    pub(super) summaries: Summaries,
+    pub(super) extensions: Extensions,
+    /// Questions to the user.
+    pub(super) dialogs: Dialogs,
+}
+
+/// What a run has under way at the moment.
+pub(super) struct RunningTurn {
+    /// The request that is out.
+    pub(super) request: Option<RunningRequest>,
+    pub(super) calls: ToolCalls,
+    pub(super) retry_timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl RunningTurn {
+    pub(super) fn new() -> Self {
+        Self {
+            request: None,
+            calls: ToolCalls::new(),
+            retry_timer: None,
+        }
+    }
+
+    /// Waits for the report of a call that has just got what it waited for. Returns the input for the machine.
+    pub(super) async fn settle(&mut self, slot: usize) -> Option<Input> {
+        let report = self.calls.settle(slot).await?;
+        match self.calls.accept(report) {
+            Some((slot, CallNews::Input(input))) => Some(Input::Tool(slot, input)),
+            _ => None,
+        }
+    }
+
+    /// The answer that is being received.
+    pub(super) fn so_far(&self) -> Option<Message> {
+        self.request.as_ref().and_then(|request| request.so_far())
+    }
+}
+
+impl Driver {
+    /// Gives the machine an input and carries out what follows from it, and from what that gives at once.
+    pub(super) async fn drive(&mut self, input: Input) {
+        if matches!(input, Input::Abort) {
+            self.extensions.abort_run(self.core.machine.is_idle());
+        }
+        let spent = self.extensions.tasks.spending.take().map(Input::Spent);
+        let mut inputs: VecDeque<Input> = spent.into_iter().chain([input]).collect();
+        while let Some(input) = inputs.pop_front() {
+            let mut effects = Vec::new();
+            self.core.machine.step(input, &mut effects);
+            let mut effects = VecDeque::from(effects);
+            while let Some(effect) = effects.pop_front() {
+                self.perform(effect, &mut effects, &mut inputs).await;
+            }
+        }
+    }
+
+    /// Carries out an effect. `following` are the effects after it, `inputs` what the machine is given next.
+    async fn perform(
+        &mut self,
+        effect: Effect,
+        following: &mut VecDeque<Effect>,
+        inputs: &mut VecDeque<Input>,
+    ) {
+        match effect {
+            Effect::Emit(event) => {
+                let overflow = CompactionReason::Overflow;
+                if matches!(event, Event::CompactionStart { reason } if reason == overflow) {
+                    self.core.omit_failed_answer().await;
+                }
+                self.core.outbox.tell(event).await;
+            }
+            Effect::Tell(event, turn) => {
+                self.tell_subscribers(&event, turn);
+                self.core.outbox.tell(event).await;
+            }
+            Effect::Persist(message) => self.persist_group(message, following).await,
+            Effect::Record(body) => self.core.conversation.log.record(body, &self.core.outbox).await,
+            Effect::CallModel => {
+                self.core.watch_rules().await;
+                self.core
+                    .tools
+                    .want_result(self.core.machine.output().is_expected());
+                self.ask_model();
+            }
+            Effect::CancelModel => self.turn.request.iter().for_each(RunningRequest::cancel),
+            Effect::ChooseModel => inputs.push_back(Input::Fallback(self.core.fall_back().await)),
+            Effect::PrepareTool(slot, call) => {
+                if let Some(outcome) = self.prepare(slot, &call) {
+                    inputs.push_back(Input::Tool(slot, ToolInput::Prepared(outcome)));
+                }
+            }
+            Effect::Decide(slot) => {
+                if let Some(decision) = self.decide(slot) {
+                    inputs.push_back(Input::Tool(slot, ToolInput::Decided(decision)));
+                }
+            }
+            Effect::RunTool(slot) => self.run_call(slot, inputs).await,
+            Effect::CancelTool(slot) => self.cancel_call(slot).await,
+            Effect::AnswerNested {
+                request,
+                result,
+                is_error,
+            } => self.extensions.links.answer_nested(request, result, is_error),
+            Effect::UpdateNested(request, partial) => self.extensions.links.update_nested(request, &partial),
+            Effect::ForgetTools => self.turn.calls.forget(),
+            Effect::RunHooks(ticket, point) => self.run_hooks(ticket, point, inputs),
+            Effect::HooksFailed(point, why) => {
+                self.extensions.failures.push(failure("<runtime>", point, why))
+            }
+            Effect::CancelHooks(ticket) => self.cancel_hooks(ticket),
+            Effect::CancelTools => self.cancel_calls(inputs).await,
+            Effect::StartRetryTimer(ms) => {
+                self.core.omit_failed_answer().await;
+                self.turn.retry_timer = Some(Box::pin(tokio::time::sleep(Duration::from_millis(ms))));
+            }
+            Effect::CancelRetryTimer => self.turn.retry_timer = None,
+            Effect::CheckContext => inputs.push_back(Input::Context(self.core.context_is_full())),
+            Effect::Compact(reason) => self.begin_compaction(reason),
+            Effect::EndCompaction(made) => self.summaries.end_compaction(made),
+            Effect::CancelCompaction => self.summaries.cancel(),
+            Effect::Idle => {
+                self.extensions.rest();
+                self.core.conversation.choice.rest();
+                self.turn.retry_timer = None;
+                self.turn.calls.reset();
+            }
+        }
+    }
+
+    /// Decides whether a call that hooks let through may run. `None` if the user is asked first.
+    fn decide(&mut self, slot: usize) -> Option<Prepared> {
+        let SessionCore {
+            agent,
+            workspace,
+            permissions,
+            ..
+        } = &mut self.core;
+        let asker = permission_wait::AskContext {
+            ui: self.dialogs.ui(),
+            toolbox: &agent.toolbox,
+            cwd: &workspace.cwd,
+            wait: agent.settings.dialog_wait(),
+        };
+        permissions.decide(slot, &self.turn.calls, &asker)
+    }
+
+    /// Begins a compaction that hooks have nothing against; its outcome comes back as a wakeup.
+    fn begin_compaction(&mut self, reason: CompactionReason) {
+        let spending = self.extensions.tasks.spending.clone();
+        self.summaries.begin_compaction(&mut self.core, spending, reason);
+    }
+
+    /// Appends a message together with the entries that follow it with nothing but events in between: one write, and with
+    /// `durability` `disk` one sync. What hooks may still change, or add entries to, has not left the machine.
+    async fn persist_group(&mut self, message: Arc<Message>, following: &mut VecDeque<Effect>) {
+        if self.core.conversation.log.has_prompt(&message) {
+            return;
+        }
+        let is_plain =
+            |effect: &&Effect| matches!(effect, Effect::Persist(_) | Effect::Record(_) | Effect::Emit(_));
+        let end = following.iter().take_while(is_plain).count();
+        let (mut batch, mut events) = (Batch::of(message), Vec::new());
+        for effect in following.drain(..end) {
+            match effect {
+                Effect::Persist(message) => batch.push_message(message),
+                Effect::Record(body) => batch.push(body),
+                event => events.push(event),
+            }
+        }
+        for event in events.into_iter().rev() {
+            following.push_front(event);
+        }
+        self.core.conversation.log.keep(batch, &self.core.outbox).await;
+    }
+
+    /// Sends the conversation to the model of the run: the model that was chosen when the run sent its first request.
+    pub(super) fn ask_model(&mut self) {
+        let (model, thinking) = self.core.conversation.choice.for_run();
+        // Extensions begin runs and change prices after the limits were checked.
+        if let Err(reason) = check_price(self.core.machine.budget(), &model) {
+            self.turn.request = Some(RunningRequest::refused(model, reason, CancellationToken::new()));
+            return;
+        }
+        let now = now_ms();
+        let system_prompt = self.extensions.prompt().map(str::to_owned);
+        let system_prompt = system_prompt.unwrap_or_else(|| self.core.system_prompt());
+        let hooks = model_hooks(&mut self.extensions, &mut self.core);
+        let mut request = request_for(&self.core.agent, model.clone(), thinking, now);
+        let block_images = self.core.agent.settings.images.block_images;
+        let messages = self.core.machine.messages();
+        request.messages = convert::to_llm(messages, block_images);
+        let context = hooks.context.map(|context| (context, messages.to_vec()));
+        request.rewrite = hooks.rewrite;
+        request.change_headers = hooks.change_headers;
+        request.on_response = hooks.on_response;
+        request.system_prompt = system_prompt;
+        request.tools = self.core.tools.specs();
+        request.session_id = Some(self.core.conversation.log.header().id.clone());
+        request.cache_retention = self.core.agent.options.cache_retention;
+        if context.is_some() {
+            // An extension may change conversation and prompt of each request, so that nothing is a continuation.
+            self.core.conversation.prompt_history = PromptHistory::default();
+        } else {
+            self.core.conversation.prompt_history.observe(&mut request);
+        }
+        let cancel = CancellationToken::new();
+        let cancelled = cancel.clone();
+        let making = async move {
+            if let Some((context, messages)) = context {
+                tokio::select! {
+                    (messages, system) = context.seen(messages, request.system_prompt.clone()) => {
+                        request.messages = convert::to_llm(&messages, block_images);
+                        request.system_prompt = system;
+                    }
+                    () = cancelled.cancelled() => {}
+                }
+            }
+            request
+        };
+        let (agent, span) = (Arc::clone(&self.core.agent), self.core.outbox.trace().current());
+        self.turn.request = Some(RunningRequest::open(agent, model, making, cancel, span));
+    }
+
+    pub(super) async fn on_model(&mut self, events: Vec<ModelEvent>) {
+        for event in events {
+            let Some(answering) = &mut self.turn.request else {
+                return;
+            };
+            let compacts = self.core.conversation.auto_compaction;
+            let Received { input, warning } = answering.accept(event, &self.core.agent.registry, compacts);
+            if let Some(warning) = warning {
+                self.core.outbox.notice("warning", warning).await;
+            }
+            if let Some(input) = input {
+                if matches!(input, ModelInput::Finished(..)) {
+                    self.turn.request = None;
+                }
+                self.drive(Input::Model(input)).await;
+            }
+        }
+    }
+}
+
+/// What no run has produced.
+impl Driver {
+    /// Makes these tools the active ones.
+    pub(super) fn choose_tools(&mut self, names: impl Iterator<Item = String>) {
+        self.core.tools.choose(names);
+        self.core.workspace.forget_system_prompt();
+        self.extensions.tools_changed();
+    }
+
+    /// Starts MCP servers for a command that needs them. Returns true if the command should wait for them.
+    pub(super) async fn start_servers(&mut self, command: &SessionCommand) -> bool {
+        let is_idle = self.core.machine.is_idle();
+        let (mcp, host) = self.core.mcp(self.dialogs.ui());
+        mcp.begin(command, is_idle, host).await
+    }
+
+    /// Names the session.
+    ///
+    /// # Errors
+    /// When the name is empty or cannot be stored.
+    pub(super) async fn set_session_name(&mut self, params: &SessionNameParams) -> Result<(), String> {
+        let SessionCore {
+            conversation, outbox, ..
+        } = &mut self.core;
+        let name = conversation.store_name(&params.name, outbox).await?;
+        self.emit(Event::SessionInfoChanged { name: Some(name) }).await;
+        Ok(())
+    }
+
+    /// A message that no run produced joins the conversation.
+    pub(super) async fn add_message(&mut self, message: Arc<Message>) {
+        self.core.apply(agent::Change::Add(Arc::clone(&message)));
+        self.emit(Event::MessageStart {
+            message: Arc::clone(&message),
+        })
+        .await;
+        self.core
+            .conversation
+            .log
+            .persist(Arc::clone(&message), &self.core.outbox)
+            .await;
+        self.emit(Event::MessageEnd { message }).await;
+    }
+
+    /// Sends clients an event that no run produced. Extensions receive it, too, without an answer.
+    pub(super) async fn emit(&mut self, event: Event) {
+        let name = event.name();
+        if self.extensions.hear(name) {
+            let told = serde_json::to_value(&event).unwrap_or_default();
+            self.extensions.tell_only(&mut self.core, name, &told);
+        }
+        self.core.outbox.tell(event).await;
+    }
+
+    /// Data of an extension.
+    pub(super) async fn append_custom(
+        &mut self,
+        custom_type: String,
+        data: Option<Value>,
+    ) -> Result<(), String> {
+        let body = EntryBody::Custom(CustomEntry {
+            custom_type,
+            data: data.filter(|data| !data.is_null()),
+            extra: wire::Extra::default(),
+        });
+        let entry = self
+            .core
+            .conversation
+            .log
+            .append(body, &self.core.outbox)
+            .await
+            .map_err(|error| error.to_string())?;
+        self.emit(Event::EntryAppended { entry }).await;
+        Ok(())
+    }
+
+    /// Tells clients that an extension failed.
+    pub(super) async fn extension_failed(&self, failure: Failure) {
+        report(failure, &self.core.outbox).await;
+    }
+}
+
+/// The hooks of extensions on the next request to the model.
+fn model_hooks(extensions: &mut Extensions, core: &mut SessionCore) -> ModelHooks {
+    if ["context", "context_with_system"]
+        .iter()
+        .any(|name| extensions.hear(name))
+    {
+        extensions.sync_state(core);
+    }
+    let extensions = &*extensions;
+    ModelHooks::new(&extensions.links, &extensions.failures, |name| {
+        let listeners = || extensions.listeners(core, name, &Value::Null);
+        extensions.hear(name).then(listeners)
+    })
+}

@@ -1,0 +1,71 @@
+//! What the registrations of extensions change in the session: the tools of the model, and the hook points at which the machine
+//! waits.
+
+use agent::{Change, Subscriptions};
+use tools::pattern::fits;
+
+use super::super::session_core::SessionCore;
+use super::super::tool_calls::Layer;
+use super::{Extensions, extension_tools};
+
+/// Points at which the machine asks hooks, whether or not one of them may answer.
+const ASKED: [&str; 5] = [
+    "message_end",
+    "tool_call",
+    "tool_result",
+    "agent_before_settle",
+    "session_before_compact",
+];
+
+/// Events of a run that hooks may subscribe to.
+const EVENTS: [&str; 10] = [
+    "agent_start",
+    "turn_start",
+    "message_start",
+    "message_update",
+    "tool_execution_start",
+    "tool_execution_update",
+    "tool_execution_end",
+    "turn_end",
+    "agent_end",
+    "agent_settled",
+];
+
+/// Uses the tools and commands that extensions register now.
+pub(crate) fn use_registrations(extensions: &mut Extensions, core: &mut SessionCore) {
+    extensions.state.mark_stale();
+    core.workspace.forget_system_prompt();
+    let options = &core.agent.options;
+    core.tools.replace(
+        Layer::Extension,
+        extension_tools(&extensions.links),
+        // The command line may name a tool before its extension is loaded again.
+        |name| options.tools.iter().any(|named| named == name),
+        |name| {
+            let named = |list: &[String]| list.iter().any(|item| fits(item, name));
+            let may = options.only_tools.as_ref().is_none_or(|only| named(only));
+            may && !named(&options.excluded_tools)
+        },
+    );
+    sync_hooks(extensions, core);
+}
+
+/// Tells the machine which hook points have subscribers, after registrations have changed.
+pub(crate) fn sync_hooks(extensions: &Extensions, core: &mut SessionCore) {
+    let mut subscribed = Subscriptions::default();
+    for name in ASKED.into_iter().chain(EVENTS) {
+        if !extensions.hear(name) {
+            continue;
+        }
+        let is_asked = ASKED.contains(&name) || extensions.waits_for(name);
+        let names = if is_asked {
+            &mut subscribed.waits
+        } else {
+            &mut subscribed.tells
+        };
+        names.push(name.to_owned());
+    }
+    if subscribed != *core.machine.subscriptions() {
+        core.apply(Change::Hooks(subscribed));
+    }
+}

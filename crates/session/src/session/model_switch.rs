@@ -1,0 +1,51 @@
+//! Switching the model and the thinking level, for a client or an extension: the choice is stored, clients and extensions hear of it.
+
+use wire::command::ThinkingParams;
+use wire::{Model, ThinkingLevel};
+
+use super::driver::Driver;
+use super::extension_notices;
+use super::model_choice::{LevelSettings, Switch};
+
+/// Switches to a model. `source`: `set` or `cycle`.
+pub(super) async fn select_model(
+    driver: &mut Driver,
+    model: Model,
+    level: Option<ThinkingLevel>,
+    source: &str,
+) {
+    let settings = LevelSettings {
+        own: driver
+            .core
+            .agent
+            .settings
+            .model_thinking_level(&model.provider, &model.id),
+        default: driver.core.agent.default_thinking(&model),
+    };
+    let switch = driver.core.conversation.choice.select(model, level, settings);
+    switched(driver, switch, source).await;
+}
+
+/// Stores a switch of the model, and tells clients and extensions.
+pub(super) async fn switched(driver: &mut Driver, switch: Switch, source: &str) {
+    driver
+        .core
+        .conversation
+        .store_switch(&switch, &driver.core.outbox)
+        .await;
+    if let Some(previous) = &switch.previous_model {
+        extension_notices::note_model(driver, previous, source);
+    }
+    if let Some(previous) = switch.previous_level {
+        extension_notices::note_thinking(driver, previous);
+    }
+}
+
+/// Sets the thinking level, for a client or an extension.
+pub(super) async fn select_level(driver: &mut Driver, params: &ThinkingParams) -> Result<(), String> {
+    let level = ThinkingLevel::parse(&params.level)
+        .ok_or_else(|| format!("Invalid thinking level: {}", params.level))?;
+    let switch = driver.core.conversation.choice.select_level(level);
+    switched(driver, switch, "set").await;
+    Ok(())
+}

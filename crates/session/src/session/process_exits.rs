@@ -1,0 +1,41 @@
+//! Runs that begin because background processes have ended, if the host allows that.
+
+use std::sync::Arc;
+
+use wire::{CustomMessage, Message, UserContent};
+
+use crate::strings;
+
+use super::clock::now_ms;
+use super::driver::Driver;
+use super::extension_models::check_model;
+use super::prompt_delivery::begin_run;
+use super::tool_calls::Exits;
+
+/// The type of the message with which the model hears of ended processes.
+const EXIT_MESSAGE: &str = "process_exit";
+
+/// Begins a run if processes have ended that the model does not know of. The session is idle, and nothing waits.
+pub(super) async fn wake(driver: &mut Driver) {
+    let text = match driver.core.tools.processes().take_exits() {
+        Exits::None => return,
+        Exits::TooMany(most) => {
+            let notice = strings::too_many_wakeups(most);
+            return driver.core.outbox.notice("warning", notice).await;
+        }
+        Exits::Some(text) => text,
+    };
+    if let Err(reason) = check_model(driver) {
+        let notice = strings::not_woken(&reason);
+        return driver.core.outbox.notice("warning", notice).await;
+    }
+    let message = Message::Custom(CustomMessage {
+        custom_type: EXIT_MESSAGE.to_owned(),
+        content: UserContent::Text(text),
+        display: true,
+        details: None,
+        timestamp: now_ms(),
+        extra: wire::Extra::default(),
+    });
+    begin_run(driver, vec![Arc::new(message)]).await;
+}

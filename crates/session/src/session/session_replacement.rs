@@ -1,0 +1,278 @@
+//! The session that takes the place of another one: its log is opened or made, then settings, model, machine and tools follow. When
+//! something fails, the old session is still there.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use models::Start;
+use store::{Context, ForkScope, SessionLog, StoreError};
+use wire::EntryBody;
+use wire::state::Durability;
+
+use crate::error::SessionError;
+use crate::off_thread::off_thread;
+
+use super::change_request::{Change, Changed, DONE};
+use super::driver::Driver;
+use super::extension_loading;
+use super::session_file::{Empty, new_log, open_log, stored_cwd};
+use super::storage::same_file;
+
+/// Makes the change.
+pub(super) async fn make(driver: &mut Driver, change: Change) -> Result<Changed, SessionError> {
+    match change {
+        Change::New(params, entries) => {
+            let parent = params.parent_session.filter(|parent| !parent.is_empty());
+            let cwd = params
+                .cwd
+                .map_or_else(|| driver.core.workspace.cwd.clone(), PathBuf::from);
+            let durability = params
+                .durability
+                .unwrap_or(driver.core.conversation.log.durability());
+            let place = (cwd == driver.core.workspace.cwd)
+                .then(|| driver.core.view().next_session_dir(&driver.core.agent));
+            begin_anew(driver, cwd, place, parent, entries, durability).await?;
+        }
+        Change::NewIn(dir) => {
+            let (cwd, durability) = (
+                driver.core.workspace.cwd.clone(),
+                driver.core.conversation.log.durability(),
+            );
+            begin_anew(driver, cwd, Some(Some(dir)), None, Vec::new(), durability).await?;
+        }
+        Change::Switch(path, spare) => switch_to(driver, path, spare).await?,
+        Change::Fork {
+            before,
+            text,
+            keeps_messages,
+            ..
+        } => {
+            fork_off(driver, before, keeps_messages).await?;
+            return Ok(Changed {
+                text: Some(text),
+                cancelled: false,
+            });
+        }
+        Change::At(entry) => branch_off(driver, entry).await?,
+        // The leaf may have moved while the run ended.
+        Change::Clone(leaf) => {
+            let leaf = driver.core.conversation.log.leaf_id().map_or(leaf, str::to_owned);
+            branch_off(driver, leaf).await?;
+        }
+        Change::Reload => {
+            driver
+                .core
+                .agent
+                .extensions
+                .rewrite_models(&driver.core.agent.registry);
+            extension_loading::renew_processes(driver);
+            driver.core.load_anew(driver.extensions.guards.faults());
+        }
+    }
+    Ok(DONE)
+}
+
+/// Begins an empty session. Without a `place`, its file goes where settings of the directory say.
+async fn begin_anew(
+    driver: &mut Driver,
+    cwd: PathBuf,
+    place: Option<Option<PathBuf>>,
+    parent: Option<String>,
+    entries: Vec<wire::Entry>,
+    durability: Durability,
+) -> Result<(), SessionError> {
+    let (agent, dir) = (Arc::clone(&driver.core.agent), cwd.clone());
+    let begin = move || {
+        // The settings of another directory may name a place of their own.
+        let place = place.unwrap_or_else(|| agent.fitting(&dir).session_dir(&dir));
+        let mut log = new_log(place, &dir, parent.as_deref(), None)?;
+        log.set_durability(durability);
+        let says = |entry: &wire::Entry| matches!(entry.body, EntryBody::Message(_));
+        let says_something = entries.iter().any(says);
+        log.append_made(entries)?;
+        if says_something {
+            log.ensure_on_disk()?;
+        }
+        Ok::<_, SessionError>(log)
+    };
+    let log = off_thread(begin).await?;
+    replace(driver, log, cwd, true).await?;
+    driver
+        .core
+        .conversation
+        .store_start(false, &driver.core.outbox)
+        .await;
+    Ok(())
+}
+
+async fn fork_off(
+    driver: &mut Driver,
+    before: Option<String>,
+    keeps_messages: bool,
+) -> Result<(), SessionError> {
+    let old = keeps_messages.then(|| {
+        (
+            driver.core.machine.messages().to_vec(),
+            driver.core.conversation.kept,
+        )
+    });
+    match before {
+        Some(before) => branch_off(driver, before).await?,
+        None => {
+            let (cwd, parent) = (
+                driver.core.workspace.cwd.clone(),
+                driver.core.conversation.log.file_text(),
+            );
+            let durability = driver.core.conversation.log.durability();
+            let place = Some(driver.core.view().next_session_dir(&driver.core.agent));
+            begin_anew(driver, cwd, place, parent, Vec::new(), durability).await?;
+        }
+    }
+    if let Some((messages, kept)) = old {
+        driver.core.open_machine(messages);
+        driver.core.conversation.kept = kept;
+    }
+    Ok(())
+}
+
+async fn branch_off(driver: &mut Driver, leaf: String) -> Result<(), SessionError> {
+    let header = store::new_header(
+        &driver.core.workspace.cwd.to_string_lossy(),
+        driver.core.conversation.log.file_text().as_deref(),
+    );
+    let path = driver
+        .core
+        .view()
+        .next_session_dir(&driver.core.agent)
+        .map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
+    let durability = driver.core.conversation.log.durability();
+    let fork = move |old: &mut SessionLog| {
+        let mut log = old.fork(path, header, ForkScope::Path(&leaf))?;
+        log.set_durability(durability);
+        let answered = |entry: &Arc<wire::Entry>| matches!(&entry.body, EntryBody::Message(body) if body.message.as_assistant().is_some());
+        if log.entries().iter().any(answered) {
+            log.ensure_on_disk()?;
+        }
+        Ok::<_, StoreError>(log)
+    };
+    let log = driver.core.conversation.log.run(fork).await?;
+    replace(driver, log, driver.core.workspace.cwd.clone(), false).await
+}
+
+async fn switch_to(driver: &mut Driver, path: PathBuf, spare: Option<PathBuf>) -> Result<(), SessionError> {
+    let is_current = is_current(driver.core.conversation.log.path(), &path).await;
+    if is_current
+        && driver
+            .core
+            .conversation
+            .log
+            .run(SessionLog::catch_up)
+            .await
+            .is_ok()
+    {
+        // It is open already; what others have written is read, and the rest begins anew.
+        let cwd = stored_cwd(
+            &driver.core.conversation.log,
+            &path,
+            &driver.core.agent.cwd,
+            spare.as_deref(),
+        )?;
+        let context = driver
+            .core
+            .conversation
+            .log
+            .context(driver.core.conversation.log.leaf_id());
+        driver.core.fit_agent(&cwd).await;
+        let start = choose_for(driver, &context, false).await?;
+        driver.core.workspace.cwd = cwd;
+        take_up(driver, context, start).await;
+        return Ok(());
+    }
+    if is_current {
+        // Another program put a file in its place: our own lock would be in the way. A copy in memory stands in, should
+        // the file not open.
+        let copy = |log: &mut SessionLog| {
+            let header = log.header().clone();
+            let copy = log.fork(None, header, ForkScope::All);
+            let mut copy = copy.unwrap_or_else(|_| log.detached());
+            copy.set_durability(log.durability());
+            drop(std::mem::replace(log, copy));
+        };
+        driver.core.conversation.log.run(copy).await;
+    }
+    if let Some(log) = driver.core.conversation.log.take_left(&path).await {
+        let cwd = stored_cwd(&log, &path, &driver.core.agent.cwd, spare.as_deref());
+        let cwd = cwd.unwrap_or_else(|_| driver.core.workspace.cwd.clone());
+        return replace(driver, log, cwd, false).await;
+    }
+    let cwd = driver.core.workspace.cwd.clone();
+    let opening = move || open_log(&path, &cwd, spare.as_deref(), Empty::IsRefused);
+    let (mut log, cwd) = off_thread(opening).await?;
+    log.set_durability(driver.core.conversation.log.durability());
+    let is_empty = log.entries().is_empty();
+    replace(driver, log, cwd, false).await?;
+    if is_empty {
+        driver
+            .core
+            .conversation
+            .store_start(false, &driver.core.outbox)
+            .await;
+    }
+    Ok(())
+}
+
+/// Another log takes the place of the current one. Queue modes stay; queues, model and level start anew: from the
+/// command line for an empty session, or from what the client chose since, else from what the session says.
+async fn replace(
+    driver: &mut Driver,
+    log: SessionLog,
+    cwd: PathBuf,
+    is_new: bool,
+) -> Result<(), SessionError> {
+    driver.core.fit_agent(&cwd).await;
+    let context = log.context(log.leaf_id());
+    let mut start = match choose_for(driver, &context, is_new).await {
+        Ok(start) => start,
+        Err(error) => {
+            driver.core.conversation.log.leave(log);
+            return Err(error);
+        }
+    };
+    if is_new {
+        let flags = &driver.core.agent.options.start;
+        let is_unresolved = driver.extensions.providers.is_unresolved();
+        driver
+            .core
+            .conversation
+            .choice
+            .keep_chosen(flags, is_unresolved, &mut start);
+    }
+    driver.core.conversation.log.replace(log);
+    driver.core.workspace.cwd = cwd;
+    take_up(driver, context, start).await;
+    Ok(())
+}
+
+/// Returns true if the session has this file.
+pub(super) async fn is_current(current: Option<&Path>, path: &Path) -> bool {
+    let (current, path) = (current.map(Path::to_path_buf), path.to_path_buf());
+    off_thread(move || current.is_some_and(|current| same_file(&current, &path))).await
+}
+
+/// What the log says now takes the place of everything that the session was about.
+async fn take_up(driver: &mut Driver, context: Context, start: Start) {
+    driver.turn.calls.reset();
+    let ui = driver.dialogs.ui();
+    driver.core.take_up(context, start, ui).await;
+}
+
+/// Chooses model, level and scope for another conversation. An unknown model of the command line may come from an extension
+/// that loads later.
+async fn choose_for(driver: &mut Driver, context: &Context, flags: bool) -> Result<Start, SessionError> {
+    match driver.core.agent.choose_off_thread(context, flags).await {
+        Err(error) if driver.extensions.may_resolve(&error) => {
+            driver.core.agent.choose_without_flags_off_thread(context).await
+        }
+        chosen => chosen,
+    }
+}
