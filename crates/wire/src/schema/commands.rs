@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Defs;
 use super::tagged::{pascal, prepend};
+use crate::omp::ContinuedSession;
 use crate::table::{CommandSpec, TABLE};
 
 /// The command lines.
@@ -42,6 +43,11 @@ pub(super) fn responses(generator: &mut SchemaGenerator) -> Defs {
     for spec in TABLE {
         let reply = (spec.reply)(generator).to_value();
         defs.insert(format!("{}Response", pascal(spec.name)), response(spec, &reply));
+        if spec.name == "open_session" {
+            // With `sessionDir` the command continues a session, as in today's oh-my-pi (dialects.md 14).
+            let continued = generator.subschema_for::<ContinuedSession>().to_value();
+            defs.insert("OpenSessionDirectoryResponse".to_owned(), response(spec, &continued));
+        }
     }
     let command = json!({ "description": "The command's `type`; absent when it had none." });
     let doc = "A command failed. Nothing has changed unless the command says otherwise.";
