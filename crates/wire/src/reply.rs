@@ -176,8 +176,8 @@ pub struct Exported {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Forked {
-    /// Text of the user message, for editing; absent if an extension refused a `fork`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Text of the user message, for editing.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub text: Option<String>,
     /// Whether an extension refused.
     pub cancelled: bool,

@@ -25,7 +25,7 @@ struct LineSchema {
 /// Which dialect a connection speaks, as far as its lines tell.
 pub(crate) struct Connection {
     dialect: String,
-    /// `hello` has chosen the form of updates, in whatever dialect.
+    /// `hello` has chosen the form of updates, in any dialect.
     chose_updates: bool,
 }
 

@@ -43,10 +43,8 @@ pub(super) fn responses(generator: &mut SchemaGenerator) -> Defs {
     for spec in TABLE {
         let reply = (spec.reply)(generator).to_value();
         defs.insert(format!("{}Response", pascal(spec.name)), response(spec, &reply));
-        if spec.name == "open_session" {
-            // With `sessionDir` the command continues a session, as in today's oh-my-pi (dialects.md 14).
-            let continued = generator.subschema_for::<ContinuedSession>().to_value();
-            defs.insert("OpenSessionDirectoryResponse".to_owned(), response(spec, &continued));
+        if let Some((name, reply)) = other_reply(spec, generator) {
+            defs.insert(name.to_owned(), response(spec, &reply));
         }
     }
     let command = json!({ "description": "The command's `type`; absent when it had none." });
@@ -63,6 +61,24 @@ pub(super) fn responses(generator: &mut SchemaGenerator) -> Defs {
         failure(doc, None, &command, &required),
     );
     defs
+}
+
+/// Another response of a command that succeeded.
+fn other_reply(spec: &CommandSpec, generator: &mut SchemaGenerator) -> Option<(&'static str, Value)> {
+    match spec.name {
+        // With `sessionDir` the command continues a session, as in today's oh-my-pi (dialects.md 14).
+        "open_session" => {
+            let continued = generator.subschema_for::<ContinuedSession>().to_value();
+            Some(("OpenSessionDirectoryResponse", continued))
+        }
+        // pi sends no text when an extension refuses.
+        "fork" => {
+            let refused = json!({ "type": "boolean", "const": true, "description": "An extension refused." });
+            let data = json!({ "type": "object", "properties": { "cancelled": refused }, "required": ["cancelled"] });
+            Some(("ForkRefusedResponse", data))
+        }
+        _ => None,
+    }
 }
 
 fn id() -> Value {

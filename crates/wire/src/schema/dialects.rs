@@ -141,114 +141,23 @@ fn require(line: &mut Value, name: &str) {
     }
 }
 
+/// A member that single dialects have: its line or type, its name, schema, description and dialects.
+type Member = (
+    &'static str,
+    &'static str,
+    Value,
+    &'static str,
+    fn(Dialect) -> bool,
+);
+
 /// Adds the members that single dialects have to the definitions.
 pub(super) fn add_members(defs: &mut Defs) {
-    type Has = fn(Dialect) -> bool;
-    let versions: Has = Dialect::offers_versions;
-    let counts: Has = Dialect::counts_bash_output;
-    let ids: Has = Dialect::has_message_ids;
-    let prompts: Has = Dialect::reports_prompts;
-    let count = json!({ "type": "integer", "minimum": 0 });
-    let flag = json!({ "type": "boolean" });
-    let text = json!({ "type": "string" });
-    let numbers = json!({ "type": "array", "items": { "type": "integer" } });
-    let id = "Id of the message: the same in all its lines, unique on the connection.";
-    for (line, name, schema, doc, has) in [
-        (
-            "ReadyEvent",
-            "protocolVersion",
-            &count,
-            "The version of the framing.",
-            versions,
-        ),
-        (
-            "ReadyEvent",
-            "supportedProtocolVersions",
-            &numbers,
-            "The versions for `negotiate_protocol`.",
-            versions,
-        ),
-        (
-            "ReadyEvent",
-            "maxFrameBytes",
-            &count,
-            "Longest line in version 2, in bytes.",
-            versions,
-        ),
-        (
-            "ReadyEvent",
-            "maxReassembledFrameBytes",
-            &count,
-            "Longest line that comes in parts, in bytes.",
-            versions,
-        ),
-        (
-            "ExtensionErrorEvent",
-            "hookPath",
-            &text,
-            "The same as `extensionPath`, for clients that call extensions hooks.",
-            |dialect| dialect == Dialect::Auto,
-        ),
-        ("MessageStartEvent", "messageId", &text, id, ids),
-        ("MessageUpdateCumulativeEvent", "messageId", &text, id, ids),
-        ("MessageUpdateEvent", "messageId", &text, id, ids),
-        ("MessageEndEvent", "messageId", &text, id, ids),
-        (
-            "MessageUpdateEvent",
-            "message",
-            &json!({ "type": "object" }),
-            "The message without its content; only over a WebSocket.",
-            |dialect| dialect == Dialect::Web,
-        ),
-        (
-            "ErrorResponse",
-            "code",
-            &text,
-            "The reason, for programs.",
-            Dialect::has_error_codes,
-        ),
-        (
-            "SessionState",
-            "isSettled",
-            &flag,
-            "Whether the session is idle and every prompt has its `prompt_result`.",
-            prompts,
-        ),
-        (
-            "SessionState",
-            "hasPendingAsyncWork",
-            &flag,
-            "Whether an automatic retry waits.",
-            prompts,
-        ),
-        (
-            "BashResult",
-            "totalLines",
-            &count,
-            "Lines of the whole output.",
-            counts,
-        ),
-        (
-            "BashResult",
-            "totalBytes",
-            &count,
-            "Bytes of the whole output.",
-            counts,
-        ),
-        ("BashResult", "outputLines", &count, "Lines in `output`.", counts),
-        ("BashResult", "outputBytes", &count, "Bytes in `output`.", counts),
-    ] {
-        let dialects: Vec<&str> = Dialect::ALL
-            .into_iter()
-            .filter(|d| has(*d))
-            .map(Dialect::as_str)
-            .collect();
-        let mut schema = schema.clone();
+    for (line, name, mut schema, doc, has) in event_members().into_iter().chain(data_members()) {
+        let dialects = Dialect::ALL.into_iter().filter(|dialect| has(*dialect));
+        let dialects: Vec<&str> = dialects.map(Dialect::as_str).collect();
         if let Some(schema) = schema.as_object_mut() {
-            schema.insert(
-                "description".to_owned(),
-                format!("{doc} Dialects: {}.", dialects.join(", ")).into(),
-            );
+            let doc = format!("{doc} Dialects: {}.", dialects.join(", "));
+            schema.insert("description".to_owned(), doc.into());
             schema.insert(DIALECTS.to_owned(), json!(dialects));
         }
         let members = defs.get_mut(line).and_then(|def| def.get_mut("properties"));
@@ -256,4 +165,80 @@ pub(super) fn add_members(defs: &mut Defs) {
             members.insert(name.to_owned(), schema);
         }
     }
+}
+
+fn count() -> Value {
+    json!({ "type": "integer", "minimum": 0 })
+}
+
+fn flag() -> Value {
+    json!({ "type": "boolean" })
+}
+
+fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+fn event_members() -> Vec<Member> {
+    let ready = |name, schema, doc| -> Member { ("ReadyEvent", name, schema, doc, Dialect::offers_versions) };
+    let id = |line| -> Member {
+        let doc = "Id of the message: the same in all its lines, unique on the connection.";
+        (line, "messageId", text(), doc, Dialect::has_message_ids)
+    };
+    let numbers = json!({ "type": "array", "items": { "type": "integer" } });
+    vec![
+        ready("protocolVersion", count(), "The version of the framing."),
+        ready(
+            "supportedProtocolVersions",
+            numbers,
+            "The versions for `negotiate_protocol`.",
+        ),
+        ready("maxFrameBytes", count(), "Longest line in version 2, in bytes."),
+        ready(
+            "maxReassembledFrameBytes",
+            count(),
+            "Longest line that comes in parts, in bytes.",
+        ),
+        (
+            "ExtensionErrorEvent",
+            "hookPath",
+            text(),
+            "The same as `extensionPath`, for clients that call extensions hooks.",
+            |dialect| dialect == Dialect::Auto,
+        ),
+        id("MessageStartEvent"),
+        id("MessageUpdateCumulativeEvent"),
+        id("MessageUpdateEvent"),
+        id("MessageEndEvent"),
+        (
+            "MessageUpdateEvent",
+            "message",
+            json!({ "type": "object" }),
+            "The message without its content; only over a WebSocket.",
+            |dialect| dialect == Dialect::Web,
+        ),
+    ]
+}
+
+fn data_members() -> Vec<Member> {
+    let state = |name, doc| -> Member { ("SessionState", name, flag(), doc, Dialect::reports_prompts) };
+    let counts = |name, doc| -> Member { ("BashResult", name, count(), doc, Dialect::counts_bash_output) };
+    vec![
+        (
+            "ErrorResponse",
+            "code",
+            text(),
+            "The reason, for programs.",
+            Dialect::has_error_codes,
+        ),
+        state(
+            "isSettled",
+            "Whether the session is idle and every prompt has its `prompt_result`.",
+        ),
+        state("hasPendingAsyncWork", "Whether an automatic retry waits."),
+        counts("totalLines", "Lines of the whole output."),
+        counts("totalBytes", "Bytes of the whole output."),
+        counts("outputLines", "Lines in `output`."),
+        counts("outputBytes", "Bytes in `output`."),
+    ]
 }

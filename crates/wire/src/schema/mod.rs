@@ -95,18 +95,20 @@ pub fn document() -> Result<Value, String> {
         add(&mut defs, name, schema)?;
     }
     dialects::add_members(&mut defs);
-    let mut root = json!({
+    tidy::tidy(&mut defs);
+    Ok(root(defs))
+}
+
+/// The document with these definitions.
+fn root(defs: Defs) -> Value {
+    json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "The protocol of a pi agent in RPC mode",
         "version": crate::protocol::PROTOCOL_VERSION,
         "description": "One JSON object per line in each direction. Fields that are not named here are ignored.",
         "anyOf": ROOTS.map(tagged::reference),
-    });
-    tidy::tidy(&mut defs);
-    if let Some(root) = root.as_object_mut() {
-        root.insert("$defs".to_owned(), Value::Object(defs));
-    }
-    Ok(root)
+        "$defs": defs,
+    })
 }
 
 fn union<'a>(doc: &str, members: impl Iterator<Item = &'a str>) -> Value {

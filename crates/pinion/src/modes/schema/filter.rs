@@ -18,8 +18,8 @@ pub(super) fn names(document: &Value) -> BTreeSet<&str> {
         .collect()
 }
 
-/// The document with the lines that clients of one dialect write and receive, and the types that they need. Commands are
-/// those that the dialect has. Responses are those to all commands: Pinion accepts every command in every dialect.
+/// The document with the lines that clients of one dialect write and receive, and the types that they need: the commands of
+/// the dialect, and the responses to all commands. Pinion accepts every command in every dialect.
 pub(super) fn only(document: &Value, dialect: Dialect) -> Value {
     let mut out = document.clone();
     let Some(defs) = out.get_mut("$defs").and_then(Value::as_object_mut) else {

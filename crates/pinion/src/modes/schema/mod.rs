@@ -1,6 +1,6 @@
 //! `pinion schema`: the protocol as JSON Schema or TypeScript types, as they are checked in and built into the program; with
-//! a dialect only the lines of its clients. The files are made by `xtask gen`; which dialect has what is decided in
-//! `wire::protocol` and `wire::Dialect`, which the encoder of `serve` follows, too.
+//! a dialect only the lines of its clients. `xtask gen` makes the files. The filter asks `wire::protocol`
+//! and `wire::Dialect`, which the encoder of `serve` follows, too.
 
 mod filter;
 mod typescript;
