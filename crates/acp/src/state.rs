@@ -163,7 +163,7 @@ impl Turn {
                     .unwrap_or_else(|| "The model request failed".to_owned());
                 return (self.request, Err(Failure::new(INTERNAL, error)));
             }
-            StopReason::Stop | StopReason::ToolUse | StopReason::Deferred => "end_turn",
+            StopReason::Stop | StopReason::ToolUse | StopReason::Deferred | StopReason::Pending => "end_turn",
         };
         (self.request, Ok(json!({"stopReason": reason})))
     }

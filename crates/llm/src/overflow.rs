@@ -54,7 +54,7 @@ pub fn is_context_overflow(message: &AssistantMessage, context_window: u64) -> b
                 && usage.output == 0
                 && prompt.saturating_mul(100) >= context_window.saturating_mul(99)
         }
-        StopReason::ToolUse | StopReason::Aborted | StopReason::Deferred => false,
+        StopReason::ToolUse | StopReason::Aborted | StopReason::Deferred | StopReason::Pending => false,
     }
 }
 

@@ -82,6 +82,7 @@ fn record(span: &Span, message: &AssistantMessage) {
         StopReason::Error => "error",
         StopReason::Aborted => "aborted",
         StopReason::Deferred => "deferred",
+        StopReason::Pending => "pending",
     };
     span.record("gen_ai.response.finish_reasons", format!("[\"{reason}\"]"));
     // The conventions count cached tokens as input.

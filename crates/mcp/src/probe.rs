@@ -91,7 +91,10 @@ impl<T> Probing<T> {
         match &request.request {
             ClientRequest::DiscoverRequest(_) => {
                 self.probe.0.is_asked.store(true, Ordering::Relaxed);
-                self.asked = Some((request.id.clone(), Instant::now() + limits::PROBE));
+                // A server that has answered late before gets the time that `rmcp` gives it.
+                if !self.probe.0.is_late.load(Ordering::Relaxed) {
+                    self.asked = Some((request.id.clone(), Instant::now() + limits::PROBE));
+                }
             }
             ClientRequest::InitializeRequest(_) => {
                 self.probe.0.is_greeted.store(true, Ordering::Relaxed);

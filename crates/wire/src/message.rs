@@ -73,6 +73,8 @@ pub enum StopReason {
     Aborted,
     /// The answer goes on in a later request; only in files of later agents (pi-1.5-delta.md 3).
     Deferred,
+    /// Not known yet: only in `message_start` of the dialect `pi-delta`.
+    Pending,
 }
 
 /// Role `assistant`.

@@ -14,6 +14,10 @@ SessionLine = Union["SessionHeader", "Entry"]
 Event = Union["ReadyEvent", "ConnectedEvent", "AgentStartEvent", "AgentEndEvent", "ModelFallbackEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "SubagentLifecycleEvent", "SubagentProgressEvent", "SubagentEventEvent", "ProcessStartEvent", "ProcessEndEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SessionClosedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "ExtensionErrorEvent", "EntryAppendedEvent", "BashExecutionStartEvent", "BashExecutionUpdateEvent", "BashExecutionEndEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "StorageStatusEvent", "McpServersChangeEvent", "HeartbeatEvent"]
 
 
+# A line that only clients of single dialects receive.
+DialectLine = Union["AutoCompactionStartEvent", "AutoCompactionEndEvent", "CompactionEvent", "HookErrorEvent", "HookUiRequestEvent", "PromptResultEvent", "SessionSettledEvent", "ErrorEvent", "RpcChunkEvent"]
+
+
 class HostToolUpdateFrame(TypedDict):
     """Progress of a client tool call."""
 
@@ -103,10 +107,87 @@ class ExtensionUiResponseFrame(_ExtensionUiResponseFrame):
     id: str
 
 
+class _HookUiResponseFrame(TypedDict, total=False):
+
+    #: `select`, `input`, `editor`: the chosen option or the text.
+    value: Union[str, None]
+
+    #: `confirm`: the answer.
+    confirmed: Union[bool, None]
+
+    #: True if the user cancelled the dialog.
+    cancelled: Union[bool, None]
+
+    #: True, together with `cancelled`, if the client timed out.
+    timedOut: Union[bool, None]
+
+    #: Permission dialogs: why the user denies the call. The model receives it.
+    reason: Union[str, None]
+
+
+class HookUiResponseFrame(_HookUiResponseFrame):
+    """The answer to a dialog. Older clients call it `hook_ui_response`. Fields of the wrong type count as
+    absent. An answer without the field that the method needs counts as cancelled.
+    """
+
+    type: Literal["hook_ui_response"]
+
+    #: The `id` of the dialog.
+    id: str
+
+
+class _ForkRefusedResponse(TypedDict, total=False):
+
+    #: The command's `id`; absent when it had none.
+    id: Any
+
+
+class ForkRefusedResponse(_ForkRefusedResponse):
+    """`fork` succeeded."""
+
+    type: Literal["response"]
+
+    command: Literal["fork"]
+
+    success: Literal[True]
+
+    data: dict[str, Any]
+
+
+class _OpenSessionDirectoryResponse(TypedDict, total=False):
+
+    #: The command's `id`; absent when it had none.
+    id: Any
+
+
+class OpenSessionDirectoryResponse(_OpenSessionDirectoryResponse):
+    """`open_session` succeeded."""
+
+    type: Literal["response"]
+
+    command: Literal["open_session"]
+
+    success: Literal[True]
+
+    data: "ContinuedSession"
+
+
 class _ReadyEvent(TypedDict, total=False):
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
+
+    #: The version of the framing. Dialects: auto, omp, omp-now.
+    protocolVersion: int
+
+    #: The versions for `negotiate_protocol`. Dialects: auto, omp, omp-now.
+    supportedProtocolVersions: list[int]
+
+    #: Longest line in version 2, in bytes. Dialects: auto, omp, omp-now.
+    maxFrameBytes: int
+
+    #: Longest line that comes in parts, in bytes. Dialects: auto, omp, omp-now.
+    maxReassembledFrameBytes: int
 
 
 class ReadyEvent(_ReadyEvent):
@@ -236,6 +317,9 @@ class _MessageStartEvent(TypedDict, total=False):
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
 
+    #: Id of the message: the same in all its lines, unique on the connection. Dialects: omp-now.
+    messageId: str
+
 
 class MessageStartEvent(_MessageStartEvent):
     """A message begins."""
@@ -250,6 +334,12 @@ class _MessageUpdateEvent(TypedDict, total=False):
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
+
+    #: Id of the message: the same in all its lines, unique on the connection. Dialects: omp-now.
+    messageId: str
+
+    #: The message without its content; only over a WebSocket. Dialects: web.
+    message: dict[str, Any]
 
 
 class MessageUpdateEvent(_MessageUpdateEvent):
@@ -272,6 +362,9 @@ class _MessageUpdateCumulativeEvent(TypedDict, total=False):
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
 
+    #: Id of the message: the same in all its lines, unique on the connection. Dialects: omp-now.
+    messageId: str
+
 
 class MessageUpdateCumulativeEvent(_MessageUpdateCumulativeEvent):
     """An answer grew; the form that carries the whole message so far with every step. Clients of older
@@ -291,6 +384,9 @@ class _MessageEndEvent(TypedDict, total=False):
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
+
+    #: Id of the message: the same in all its lines, unique on the connection. Dialects: omp-now.
+    messageId: str
 
 
 class MessageEndEvent(_MessageEndEvent):
@@ -859,6 +955,9 @@ class _ExtensionErrorEvent(TypedDict, total=False):
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
 
+    #: The same as `extensionPath`, for clients that call extensions hooks. Dialects: auto.
+    hookPath: str
+
 
 class ExtensionErrorEvent(_ExtensionErrorEvent):
     """An extension failed. The run continues. Older dialects receive it as `hook_error` with `hookPath`."""
@@ -1260,6 +1359,251 @@ class ToolcallEndEvent(TypedDict):
     toolCall: "ToolCall"
 
 
+class _AutoCompactionStartEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class AutoCompactionStartEvent(_AutoCompactionStartEvent):
+    """A compaction begins. Dialects: `hooks`, `omp`, `omp-now`, `xcsh`, `web`."""
+
+    type: Literal["auto_compaction_start"]
+
+    #: Why.
+    reason: "CompactionReason"
+
+    #: What the compaction does.
+    action: Literal["context-full"]
+
+
+class _AutoCompactionEndEvent(TypedDict, total=False):
+
+    #: What went wrong.
+    errorMessage: str
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class AutoCompactionEndEvent(_AutoCompactionEndEvent):
+    """A compaction ended. Dialects: `hooks`, `omp`, `omp-now`, `xcsh`, `web`."""
+
+    type: Literal["auto_compaction_end"]
+
+    #: Why it ran.
+    reason: "CompactionReason"
+
+    #: The result; null if it failed or was aborted.
+    result: Union["CompactionResult", None]
+
+    #: Whether it was aborted.
+    aborted: bool
+
+    #: Whether the run that exceeded the context window is retried.
+    willRetry: bool
+
+    #: What the compaction does.
+    action: Literal["context-full"]
+
+
+class _CompactionEvent(TypedDict, total=False):
+
+    #: True if no command asked for it.
+    auto: Literal[True]
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class CompactionEvent(_CompactionEvent):
+    """A compaction succeeded. Dialects: `early`."""
+
+    type: Literal["compaction"]
+
+    #: The summary.
+    summary: str
+
+    #: Tokens of the context before it.
+    tokensBefore: int
+
+
+class _HookErrorEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class HookErrorEvent(_HookErrorEvent):
+    """An extension failed. The run continues. Older dialects receive it as `hook_error` with `hookPath`.
+    Dialects: `hooks`, `omp`.
+    """
+
+    type: Literal["hook_error"]
+
+    #: The event or call that failed.
+    event: str
+
+    #: The error message.
+    error: str
+
+    #: Path of the extension, or `command:NAME` for a slash command.
+    hookPath: str
+
+
+class _HookUiRequestEvent(TypedDict, total=False):
+
+    #: Title of the dialog; the text of `setTitle`.
+    title: str
+
+    #: `select`: the options.
+    options: list[str]
+
+    #: `confirm`: the question. `notify`: the message.
+    message: str
+
+    #: `input`: placeholder text.
+    placeholder: str
+
+    #: `editor`: the initial text.
+    prefill: str
+
+    #: Milliseconds until the dialog times out and returns its default; 0 means never. If absent, the timeout
+    #: in `get_protocol` applies.
+    timeout: int
+
+    #: `cancel`: id of the dialog.
+    targetId: str
+
+    #: `notify`: the severity.
+    notifyType: "NotifyType"
+
+    #: `setStatus`: key of the text.
+    statusKey: str
+
+    #: `setStatus`: the text; if absent, the text is removed.
+    statusText: str
+
+    #: `setWidget`: key of the widget.
+    widgetKey: str
+
+    #: `setWidget`: its lines; if absent, the widget is removed.
+    widgetLines: list[str]
+
+    #: `setWidget`: its position.
+    widgetPlacement: "WidgetPlacement"
+
+    #: `set_editor_text`: the text.
+    text: str
+
+    #: `open_url`: the page.
+    url: str
+
+    #: `open_url`: a shorter address of the page.
+    launchUrl: str
+
+    #: `open_url`: instructions for the user.
+    instructions: str
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class HookUiRequestEvent(_HookUiRequestEvent):
+    """A dialog for the user, which the client answers with `extension_ui_response`, or something to show.
+    Dialects: `hooks`, `omp`.
+    """
+
+    type: Literal["hook_ui_request"]
+
+    #: Unique id, for the answer.
+    id: str
+
+    #: The method. `select`, `confirm`, `input` and `editor` need an answer.
+    method: "UiMethod"
+
+
+class _PromptResultEvent(TypedDict, total=False):
+
+    #: The `id` of the prompt; absent when it had none.
+    id: Any
+
+    #: Why it failed.
+    error: dict[str, Any]
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class PromptResultEvent(_PromptResultEvent):
+    """The outcome of an accepted prompt. Dialects: `omp-now`."""
+
+    type: Literal["prompt_result"]
+
+    #: Whether a run followed.
+    agentInvoked: bool
+
+    #: How the run ended.
+    status: Literal["completed", "aborted", "error"]
+
+    #: Whether the session is idle and no other prompt is open.
+    sessionSettled: bool
+
+
+class _SessionSettledEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class SessionSettledEvent(_SessionSettledEvent):
+    """The session is idle, and every prompt has its `prompt_result`. Dialects: `omp-now`."""
+
+    type: Literal["session_settled"]
+
+
+class _ErrorEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class ErrorEvent(_ErrorEvent):
+    """A command or an automatic compaction failed. Dialects: `early`."""
+
+    type: Literal["error"]
+
+    #: The error message.
+    error: str
+
+
+class _RpcChunkEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class RpcChunkEvent(_RpcChunkEvent):
+    """A part of a line above 1 MiB, after `negotiate_protocol` with version 2. Dialects: `omp-now`."""
+
+    type: Literal["rpc_chunk"]
+
+    #: The same in all parts of a line.
+    chunkId: str
+
+    #: Number of the part, from 0.
+    index: int
+
+    #: Number of the parts.
+    count: int
+
+    #: Bytes of the line without its line feed.
+    byteLength: int
+
+    #: Bytes of the line, as base64.
+    data: str
+
+
 class _Accepted(TypedDict, total=False):
 
     #: If it was queued: its id for `edit_queued` and `remove_queued`.
@@ -1499,6 +1843,18 @@ class _BashResult(TypedDict, total=False):
 
     #: Path of the whole output, if it was truncated.
     fullOutputPath: str
+
+    #: Lines of the whole output. Dialects: omp-now, xcsh.
+    totalLines: int
+
+    #: Bytes of the whole output. Dialects: omp-now, xcsh.
+    totalBytes: int
+
+    #: Lines in `output`. Dialects: omp-now, xcsh.
+    outputLines: int
+
+    #: Bytes in `output`. Dialects: omp-now, xcsh.
+    outputBytes: int
 
 
 class BashResult(_BashResult):
@@ -3290,9 +3646,16 @@ class _SessionState(TypedDict, total=False):
     #: State of the session file; absent if all entries are written and `durability` is `process`.
     storage: "StorageState"
 
-    #: Why settings could not be used, as `FILE:LINE:COLUMN: message`; absent when they could. The agent then
-    #: starts with `permissionMode` `ask` and a read-only sandbox.
+    #: Why settings could not be used, as `FILE:LINE:COLUMN: message`, or why a hook or an extension of the
+    #: command line could not be loaded, as `FILE: message`; one per line, absent if there is none. The agent
+    #: then has `permissionMode` `ask` and a read-only sandbox.
     settingsError: str
+
+    #: Whether the session is idle and every prompt has its `prompt_result`. Dialects: omp-now.
+    isSettled: bool
+
+    #: Whether an automatic retry waits. Dialects: omp-now.
+    hasPendingAsyncWork: bool
 
 
 class SessionState(_SessionState):
@@ -3471,7 +3834,8 @@ class Snapshot(_Snapshot):
 #   "error": The request failed; see `errorMessage`.
 #   "aborted": It was aborted.
 #   "deferred": The answer goes on in a later request; only in files of later agents.
-StopReason = Literal["stop", "length", "toolUse", "error", "aborted", "deferred"]
+#   "pending": Not known yet: only in `message_start` of the dialect `pi-delta`.
+StopReason = Literal["stop", "length", "toolUse", "error", "aborted", "deferred", "pending"]
 
 
 class _StorageState(TypedDict, total=False):

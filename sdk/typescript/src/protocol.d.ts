@@ -104,10 +104,11 @@ export type InboundLine =
   | HostToolUpdateFrame
   | HostToolResultFrame
   | HostUriResultFrame
-  | ExtensionUiResponseFrame;
+  | ExtensionUiResponseFrame
+  | HookUiResponseFrame;
 
 /** A line that the agent writes. */
-export type OutboundLine = Response | Event;
+export type OutboundLine = Response | Event | DialectLine;
 
 /** A line of a session file: the header first, then entries. */
 export type SessionLine = SessionHeader | Entry;
@@ -158,6 +159,7 @@ export type Response =
   | ExportHtmlResponse
   | SwitchSessionResponse
   | ForkResponse
+  | ForkRefusedResponse
   | BranchResponse
   | NavigateTreeResponse
   | GetChangesResponse
@@ -171,6 +173,7 @@ export type Response =
   | GetSessionTreeResponse
   | ListSessionsResponse
   | OpenSessionResponse
+  | OpenSessionDirectoryResponse
   | ContinueSessionResponse
   | CloseSessionResponse
   | DeleteSessionResponse
@@ -267,6 +270,18 @@ export type Event =
   | StorageStatusEvent
   | McpServersChangeEvent
   | HeartbeatEvent;
+
+/** A line that only clients of single dialects receive. */
+export type DialectLine =
+  | AutoCompactionStartEvent
+  | AutoCompactionEndEvent
+  | CompactionEvent
+  | HookErrorEvent
+  | HookUiRequestEvent
+  | PromptResultEvent
+  | SessionSettledEvent
+  | ErrorEvent
+  | RpcChunkEvent;
 
 /**
  * Send a user message and start a run. The response comes before every event of the run and before any
@@ -1370,6 +1385,26 @@ export interface ExtensionUiResponseFrame {
   reason?: string | null;
 }
 
+/**
+ * The answer to a dialog. Older clients call it `hook_ui_response`. Fields of the wrong type count as absent.
+ * An answer without the field that the method needs counts as cancelled.
+ */
+export interface HookUiResponseFrame {
+  type: "hook_ui_response";
+  /** The `id` of the dialog. */
+  id: string;
+  /** `select`, `input`, `editor`: the chosen option or the text. */
+  value?: string | null;
+  /** `confirm`: the answer. */
+  confirmed?: boolean | null;
+  /** True if the user cancelled the dialog. */
+  cancelled?: boolean | null;
+  /** True, together with `cancelled`, if the client timed out. */
+  timedOut?: boolean | null;
+  /** Permission dialogs: why the user denies the call. The model receives it. */
+  reason?: string | null;
+}
+
 /** `prompt` succeeded. */
 export interface PromptResponse {
   /** The command's `id`; absent when it had none. */
@@ -1798,6 +1833,16 @@ export interface ForkResponse {
   data: Forked;
 }
 
+/** `fork` succeeded. */
+export interface ForkRefusedResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "fork";
+  success: true;
+  data: { cancelled: true };
+}
+
 /** `branch` succeeded. */
 export interface BranchResponse {
   /** The command's `id`; absent when it had none. */
@@ -1925,6 +1970,16 @@ export interface OpenSessionResponse {
   command: "open_session";
   success: true;
   data: OpenedSession;
+}
+
+/** `open_session` succeeded. */
+export interface OpenSessionDirectoryResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "open_session";
+  success: true;
+  data: ContinuedSession;
 }
 
 /** `continue_session` succeeded. */
@@ -2340,9 +2395,11 @@ export interface ErrorResponse {
   success: false;
   /** What is wrong, for people; the known texts do not change. */
   error: string;
+  /** The reason, for programs. Dialects: omp-now. */
+  code?: string;
 }
 
-/** A line was no command: not UTF-8, not JSON, too long or nested too deeply. */
+/** A line was no command: not JSON, too long or nested too deeply. */
 export interface ParseErrorResponse {
   type: "response";
   command: "parse";
@@ -2358,6 +2415,14 @@ export interface ReadyEvent {
   version: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
+  /** The version of the framing. Dialects: auto, omp, omp-now. */
+  protocolVersion?: number;
+  /** The versions for `negotiate_protocol`. Dialects: auto, omp, omp-now. */
+  supportedProtocolVersions?: number[];
+  /** Longest line in version 2, in bytes. Dialects: auto, omp, omp-now. */
+  maxFrameBytes?: number;
+  /** Longest line that comes in parts, in bytes. Dialects: auto, omp, omp-now. */
+  maxReassembledFrameBytes?: number;
 }
 
 /** First message of the web server to a client whose URL contains `after` or `instance`. It has no `seq`. */
@@ -2450,6 +2515,8 @@ export interface MessageStartEvent {
   message: Message;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
+  /** Id of the message: the same in all its lines, unique on the connection. Dialects: omp-now. */
+  messageId?: string;
 }
 
 /** An answer grew. */
@@ -2461,6 +2528,10 @@ export interface MessageUpdateEvent {
   assistantMessageEvent: StreamEvent;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
+  /** Id of the message: the same in all its lines, unique on the connection. Dialects: omp-now. */
+  messageId?: string;
+  /** The message without its content; only over a WebSocket. Dialects: web. */
+  message?: Record<string, unknown>;
 }
 
 /**
@@ -2477,6 +2548,8 @@ export interface MessageUpdateCumulativeEvent {
   usage?: Usage;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
+  /** Id of the message: the same in all its lines, unique on the connection. Dialects: omp-now. */
+  messageId?: string;
 }
 
 /** A message is complete and was written to the session file. */
@@ -2486,6 +2559,8 @@ export interface MessageEndEvent {
   message: Message;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
+  /** Id of the message: the same in all its lines, unique on the connection. Dialects: omp-now. */
+  messageId?: string;
 }
 
 /** A tool call is about to run. */
@@ -2853,6 +2928,8 @@ export interface ExtensionErrorEvent {
   error: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
+  /** The same as `extensionPath`, for clients that call extensions hooks. Dialects: auto. */
+  hookPath?: string;
 }
 
 /** An extension's entry was appended. */
@@ -3107,6 +3184,166 @@ export interface ToolcallEndEvent {
   toolCall: ToolCall;
 }
 
+/** A compaction begins. Dialects: `hooks`, `omp`, `omp-now`, `xcsh`, `web`. */
+export interface AutoCompactionStartEvent {
+  type: "auto_compaction_start";
+  /** Why. */
+  reason: CompactionReason;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+  /** What the compaction does. */
+  action: "context-full";
+}
+
+/** A compaction ended. Dialects: `hooks`, `omp`, `omp-now`, `xcsh`, `web`. */
+export interface AutoCompactionEndEvent {
+  type: "auto_compaction_end";
+  /** Why it ran. */
+  reason: CompactionReason;
+  /** The result; null if it failed or was aborted. */
+  result: CompactionResult | null;
+  /** Whether it was aborted. */
+  aborted: boolean;
+  /** Whether the run that exceeded the context window is retried. */
+  willRetry: boolean;
+  /** What went wrong. */
+  errorMessage?: string;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+  /** What the compaction does. */
+  action: "context-full";
+}
+
+/** A compaction succeeded. Dialects: `early`. */
+export interface CompactionEvent {
+  type: "compaction";
+  /** The summary. */
+  summary: string;
+  /** Tokens of the context before it. */
+  tokensBefore: number;
+  /** True if no command asked for it. */
+  auto?: true;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/**
+ * An extension failed. The run continues. Older dialects receive it as `hook_error` with `hookPath`.
+ * Dialects: `hooks`, `omp`.
+ */
+export interface HookErrorEvent {
+  type: "hook_error";
+  /** The event or call that failed. */
+  event: string;
+  /** The error message. */
+  error: string;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+  /** Path of the extension, or `command:NAME` for a slash command. */
+  hookPath: string;
+}
+
+/**
+ * A dialog for the user, which the client answers with `extension_ui_response`, or something to show.
+ * Dialects: `hooks`, `omp`.
+ */
+export interface HookUiRequestEvent {
+  type: "hook_ui_request";
+  /** Unique id, for the answer. */
+  id: string;
+  /** The method. `select`, `confirm`, `input` and `editor` need an answer. */
+  method: UiMethod;
+  /** Title of the dialog; the text of `setTitle`. */
+  title?: string;
+  /** `select`: the options. */
+  options?: string[];
+  /** `confirm`: the question. `notify`: the message. */
+  message?: string;
+  /** `input`: placeholder text. */
+  placeholder?: string;
+  /** `editor`: the initial text. */
+  prefill?: string;
+  /**
+   * Milliseconds until the dialog times out and returns its default; 0 means never. If absent, the timeout in
+   * `get_protocol` applies.
+   */
+  timeout?: number;
+  /** `cancel`: id of the dialog. */
+  targetId?: string;
+  /** `notify`: the severity. */
+  notifyType?: NotifyType;
+  /** `setStatus`: key of the text. */
+  statusKey?: string;
+  /** `setStatus`: the text; if absent, the text is removed. */
+  statusText?: string;
+  /** `setWidget`: key of the widget. */
+  widgetKey?: string;
+  /** `setWidget`: its lines; if absent, the widget is removed. */
+  widgetLines?: string[];
+  /** `setWidget`: its position. */
+  widgetPlacement?: WidgetPlacement;
+  /** `set_editor_text`: the text. */
+  text?: string;
+  /** `open_url`: the page. */
+  url?: string;
+  /** `open_url`: a shorter address of the page. */
+  launchUrl?: string;
+  /** `open_url`: instructions for the user. */
+  instructions?: string;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/** The outcome of an accepted prompt. Dialects: `omp-now`. */
+export interface PromptResultEvent {
+  type: "prompt_result";
+  /** The `id` of the prompt; absent when it had none. */
+  id?: unknown;
+  /** Whether a run followed. */
+  agentInvoked: boolean;
+  /** How the run ended. */
+  status: "completed" | "aborted" | "error";
+  /** Why it failed. */
+  error?: { message: string; provider?: string; model?: string; retryable: boolean };
+  /** Whether the session is idle and no other prompt is open. */
+  sessionSettled: boolean;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/** The session is idle, and every prompt has its `prompt_result`. Dialects: `omp-now`. */
+export interface SessionSettledEvent {
+  type: "session_settled";
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/** A command or an automatic compaction failed. Dialects: `early`. */
+export interface ErrorEvent {
+  type: "error";
+  /** The error message. */
+  error: string;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/** A part of a line above 1 MiB, after `negotiate_protocol` with version 2. Dialects: `omp-now`. */
+export interface RpcChunkEvent {
+  type: "rpc_chunk";
+  /** The same in all parts of a line. */
+  chunkId: string;
+  /** Number of the part, from 0. */
+  index: number;
+  /** Number of the parts. */
+  count: number;
+  /** Bytes of the line without its line feed. */
+  byteLength: number;
+  /** Bytes of the line, as base64. */
+  data: string;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
 /** Response to `prompt`, `steer` and `follow_up`. */
 export interface Accepted {
   /** What happened to the message. */
@@ -3280,6 +3517,14 @@ export interface BashResult {
   truncated: boolean;
   /** Path of the whole output, if it was truncated. */
   fullOutputPath?: string;
+  /** Lines of the whole output. Dialects: omp-now, xcsh. */
+  totalLines?: number;
+  /** Bytes of the whole output. Dialects: omp-now, xcsh. */
+  totalBytes?: number;
+  /** Lines in `output`. Dialects: omp-now, xcsh. */
+  outputLines?: number;
+  /** Bytes in `output`. Dialects: omp-now, xcsh. */
+  outputBytes?: number;
 }
 
 /** Body of a `branch_summary` entry. */
@@ -4685,10 +4930,15 @@ export interface SessionState {
   /** State of the session file; absent if all entries are written and `durability` is `process`. */
   storage?: StorageState;
   /**
-   * Why settings could not be used, as `FILE:LINE:COLUMN: message`; absent when they could. The agent then
-   * starts with `permissionMode` `ask` and a read-only sandbox.
+   * Why settings could not be used, as `FILE:LINE:COLUMN: message`, or why a hook or an extension of the
+   * command line could not be loaded, as `FILE: message`; one per line, absent if there is none. The agent
+   * then has `permissionMode` `ask` and a read-only sandbox.
    */
   settingsError?: string;
+  /** Whether the session is idle and every prompt has its `prompt_result`. Dialects: omp-now. */
+  isSettled?: boolean;
+  /** Whether an automatic retry waits. Dialects: omp-now. */
+  hasPendingAsyncWork?: boolean;
 }
 
 /**
@@ -4783,6 +5033,7 @@ export interface Snapshot {
  * - `"error"`: The request failed; see `errorMessage`.
  * - `"aborted"`: It was aborted.
  * - `"deferred"`: The answer goes on in a later request; only in files of later agents.
+ * - `"pending"`: Not known yet: only in `message_start` of the dialect `pi-delta`.
  */
 export type StopReason =
   | "stop"
@@ -4790,7 +5041,8 @@ export type StopReason =
   | "toolUse"
   | "error"
   | "aborted"
-  | "deferred";
+  | "deferred"
+  | "pending";
 
 /** How a session is stored, if that is worth a word. */
 export interface StorageState {

@@ -32,7 +32,7 @@ pub fn answer_text(answer: &AssistantMessage) -> Result<String, Refusal> {
         }
         StopReason::Aborted => Err(Refusal::Aborted),
         StopReason::Length => Err(Refusal::CutOff),
-        StopReason::Stop | StopReason::ToolUse | StopReason::Deferred => {
+        StopReason::Stop | StopReason::ToolUse | StopReason::Deferred | StopReason::Pending => {
             some_text(serialise::answer_text(answer))
         }
     }

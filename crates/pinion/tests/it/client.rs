@@ -66,7 +66,10 @@ async fn client_commands_and_refusals_are_typed() {
     let client = start(&folder, Script::new().reply("hello")).await;
     client.ask("hi").await.unwrap();
     assert_eq!(client.last_text().await.unwrap().text.as_deref(), Some("hello"));
-    assert_eq!(client.messages().await.unwrap().messages.len(), 2);
+    // The client speaks the dialect of today's pi, whose sessions begin with the system prompt.
+    let messages = client.messages().await.unwrap().messages;
+    let roles: Vec<&str> = messages.iter().map(|message| message.role()).collect();
+    assert_eq!(roles, ["system", "user", "assistant"]);
     assert_eq!(client.stats().await.unwrap().assistant_messages, 1);
     assert_eq!(client.bash("exit 3").await.unwrap().exit_code, Some(3));
     client.set_name("mine").await.unwrap();

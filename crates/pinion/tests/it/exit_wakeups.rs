@@ -89,7 +89,7 @@ fn wakeups_without_prompt_are_bounded() {
     let world = World::new([]);
     // Each time the model starts another process, and waits.
     world.server.set_rule(|request| match request.n % 2 {
-        1 => start(&format!("c{}", request.n), "sleep 0.6; echo again"),
+        0 => start(&format!("c{}", request.n), "sleep 0.6; echo again"),
         _ => Reply::text(["I wait"]),
     });
     wakes(&world);
@@ -105,6 +105,8 @@ fn wakeups_without_prompt_are_bounded() {
     assert_eq!(world.server.requests().len(), 12);
     pi.prompt("Go on");
     until("further wakeups", || world.server.requests().len() > 14);
+    pi.data(json!({"type": "set_process_wakeups", "enabled": false}));
+    pi.data(json!({"type": "abort"}));
     pi.finish();
 }
 

@@ -287,7 +287,7 @@ fn later_pi() -> Vec<Variant> {
         variant(
             "pi 1.x, compacted with nothing kept",
             11,
-            &[("compactionSummary", "sum"), ("user", "after")],
+            &[("system", ""), ("compactionSummary", "sum"), ("user", "after")],
         ),
     ]
 }

@@ -72,7 +72,7 @@ fn mcp_tools_are_offered_and_servers_start_lazily() {
         .iter()
         .find(|tool| tool["name"] == "mcp__kit__fail");
     assert_eq!(odd.unwrap()["input_schema"]["type"], "object");
-    let hello = &heard(log)[0];
+    let hello = &of_method(log, "initialize")[0];
     assert_eq!(hello["params"]["clientInfo"]["name"], "pinion");
     pi.finish();
     let listed = of_method(log, "tools/call");

@@ -144,7 +144,11 @@ fn code_named_by_settings_and_links_is_protected() {
         return;
     }
     for (file, settings, link) in [
-        ("code/gate.sh", json!({"hooks": ["../code/gate.sh"]}), None),
+        (
+            "code/tool_call.sh",
+            json!({"hooks": ["../code/tool_call.sh"]}),
+            None,
+        ),
         (
             "code/run.py",
             json!({"hooks": [{"event": "tool_call", "command": ["python3", "code/run.py"]}]}),
@@ -167,7 +171,13 @@ fn code_named_by_settings_and_links_is_protected() {
         let world = World::new([]);
         world.settings(json!({"sandbox": {"mode": "workspace-write"}, "retry": {"enabled": false}}));
         let path = world.dir.cwd().join(file);
-        world.dir.write(&path, "{}").unwrap();
+        // Hooks that cannot be loaded would lock the agent down.
+        let is_script = file.ends_with(".sh") || file.ends_with("tool_call");
+        let content = if is_script { "#!/bin/sh\n" } else { "{}" };
+        world.dir.write(&path, content).unwrap();
+        if is_script {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
         if let Some((target, name)) = link {
             let name = world.dir.cwd().join(name);
             fs::create_dir_all(name.parent().unwrap()).unwrap();
@@ -180,7 +190,7 @@ fn code_named_by_settings_and_links_is_protected() {
         }
         let ends = attacked(&world, file);
         assert!(ends.iter().all(|(is_error, _)| *is_error), "{file}: {ends:?}");
-        assert_eq!(fs::read_to_string(&path).unwrap(), "{}", "{file}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), content, "{file}");
     }
 }
 
