@@ -16,11 +16,11 @@ use wire::{Event, Reply, Response, SessionCommand};
 
 use crate::elicitation::Scope;
 use crate::limits::MAX_OPEN_REQUESTS;
+use crate::options::{Part, word};
 use crate::purpose::{After, Command, Kind, Purpose, Read};
 use crate::rpc::{self, Failure, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, Message, not_found, session_id};
 
 use crate::host::Host;
-use crate::options::word;
 use crate::output::Output;
 use crate::requests::{self, ClientRequests};
 use crate::state::{SessionState, Turn};
@@ -63,8 +63,9 @@ pub(crate) struct Connection {
     pub(crate) out: Output,
 }
 
-impl Connection {
-    pub(crate) fn new(host: &Host) -> Self {
+impl From<&Host> for Connection {
+    /// A connection before `initialize`.
+    fn from(host: &Host) -> Self {
         Self {
             version: host.version.clone(),
             is_initialized: false,
@@ -78,7 +79,9 @@ impl Connection {
             out: Output::default(),
         }
     }
+}
 
+impl Connection {
     /// Acts on a line. Returns the command that follows from it.
     pub(crate) fn message(&mut self, message: Message) -> Option<Command> {
         match message {
@@ -269,15 +272,6 @@ impl Connection {
         }
     }
 
-    /// Returns the file that the call of an event replaces as a whole. Its diff needs the text from before.
-    pub(crate) fn replaced_file(&self, handle: Option<&Arc<str>>, item: &Outgoing) -> Option<PathBuf> {
-        let Outgoing::Event(event) = item else {
-            return None;
-        };
-        let state = self.sessions.get(self.names.get(handle?)?)?;
-        tool_calls::replaced_file(event, &state.cwd)
-    }
-
     fn event(&mut self, handle: Option<&Arc<str>>, event: &Event, old_text: Option<&str>) -> Option<Command> {
         let name = handle.and_then(|handle| self.names.get(handle));
         let (Some(handle), Some(name)) = (handle, name) else {
@@ -316,7 +310,7 @@ impl Connection {
             let outcome = outcome.map_err(|failure| self.requests.prompt_failure(&failure.message));
             // The response follows the usage of the turn.
             let name = name.clone();
-            return self.read_usage(&name, Some((request, outcome)));
+            return self.read(Part::Usage(Some((request, outcome))), &name);
         }
         match event {
             Event::ExtensionUiRequest {
@@ -329,27 +323,14 @@ impl Connection {
                 let scope = Scope::Session(name);
                 (self.requests).dialog(Some(handle), request, scope, params, &mut self.out)
             }
-            Event::TurnEnd { .. } => {
-                let name = name.clone();
-                self.read_usage(&name, None)
-            }
-            Event::ToolExecutionEnd { tool_name, .. } if usage::changes_todos(tool_name) => {
-                let name = name.clone();
-                self.read_plan(&name)
-            }
-            Event::TodoAutoClear => {
-                let name = name.clone();
-                self.read_plan(&name)
-            }
-            Event::McpServersChange { .. } => {
-                let name = name.clone();
-                self.read_commands(&name)
-            }
             Event::ThinkingLevelChanged { .. } | Event::SessionChanged { .. } => {
                 let name = name.clone();
                 self.read_config(Read::State, &name, After::Update).ok()
             }
-            _ => None,
+            _ => {
+                let (part, name) = (changed_part(event)?, name.clone());
+                self.read(part, &name)
+            }
         }
     }
 
@@ -419,7 +400,7 @@ impl Connection {
                 None
             }
             Purpose::Commands(session) if matches!(outcome, Ok(Reply::McpServers(_))) => {
-                self.read_commands(&session)
+                self.read(Part::Commands, &session)
             }
             Purpose::Commands(session) | Purpose::Plan(session) => {
                 let update = usage::update(outcome);
@@ -507,6 +488,30 @@ impl Connection {
             command,
         })
     }
+}
+
+/// The part of a session that an event has changed.
+fn changed_part(event: &Event) -> Option<Part> {
+    match event {
+        Event::TurnEnd { .. } => Some(Part::Usage(None)),
+        Event::ToolExecutionEnd { tool_name, .. } => usage::changes_todos(tool_name).then_some(Part::Plan),
+        Event::TodoAutoClear => Some(Part::Plan),
+        Event::McpServersChange { .. } => Some(Part::Commands),
+        _ => None,
+    }
+}
+
+/// Returns the file that the call of an event replaces as a whole. Its diff needs the text from before.
+pub(crate) fn replaced_file(
+    connection: &Connection,
+    handle: Option<&Arc<str>>,
+    item: &Outgoing,
+) -> Option<PathBuf> {
+    let Outgoing::Event(event) = item else {
+        return None;
+    };
+    let state = connection.sessions.get(connection.names.get(handle?)?)?;
+    tool_calls::replaced_file(event, &state.cwd)
 }
 
 /// Returns true if a request with this id has no response yet.

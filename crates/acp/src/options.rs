@@ -30,6 +30,18 @@ pub(crate) fn word<'a>(params: &'a Map<String, Value>, name: &str) -> Result<&'a
     word.ok_or_else(|| Failure::new(INVALID_PARAMS, format!("The member {name} must be a string")))
 }
 
+/// A part of a session that updates describe.
+pub(crate) enum Part {
+    /// Tokens and cost. The request that has ended gets its response after the update.
+    Usage(Option<Ended>),
+    /// Slash commands.
+    Commands,
+    /// MCP servers, which are followed from then on; then the slash commands, which would otherwise wait for the servers.
+    Servers,
+    /// Todos.
+    Plan,
+}
+
 impl Connection {
     /// Begins `session/set_mode`.
     pub(crate) fn set_mode(&mut self, id: &Value, params: &Map<String, Value>) -> Result<Command, Failure> {
@@ -147,7 +159,7 @@ impl Connection {
                 state.config.read_models(&read.models);
                 self.known_models.clone_from(&read.models);
                 self.tell_options(session);
-                return self.follow_servers(session);
+                return self.read(Part::Servers, session);
             }
             _ => Err(Failure::new(
                 INTERNAL,
@@ -239,31 +251,27 @@ impl Connection {
         }
     }
 
-    /// Reads tokens and cost. `ended` gets its response after the update.
-    pub(crate) fn read_usage(&mut self, session: &str, ended: Option<Ended>) -> Option<Command> {
-        let command = SessionCommand::GetSessionStats(StatsParams { by_model: false });
-        self.command(command, Some(session), Purpose::Usage(session.to_owned(), ended))
-            .ok()
-    }
-
-    /// Begins to follow the MCP servers, and then reads the slash commands, which would otherwise wait for the servers.
-    fn follow_servers(&mut self, session: &str) -> Option<Command> {
-        let command = SessionCommand::GetMcpServers(NoParams {});
-        self.command(command, Some(session), Purpose::Commands(session.to_owned()))
-            .ok()
-    }
-
-    /// Reads the slash commands.
-    pub(crate) fn read_commands(&mut self, session: &str) -> Option<Command> {
-        let command = SessionCommand::GetCommands(NoParams {});
-        self.command(command, Some(session), Purpose::Commands(session.to_owned()))
-            .ok()
-    }
-
-    /// Reads the todos.
-    pub(crate) fn read_plan(&mut self, session: &str) -> Option<Command> {
-        let command = SessionCommand::GetState(NoParams {});
-        self.command(command, Some(session), Purpose::Plan(session.to_owned()))
-            .ok()
+    /// Reads a part of a session, for an update. `None` for an unknown session.
+    pub(crate) fn read(&mut self, part: Part, session: &str) -> Option<Command> {
+        let name = || session.to_owned();
+        let (command, purpose) = match part {
+            Part::Usage(ended) => {
+                let params = StatsParams { by_model: false };
+                (
+                    SessionCommand::GetSessionStats(params),
+                    Purpose::Usage(name(), ended),
+                )
+            }
+            Part::Commands => (
+                SessionCommand::GetCommands(NoParams {}),
+                Purpose::Commands(name()),
+            ),
+            Part::Servers => (
+                SessionCommand::GetMcpServers(NoParams {}),
+                Purpose::Commands(name()),
+            ),
+            Part::Plan => (SessionCommand::GetState(NoParams {}), Purpose::Plan(name())),
+        };
+        self.command(command, Some(session), purpose).ok()
     }
 }

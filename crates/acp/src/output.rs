@@ -65,7 +65,7 @@ impl Output {
         !self.0.is_empty()
     }
 
-    /// Appends messages until the batch is full, except a last one that more text may follow.
+    /// Appends messages until the batch is full, except a last chunk that more text may follow.
     pub(crate) fn write_complete(&mut self, batch: &mut Vec<u8>) {
         let is_complete = |lines: &VecDeque<Line>| match lines.front() {
             Some(Line::Message(_)) => true,

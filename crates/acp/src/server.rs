@@ -12,7 +12,7 @@ use session::{Outgoing, RequestSender};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::task::JoinSet;
 
-use crate::connection::Connection;
+use crate::connection::{Connection, replaced_file};
 use crate::host::Host;
 use crate::limits::{BATCH_BYTES, COMMANDS, INPUT_LINES, MAX_LINE};
 use crate::old_text;
@@ -54,7 +54,7 @@ pub async fn run(
     host: Host,
 ) -> Result<(), Error> {
     let mut lines = read(input)?;
-    let mut connection = Connection::new(&host);
+    let mut connection = Connection::from(&host);
     // However this ends, no tool waits for the client.
     let port = ClosingPort(host.port.clone());
     let mut logouts: JoinSet<(u64, Result<(), String>)> = JoinSet::new();
@@ -93,18 +93,7 @@ pub async fn run(
             Wakeup::Posted => post(&mut connection, &port.0),
             Wakeup::LoggedOut(number, outcome) => logged_out(&mut connection, number, outcome),
             Wakeup::Item(item) => {
-                let mut next = Some(item);
-                while let Some(item) = next {
-                    let (command, flush) = take(&mut connection, item).await;
-                    pending.extend(command);
-                    flushed = flush;
-                    connection.out.write_complete(&mut batch);
-                    let size = batch.len() + connection.out.held_back();
-                    if flushed.is_some() || !pending.is_empty() || size >= BATCH_BYTES {
-                        break;
-                    }
-                    next = queues.try_next();
-                }
+                flushed = take_ready(item, &mut queues, &mut connection, &mut pending, &mut batch).await;
             }
         }
         while connection.out.write(&mut batch) {
@@ -156,6 +145,28 @@ fn post(connection: &mut Connection, port: &ClientPort) {
 
 type Flush = tokio::sync::oneshot::Sender<()>;
 
+/// Takes an item of the sessions and further ones that are ready, as far as the batch has room.
+async fn take_ready(
+    item: QueueItem,
+    queues: &mut SessionQueues,
+    connection: &mut Connection,
+    pending: &mut VecDeque<Command>,
+    batch: &mut Vec<u8>,
+) -> Option<Flush> {
+    let mut next = Some(item);
+    while let Some(item) = next {
+        let (command, flush) = take(connection, item).await;
+        pending.extend(command);
+        connection.out.write_complete(batch);
+        let is_full = batch.len() + connection.out.held_back() >= BATCH_BYTES;
+        if flush.is_some() || !pending.is_empty() || is_full {
+            return flush;
+        }
+        next = queues.try_next();
+    }
+    None
+}
+
 async fn take(connection: &mut Connection, item: QueueItem) -> (Option<Command>, Option<Flush>) {
     match item {
         QueueItem::Joined(_) => (None, None),
@@ -166,7 +177,7 @@ async fn take(connection: &mut Connection, item: QueueItem) -> (Option<Command>,
         QueueItem::Item(_, Outgoing::Flush(waiting)) => (None, Some(waiting)),
         QueueItem::Item(handle, item) => {
             let handle = handle.as_ref();
-            let old_text = match connection.replaced_file(handle, &item) {
+            let old_text = match replaced_file(connection, handle, &item) {
                 Some(file) => old_text::read(file).await,
                 None => None,
             };

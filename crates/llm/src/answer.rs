@@ -55,7 +55,7 @@ pub(crate) struct Answer {
     prices: Prices,
     /// The level of the request, for the final message.
     level: ThinkingLevel,
-    /// Whether token counts contain what is usual, too.
+    /// True if token counts also state the usual case.
     full_usage: bool,
     /// Text, reasoning, arguments and signatures so far, for the limit.
     bytes: usize,

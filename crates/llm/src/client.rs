@@ -186,7 +186,10 @@ impl Client {
         let idle = patience.idle;
         let line = Line::new(connector, self.tape.clone(), self.secrets.clone(), request);
         let line = Arc::new(line);
-        let (rewrite, change) = (request.rewrite.clone(), request.change_headers.clone());
+        let (rewrite, change) = (
+            request.hooks.rewrite.clone(),
+            request.hooks.change_headers.clone(),
+        );
         let post = move |mut http: HttpRequest| {
             let (line, access) = (Arc::clone(&line), Arc::clone(&access));
             let (rewrite, change) = (rewrite.clone(), change.clone());

@@ -96,9 +96,16 @@ pub struct ModelRequest {
     pub temperature: Option<f64>,
     /// Which tools it has to call; absent means as it likes.
     pub tool_choice: Option<ToolChoice>,
-    /// Whether token counts of the answer contain what is usual, too: that the total was computed, and that nothing was written
-    /// to the cache for an hour (pi-1.5-delta.md 3).
+    /// True if token counts also state the usual case: that the total was computed, and that nothing was written to the cache
+    /// for an hour (pi-1.5-delta.md 3).
     pub full_usage: bool,
+    /// Functions of extensions that see or change the request.
+    pub hooks: RequestHooks,
+}
+
+/// Functions that see or change a request on its way.
+#[derive(Debug, Clone, Default)]
+pub struct RequestHooks {
     /// Changes the body before it is sent.
     pub rewrite: Option<Rewrite>,
     /// Changes the headers before it is sent.
@@ -174,9 +181,7 @@ impl ModelRequest {
             temperature: None,
             tool_choice: None,
             full_usage: false,
-            rewrite: None,
-            change_headers: None,
-            on_response: None,
+            hooks: RequestHooks::default(),
         }
     }
 

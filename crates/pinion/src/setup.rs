@@ -20,7 +20,9 @@ use models::{Registry, RegistryError, RunCommand, Sources, StartRequest};
 use process::{GuardianLaunch, Reaper};
 use session::extensions::{ExtensionProcesses, Launch};
 use session::mcp::McpSetup;
-use session::{Agent, AgentByDirectory, AgentFactory, InputRecord, InputWriter, Options, SessionHome};
+use session::{
+    Agent, AgentByDirectory, AgentFactory, InputRecord, InputWriter, Options, SessionHome, ToolFilter,
+};
 use tools::pattern::fits;
 use tools::{FuzzyEdit, Toolbox, ToolsConfig};
 
@@ -256,8 +258,11 @@ fn options(args: &Args, env: &Environment, settings: &Settings) -> Options {
             (Some(_), true) => SessionHome::ByDirectory,
             (Some(dir), false) => SessionHome::One(dir),
         },
-        named_tools: named_tools(args, settings),
-        excluded_tools: args.exclude_tools.clone(),
+        tool_filter: ToolFilter {
+            named: named_tools(args, settings),
+            excluded: args.exclude_tools.clone(),
+            only: args.tools.clone().or_else(|| args.no_tools.then(Vec::new)),
+        },
         resources: resource_options(args, settings, env),
         cache_retention: env.cache_retention(),
         // A locked-down agent is not loosened by the command line.
@@ -271,10 +276,6 @@ fn options(args: &Args, env: &Environment, settings: &Settings) -> Options {
         dialect: dialect::of(args, env).0,
         offline: args.offline || env.is_offline(),
         checkpoints: args.storage.checkpoints,
-        only_tools: match &args.tools {
-            Some(list) => Some(list.clone()),
-            None => args.no_tools.then(Vec::new),
-        },
         extensions: extension_choice(args, env),
     }
 }

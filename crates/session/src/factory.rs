@@ -36,10 +36,8 @@ pub struct Options {
     pub tools: Vec<String>,
     /// Where session files go.
     pub sessions: SessionHome,
-    /// Patterns of tools of any source that the command line names.
-    pub named_tools: Vec<String>,
-    /// Patterns of tools of any source that stay off.
-    pub excluded_tools: Vec<String>,
+    /// Which tools of any source may be active.
+    pub tool_filter: ToolFilter,
     /// What the system prompt is made of.
     pub resources: ResourceOptions,
     /// The permission mode that the command line names (`--permission-mode`).
@@ -54,8 +52,6 @@ pub struct Options {
     pub sandbox: Option<SandboxState>,
     /// How long providers should keep prompts cached.
     pub cache_retention: CacheRetention,
-    /// Names of the only tools of any source that may be active (`--tools`, `--no-tools`); `None`: no limit.
-    pub only_tools: Option<Vec<String>>,
     /// Which extensions are loaded.
     pub extensions: Choice,
     /// Whether only models may be asked over the network (`--offline`).
@@ -66,11 +62,22 @@ pub struct Options {
     pub dialect: wire::Dialect,
 }
 
+/// Which tools of any source may be active.
+#[derive(Debug, Clone, Default)]
+pub struct ToolFilter {
+    /// Patterns that the command line names.
+    pub named: Vec<String>,
+    /// Patterns that stay off.
+    pub excluded: Vec<String>,
+    /// Names of the only tools that may be active (`--tools`, `--no-tools`); `None`: no limit.
+    pub only: Option<Vec<String>>,
+}
+
 impl Options {
     /// Returns true unless the command line forbids the tool.
     pub(crate) fn allows_tool(&self, name: &str) -> bool {
         let named = |list: &[String]| list.iter().any(|item| fits(item, name));
-        self.only_tools.as_deref().is_none_or(named) && !named(&self.excluded_tools)
+        self.tool_filter.only.as_deref().is_none_or(named) && !named(&self.tool_filter.excluded)
     }
 }
 
@@ -472,10 +479,10 @@ impl ServerSource for Agent {
     fn activates(&self, tool: &str) -> bool {
         let named = |list: &[String]| list.iter().any(|item| fits(item, tool));
         // A list of tools means servers, too, only if it names some (pi 1.x); an empty one means all.
-        let only = self.options.only_tools.as_ref();
+        let only = self.options.tool_filter.only.as_ref();
         let limit =
             only.filter(|only| only.is_empty() || only.iter().any(|name| name.starts_with(::mcp::PREFIX)));
-        limit.is_none_or(|only| named(only)) && !named(&self.options.excluded_tools)
+        limit.is_none_or(|only| named(only)) && !named(&self.options.tool_filter.excluded)
     }
 }
 

@@ -24,7 +24,7 @@ mod trace;
 mod ui_capabilities;
 
 pub use error::SessionError;
-pub use factory::{Agent, AgentFactory, Options, SessionHome};
+pub use factory::{Agent, AgentFactory, Options, SessionHome, ToolFilter};
 pub use input_record::{InputRecord, InputWriter};
 pub use manager::{AgentByDirectory, Eviction, Lane, SessionManager};
 pub use outbox::{ClientId, Origin, Outbox, Outgoing, Responder, WriterGone, outbox};

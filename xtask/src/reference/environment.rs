@@ -260,7 +260,7 @@ const CHILDREN: &[Variable] = &[
 ];
 
 /// Literals in the sources that look like variables and are none, are documented by another name, or are set for git alone.
-const OTHER: [&str; 18] = [
+const OTHER: [&str; 19] = [
     "CARGO_MANIFEST_DIR",
     "CARGO_PKG_REPOSITORY",
     "CARGO_PKG_VERSION",

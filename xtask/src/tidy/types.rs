@@ -12,11 +12,11 @@ const LIMITS: Spread = Spread(40, 3, 15);
 /// Types beyond a limit, with what they have. The figures may only fall: lower them here with the change that does it.
 const KNOWN: [(&str, &str, Spread); 15] = [
     ("config", "ResourceOptions", Spread(40, 3, 16)),
-    ("config", "Settings", Spread(40, 3, 44)),
+    ("config", "Settings", Spread(40, 3, 43)),
     ("agent", "TurnLoop", Spread(57, 6, 15)),
     ("session", "Agent", Spread(40, 3, 16)),
     ("llm", "Dialect", Spread(40, 3, 19)),
-    ("llm", "ModelRequest", Spread(40, 3, 23)),
+    ("llm", "ModelRequest", Spread(40, 3, 22)),
     ("llm", "Parser", Spread(51, 5, 15)),
     ("models", "Registry", Spread(72, 6, 15)),
     ("pinion", "Args", Spread(40, 3, 79)),

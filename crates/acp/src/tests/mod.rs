@@ -44,7 +44,7 @@ impl Accounts for OneProvider {
 }
 
 fn connection() -> Connection {
-    Connection::new(&Host {
+    Connection::from(&Host {
         version: "1.2.3".to_owned(),
         accounts: Arc::new(OneProvider),
         port: ClientPort::default(),

@@ -51,7 +51,7 @@ pub use types::{
     KeyUse, LocalServerSettings, ProviderRetrySettings, RetrySettings, SettingsFile, SettingsSource,
     ShellSettings, StorageSettings,
 };
-pub use types::{QueueSettings, ToolOptions};
+pub use types::{Capacity, QueueSettings, ToolOptions};
 
 /// The settings in force.
 #[derive(Debug, Clone)]
@@ -128,13 +128,8 @@ pub struct Settings {
     pub dialog_timeout_ms: Option<u64>,
     /// `checkpoints` and `durability`.
     pub storage: StorageSettings,
-    /// `maxOpenSessions`: how many sessions stay open in addition to the first; the least recently used one is evicted for
-    /// another.
-    pub max_open_sessions: Option<u64>,
-    /// `webMemoryMib`: memory that all web clients hold together.
-    pub web_memory_mib: Option<u64>,
-    /// `sessionIdleMs`: milliseconds without a command after which a session other than the first is evicted; 0 is never.
-    pub session_idle_ms: Option<u64>,
+    /// How much a process with many sessions and clients may hold.
+    pub capacity: Capacity,
     /// What the project may decide.
     pub project: ProjectAccess,
     /// Who says so.

@@ -16,7 +16,7 @@ use crate::settings::types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, LocalServerSettings,
     ProviderRetrySettings, RetrySettings, ShellSettings, StorageSettings,
 };
-use crate::settings::{QueueSettings, ToolOptions};
+use crate::settings::{Capacity, QueueSettings, ToolOptions};
 use crate::settings::{
     Settings, SettingsSource, hooks, keys, layers, limits, nudges, permissions, run_limits, sandbox,
 };
@@ -84,15 +84,21 @@ pub(super) fn typed(
         sandbox: sandbox::sandbox(reader),
         dialog_timeout_ms: reader.count("dialogTimeoutMs"),
         storage: storage(reader),
-        max_open_sessions: reader.count("maxOpenSessions"),
-        web_memory_mib: reader.count("webMemoryMib").filter(|mib| *mib > 0),
-        session_idle_ms: reader.count("sessionIdleMs"),
+        capacity: capacity(reader),
         project,
         decided_by: DecidedBy::Nobody,
         default_trust: None,
         faults: Vec::new(),
         files: Vec::new(),
         raw,
+    }
+}
+
+fn capacity(reader: &mut Reader<'_>) -> Capacity {
+    Capacity {
+        max_open_sessions: reader.count("maxOpenSessions"),
+        web_memory_mib: reader.count("webMemoryMib").filter(|mib| *mib > 0),
+        session_idle_ms: reader.count("sessionIdleMs"),
     }
 }
 

@@ -21,6 +21,18 @@ pub struct QueueSettings {
     pub interrupt_mode: InterruptMode,
 }
 
+/// How much a process with many sessions and clients may hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Capacity {
+    /// `maxOpenSessions`: how many sessions stay open in addition to the first; the least recently used one is evicted for
+    /// another.
+    pub max_open_sessions: Option<u64>,
+    /// `webMemoryMib`: memory that all web clients hold together.
+    pub web_memory_mib: Option<u64>,
+    /// `sessionIdleMs`: milliseconds without a command after which a session other than the first is evicted; 0 is never.
+    pub session_idle_ms: Option<u64>,
+}
+
 /// Which tools the model gets, and what some of them may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolOptions {

@@ -44,7 +44,7 @@ impl Line {
             api: model.api.clone(),
             provider: model.provider.clone(),
             model: model.id.clone(),
-            on_response: request.on_response.clone(),
+            on_response: request.hooks.on_response.clone(),
         }
     }
 

@@ -209,6 +209,11 @@ pub(super) fn value_options<'w>(
                 .for_each(|value| option_value(steps, name, value, ""));
         }
     }
+    other_arguments(steps, name, arguments, input);
+}
+
+/// Programs that other arguments, or the input, of these programs name.
+fn other_arguments<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word], input: &'w Input) {
     if name == "cmake"
         && let Some(at) = arguments.iter().position(|word| word.text() == "-E")
     {

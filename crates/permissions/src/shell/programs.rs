@@ -56,7 +56,7 @@ pub(super) enum Variable {
     Other,
 }
 
-/// Programs that run no other program, whatever their arguments, input and options say, and builtins that neither run nor expand
+/// Programs that run no other program with any arguments, input or options, and builtins that neither run nor expand
 /// their arguments. A program with a single option that names a program does not belong here but in `options`; a program that looks
 /// for further programs by itself belongs in no list.
 const QUIET: &str = " : [ b2sum base32 base64 basename bg biome black bun-types bzip2 cal cargo-add cat cd chgrp \

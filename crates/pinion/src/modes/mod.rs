@@ -153,9 +153,9 @@ async fn open(
 /// or `usual`.
 fn eviction(args: &Args, setup: &Setup, usual: Eviction) -> Eviction {
     let settings = &setup.agent.settings;
-    let most = settings.max_open_sessions.filter(|most| *most > 0);
+    let most = settings.capacity.max_open_sessions.filter(|most| *most > 0);
     let most = most.and_then(|most| usize::try_from(most).ok());
-    let idle = match settings.session_idle_ms {
+    let idle = match settings.capacity.session_idle_ms {
         None => usual.idle,
         Some(0) => None,
         Some(ms) => Some(Duration::from_millis(ms)),

@@ -159,7 +159,7 @@ fn options(args: &Args, env: &Environment, settings: &Settings, version: &str) -
         tls,
         insecure: args.web_insecure,
         connections: connections(),
-        memory: settings.web_memory_mib.map(bytes_of_mib),
+        memory: settings.capacity.web_memory_mib.map(bytes_of_mib),
         version: version.to_owned(),
     })
 }

@@ -38,46 +38,8 @@ impl Vocabulary {
                 let manner = self.compaction.take().unwrap_or(manner);
                 compaction_end(event, manner, out);
             }
-            Event::ToolExecutionEnd {
-                result,
-                is_error: true,
-                ..
-            } if manner.dialect.tool_errors_are_text() => {
-                // Row 17.
-                let said = wire::content::joined_text(&result.content);
-                with_member(event, "result", said.into(), out);
-            }
-            Event::ToolExecutionEnd {
-                tool_name,
-                result,
-                is_error,
-                ..
-            } if manner.dialect.is_newest_pi() && matches!(tool_name.as_str(), "read" | "bash") => {
-                match newest_result(tool_name, result, *is_error) {
-                    Some(shown) => with_member(event, "result", shown.into(), out),
-                    None => push(event, out),
-                }
-            }
-            Event::ToolExecutionEnd { result, .. }
-                if result.structured_content.is_some() && !manner.dialect.has_structured_content() =>
-            {
-                without_structure(event, result, manner.dialect, out);
-            }
-            Event::ToolExecutionUpdate {
-                partial_result: result,
-                ..
-            }
-            | Event::ToolExecutionEnd { result, .. }
-                if result.details.is_none() && manner.dialect.results_have_details() =>
-            {
-                // The agents of these dialects always wrote `details`, and their clients rely on it.
-                let mut shown = object(result);
-                shown.insert("details".to_owned(), json!({}));
-                let name = match event {
-                    Event::ToolExecutionEnd { .. } => "result",
-                    _ => "partialResult",
-                };
-                with_member(event, name, shown.into(), out);
+            Event::ToolExecutionUpdate { .. } | Event::ToolExecutionEnd { .. } => {
+                tool_result(event, manner, out)
             }
             Event::ThinkingLevelChanged { .. } if manner.dialect == Dialect::OmpNow => {
                 let mut line = object(event);
@@ -87,21 +49,9 @@ impl Vocabulary {
                 push(&line, out);
             }
             Event::Ready { .. } if manner.dialect.offers_versions() => ready(event, out),
-            Event::MessageStart { message }
-                if manner.dialect.is_newest_pi()
-                    && message
-                        .as_assistant()
-                        .is_some_and(|answer| answer.stop_reason == StopReason::Stop) =>
-            {
-                // The reason is not known before the end; older dialects show `stop`.
-                let mut shown = object(&**message);
-                shown.insert("stopReason".to_owned(), "pending".into());
-                with_member(event, "message", shown.into(), out);
+            Event::MessageStart { message } | Event::MessageEnd { message } => {
+                self::message(event, message, manner, out);
             }
-            Event::MessageStart { message } | Event::MessageEnd { message } => match known(message, manner) {
-                Some(message) => with_member(event, "message", message, out),
-                None => push(event, out),
-            },
             Event::AgentEnd { messages, .. } => match all_known(messages, manner) {
                 Some(messages) => with_member(event, "messages", messages.into(), out),
                 None => push(event, out),
@@ -163,6 +113,72 @@ impl Vocabulary {
             },
             _ => push(response, out),
         }
+    }
+}
+
+/// Writes a message that begins or ends.
+fn message(event: &Event, message: &Message, manner: Manner, out: &mut Vec<u8>) {
+    let is_open = matches!(event, Event::MessageStart { .. })
+        && message
+            .as_assistant()
+            .is_some_and(|answer| answer.stop_reason == StopReason::Stop);
+    if is_open && manner.dialect.is_newest_pi() {
+        // The reason is not known before the end; older dialects show `stop`.
+        let mut shown = object(message);
+        shown.insert("stopReason".to_owned(), json!(StopReason::Pending));
+        return with_member(event, "message", shown.into(), out);
+    }
+    match known(message, manner) {
+        Some(message) => with_member(event, "message", message, out),
+        None => push(event, out),
+    }
+}
+
+/// Writes the result of a call, or a part of it.
+fn tool_result(event: &Event, manner: Manner, out: &mut Vec<u8>) {
+    match event {
+        Event::ToolExecutionEnd {
+            result,
+            is_error: true,
+            ..
+        } if manner.dialect.tool_errors_are_text() => {
+            // Row 17.
+            let said = wire::content::joined_text(&result.content);
+            with_member(event, "result", said.into(), out);
+        }
+        Event::ToolExecutionEnd {
+            tool_name,
+            result,
+            is_error,
+            ..
+        } if manner.dialect.is_newest_pi() && matches!(tool_name.as_str(), "read" | "bash") => {
+            match newest_result(tool_name, result, *is_error) {
+                Some(shown) => with_member(event, "result", shown.into(), out),
+                None => push(event, out),
+            }
+        }
+        Event::ToolExecutionEnd { result, .. }
+            if result.structured_content.is_some() && !manner.dialect.has_structured_content() =>
+        {
+            without_structure(event, result, manner.dialect, out);
+        }
+        Event::ToolExecutionUpdate {
+            partial_result: result,
+            ..
+        }
+        | Event::ToolExecutionEnd { result, .. }
+            if result.details.is_none() && manner.dialect.results_have_details() =>
+        {
+            // The agents of these dialects always wrote `details`, and their clients rely on it.
+            let mut shown = object(result);
+            shown.insert("details".to_owned(), json!({}));
+            let name = match event {
+                Event::ToolExecutionEnd { .. } => "result",
+                _ => "partialResult",
+            };
+            with_member(event, name, shown.into(), out);
+        }
+        _ => push(event, out),
     }
 }
 

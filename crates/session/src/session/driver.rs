@@ -13,12 +13,14 @@ use serde_json::Value;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 use wire::command::SessionNameParams;
+use wire::connection::Snapshot;
 use wire::entry::CustomEntry;
 use wire::event::CompactionReason;
 use wire::{EntryBody, Event, Message, SessionCommand};
 
 use super::clock::now_ms;
 use super::permission_wait;
+use super::queue;
 use super::run_limits::check_price;
 
 use super::dialogs::Dialogs;
@@ -97,13 +99,7 @@ impl Driver {
         inputs: &mut VecDeque<Input>,
     ) {
         match effect {
-            Effect::Emit(event) => {
-                let overflow = CompactionReason::Overflow;
-                if matches!(event, Event::CompactionStart { reason } if reason == overflow) {
-                    self.core.omit_failed_answer().await;
-                }
-                self.core.outbox.tell(event).await;
-            }
+            Effect::Emit(event) => self.core.tell(event).await,
             Effect::Tell(event, turn) => {
                 self.tell_subscribers(&event, turn);
                 self.core.outbox.tell(event).await;
@@ -225,9 +221,7 @@ impl Driver {
         let messages = self.core.machine.messages();
         request.messages = convert::to_llm(messages, block_images);
         let context = hooks.context.map(|context| (context, messages.to_vec()));
-        request.rewrite = hooks.rewrite;
-        request.change_headers = hooks.change_headers;
-        request.on_response = hooks.on_response;
+        request.hooks = hooks.request;
         request.system_prompt = system_prompt;
         request.tools = self.core.tools.specs();
         request.session_id = Some(self.core.conversation.log.header().id.clone());
@@ -278,6 +272,23 @@ impl Driver {
 
 /// What no run has produced.
 impl Driver {
+    /// The session as it is now, for a client that cannot follow what led to it.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let core = &self.core;
+        let live = core.outbox.standing();
+        Snapshot {
+            state: core.state(),
+            messages: core.machine.messages().to_vec(),
+            message: self.turn.so_far().map(Arc::new),
+            dialogs: self.dialogs.open(),
+            retry: live.retry().filter(|_| core.machine.is_waiting_to_retry()),
+            queue: queue::texts(&core.machine),
+            tools: live.tools(),
+            bash: live.bash(),
+            shown: live.shown(),
+        }
+    }
+
     /// Makes these tools the active ones.
     pub(super) fn choose_tools(&mut self, names: impl Iterator<Item = String>) {
         self.core.tools.choose(names);

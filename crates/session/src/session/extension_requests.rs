@@ -365,5 +365,6 @@ fn may_nest(driver: &Driver, name: &str) -> bool {
     let options = &driver.core.agent.options;
     let named = |list: &[String]| list.iter().any(|item| fits(item, name));
     driver.core.tools.is_active(name)
-        || (!named(&options.excluded_tools) && options.only_tools.as_ref().is_none_or(|only| named(only)))
+        || (!named(&options.tool_filter.excluded)
+            && options.tool_filter.only.as_ref().is_none_or(|only| named(only)))
 }

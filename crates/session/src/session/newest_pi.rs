@@ -1,10 +1,11 @@
-//! What a session of today's pi contains besides the conversation: the system prompt as a message, and omissions of answers that
+//! Additions to the conversation in a session of today's pi: the system prompt as a message, and omissions of answers that
 //! failed (pi-1.5-delta.md 3). Other dialects have neither, and older agents do not read them.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use wire::entry::Compaction;
+use wire::event::CompactionReason;
 use wire::{EntryBody, Event, Message};
 
 use super::clock::now_ms;
@@ -33,17 +34,16 @@ impl SessionCore {
 
     /// System prompt and tools as they are now.
     fn declaration(&mut self) -> Value {
-        let mut message = json!({
-            "role": "system",
-            "content": "",
-            "sections": {"prompt": self.system_prompt()},
-            "timestamp": now_ms(),
-        });
         let tools = self.tools.specs();
-        if !tools.is_empty() {
-            message["toolsAdded"] = json!(tools);
-        }
-        message
+        let members = [
+            ("role", "system".into()),
+            ("content", "".into()),
+            ("sections", json!({"prompt": self.system_prompt()})),
+            ("timestamp", now_ms().into()),
+        ];
+        let tools = (!tools.is_empty()).then(|| ("toolsAdded", json!(tools)));
+        let members = members.into_iter().chain(tools);
+        members.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// Adds prompt and tools to a compaction: the message that has them may not be kept.
@@ -52,6 +52,15 @@ impl SessionCore {
             let declaration = self.declaration();
             entry.extra = Map::from_iter([("systemMessage".to_owned(), declaration)]).into();
         }
+    }
+
+    /// Sends an event. Before a compaction after an overflow, the answer that failed is left out.
+    pub(super) async fn tell(&mut self, event: Event) {
+        let overflow = CompactionReason::Overflow;
+        if matches!(event, Event::CompactionStart { reason } if reason == overflow) {
+            self.omit_failed_answer().await;
+        }
+        self.outbox.tell(event).await;
     }
 
     /// Leaves the newest message out of the context from now on: an answer that failed, which is tried again.

@@ -1,8 +1,6 @@
 //! Where wake-ups and commands go: each one to its component, and what follows for the session is deferred or told. Nothing is decided
 //! here that a component could decide.
 
-use std::sync::Arc;
-
 use agent::Readiness;
 use extensions::{Answer, ProcessError, ProcessMessage};
 use serde_json::{Value, json};
@@ -10,7 +8,6 @@ use wire::ConnectionCommand;
 use wire::Model;
 use wire::Response;
 use wire::command::{BashParams, SetModelParams};
-use wire::connection::Snapshot;
 use wire::hosted::Frame;
 use wire::state::BashResult;
 use wire::table::Respond;
@@ -34,7 +31,7 @@ use super::tool_calls::Layer;
 use super::user_shells::ShellReport;
 use super::{
     Session, compaction, extension_loading, extension_models, extension_requests, lifecycle, model_switch,
-    navigation, process_exits, prompt_delivery, prompts, queue, session_change,
+    navigation, process_exits, prompt_delivery, prompts, session_change,
 };
 
 /// Requests of clients and of the manager.
@@ -51,7 +48,7 @@ impl Session {
                     outbox.hear(params);
                 }
                 let snapshot =
-                    matches!(command, ConnectionCommand::Replay(_)).then(|| Box::new(self.snapshot()));
+                    matches!(command, ConnectionCommand::Replay(_)).then(|| Box::new(self.driver.snapshot()));
                 outbox.ask_connection(origin, command, snapshot).await;
             }
             // The manager keeps these for itself; a session knows no others.
@@ -77,23 +74,6 @@ impl Session {
             }
             // The caller may have given up.
             SessionRequest::Describe(answer) => drop(answer.send(self.describe())),
-        }
-    }
-
-    /// The session as it is now, for a client that cannot follow what led to it.
-    fn snapshot(&self) -> Snapshot {
-        let core = &self.driver.core;
-        let live = core.outbox.standing();
-        Snapshot {
-            state: core.state(),
-            messages: core.machine.messages().to_vec(),
-            message: self.driver.turn.so_far().map(Arc::new),
-            dialogs: self.driver.dialogs.open(),
-            retry: live.retry().filter(|_| core.machine.is_waiting_to_retry()),
-            queue: queue::texts(&core.machine),
-            tools: live.tools(),
-            bash: live.bash(),
-            shown: live.shown(),
         }
     }
 

@@ -252,7 +252,7 @@ pub(super) async fn leave(driver: &mut Driver, asker: ChangeAsker, change: Chang
     driver.extensions.sync_state(&mut driver.core);
     driver
         .extensions
-        .tell_hooks(&mut driver.core, "session_shutdown", &event);
+        .tell_hooks(&driver.core, "session_shutdown", &event);
     let answer = driver
         .extensions
         .listeners(&driver.core, "session_shutdown", &event)

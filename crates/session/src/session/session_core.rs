@@ -127,8 +127,8 @@ impl SessionCore {
     pub(super) fn set_client_tools(&mut self, params: &HostToolsParams) -> Result<HostToolNames, String> {
         let options = &self.agent.options;
         let activation = Activation {
-            named: &options.named_tools,
-            excluded: &options.excluded_tools,
+            named: &options.tool_filter.named,
+            excluded: &options.tool_filter.excluded,
         };
         let names = self.client_tools.set_tools(params, &mut self.tools, activation)?;
         self.workspace.forget_system_prompt();

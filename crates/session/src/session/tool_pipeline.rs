@@ -153,7 +153,7 @@ fn task_owner(core: &mut SessionCore, ui: Ui) -> TaskOwner {
         mode: core.permissions.mode(),
         model,
         thinking,
-        ui: ui,
+        ui,
         outbox: core.outbox.clone(),
         limits: budget.left(),
         one_by_one: budget.limits_use(),

@@ -167,7 +167,7 @@ impl View<'_> {
         let mut counts = agent::stats::count(messages);
         let mut total_messages = messages.len();
         if dialect.is_newest_pi() {
-            // Today's pi counts the whole file, what was compacted and the summaries included.
+            // Today's pi counts the whole file, with compacted messages and summaries.
             let stored: Vec<Arc<Message>> = log
                 .entries()
                 .iter()

@@ -121,11 +121,13 @@ pub(crate) fn change(
         "Successfully replaced {} block(s) in {shown}.",
         edits.len()
     ));
-    let mut details = json!({ "diff": diff.text, "firstChangedLine": diff.first_changed_line });
-    if dialect.is_newest_pi() {
-        details["patch"] = diff::patch(shown, &done.before, &done.after).into();
-    }
-    result.details = Some(details);
+    let (diff, line) = (diff.text, diff.first_changed_line);
+    result.details = Some(if dialect.is_newest_pi() {
+        let patch = diff::patch(shown, &done.before, &done.after);
+        json!({ "diff": diff, "firstChangedLine": line, "patch": patch })
+    } else {
+        json!({ "diff": diff, "firstChangedLine": line })
+    });
     let text = format!("{bom}{}", done.endings.join(&done.after));
     Ok(Changed { text, result })
 }

@@ -12,7 +12,7 @@ use testkit::llm::Reply;
 
 pub(crate) use self::kit::configure;
 pub(crate) use self::kit::entry;
-use self::kit::{heard, of_method};
+use self::kit::of_method;
 use crate::kit::{World, of_type, text, until};
 
 fn call(id: &str, tool: &str, args: Value) -> Reply {

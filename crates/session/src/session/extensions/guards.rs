@@ -24,12 +24,12 @@ impl Guards {
     }
 
     /// Takes note of a failure. True if a guard is missing that was not known to be.
-    pub(in crate::session) fn misses(&mut self, failure: &Failure, links: &ExtensionLinks) -> bool {
+    pub(crate) fn misses(&mut self, failure: &Failure, links: &ExtensionLinks) -> bool {
         is_missed(failure, &links.found) && self.miss(failure)
     }
 
     /// Takes note of a guard that could not be loaded. False if it was known.
-    pub(in crate::session) fn miss(&mut self, failure: &Failure) -> bool {
+    pub(crate) fn miss(&mut self, failure: &Failure) -> bool {
         if self.missing.contains(&failure.path) {
             return false;
         }
@@ -39,7 +39,7 @@ impl Guards {
     }
 
     /// Forgets the guards that have loaded after all. True if there were any.
-    pub(in crate::session) fn take_loaded(&mut self, links: &ExtensionLinks) -> bool {
+    pub(crate) fn take_loaded(&mut self, links: &ExtensionLinks) -> bool {
         let before = self.missing.len();
         let is_loaded = |path: &String| {
             let mut loaded = links

@@ -101,7 +101,7 @@ pub(super) struct Extensions {
     pub(super) questions: Pending<Then, Result<Answer, ProcessError>>,
     pub(super) state: SentState,
     pub(super) failures: Failures,
-    /// Those that should check calls and could not be loaded.
+    /// Hooks and extensions that check calls and could not be loaded.
     pub(super) guards: Guards,
     /// Tasks that carry out requests.
     pub(super) tasks: RequestTasks,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use extensions::line::Failure;
 use extensions::{Answer, ProcessError};
-use llm::{ChangeHeaders, ChangedHeaders, HeaderList, OnResponse, Rewrite, Rewritten};
+use llm::{ChangeHeaders, ChangedHeaders, HeaderList, OnResponse, RequestHooks, Rewrite, Rewritten};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wire::Message;
@@ -99,11 +99,8 @@ fn apart(messages: Vec<Arc<Message>>) -> (String, Vec<Arc<Message>>) {
 pub(crate) struct ModelHooks {
     /// Changes the messages and the system prompt. `None` without listeners, as with the others.
     pub(crate) context: Option<Context>,
-    /// Changes the body.
-    pub(crate) rewrite: Option<Rewrite>,
-    pub(crate) change_headers: Option<ChangeHeaders>,
-    /// Sees status and headers of responses.
-    pub(crate) on_response: Option<OnResponse>,
+    /// What `llm` calls.
+    pub(crate) request: RequestHooks,
 }
 
 impl ModelHooks {
@@ -116,10 +113,12 @@ impl ModelHooks {
         let failures = || failures.sender();
         Self {
             context: Context::new(listeners("context"), listeners("context_with_system"), failures()),
-            rewrite: listeners("before_provider_request").map(|asked| rewrite(asked, failures())),
-            change_headers: listeners("before_provider_headers")
-                .map(|asked| change_headers(asked, failures())),
-            on_response: on_response(links),
+            request: RequestHooks {
+                rewrite: listeners("before_provider_request").map(|asked| rewrite(asked, failures())),
+                change_headers: listeners("before_provider_headers")
+                    .map(|asked| change_headers(asked, failures())),
+                on_response: on_response(links),
+            },
         }
     }
 }

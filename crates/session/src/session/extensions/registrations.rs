@@ -43,8 +43,8 @@ pub(crate) fn use_registrations(extensions: &mut Extensions, core: &mut SessionC
         |name| options.tools.iter().any(|named| named == name),
         |name| {
             let named = |list: &[String]| list.iter().any(|item| fits(item, name));
-            let may = options.only_tools.as_ref().is_none_or(|only| named(only));
-            may && !named(&options.excluded_tools)
+            let may = options.tool_filter.only.as_ref().is_none_or(|only| named(only));
+            may && !named(&options.tool_filter.excluded)
         },
     );
     sync_hooks(extensions, core);

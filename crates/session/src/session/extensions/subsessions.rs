@@ -230,9 +230,9 @@ impl TextOptions {
 fn choose_tools(options: &mut Options, wanted: &ToolOptions) {
     let infos = Toolbox::infos();
     let allowed = |name: &str| {
-        let only = options.only_tools.as_ref();
+        let only = options.tool_filter.only.as_ref();
         only.is_none_or(|only| only.iter().any(|item| fits(item, name)))
-            && !options.excluded_tools.iter().any(|item| fits(item, name))
+            && !options.tool_filter.excluded.iter().any(|item| fits(item, name))
     };
     let edits = |list: &[String]| list.iter().all(|item| item.starts_with(['+', '-']));
     match (&wanted.tools, wanted.no_tools.as_deref()) {
@@ -249,19 +249,20 @@ fn choose_tools(options: &mut Options, wanted: &ToolOptions) {
             let names = infos.iter().map(|info| info.spec.name.as_str());
             let names = names.filter(|name| list.iter().any(|item| fits(item, name)) && allowed(name));
             options.tools = names.map(str::to_owned).collect();
-            options.only_tools = Some(list.clone());
+            options.tool_filter.only = Some(list.clone());
         }
         (None, Some("all")) => {
             options.tools.clear();
-            options.only_tools = Some(Vec::new());
+            options.tool_filter.only = Some(Vec::new());
         }
         (None, Some(_)) => options.tools.clear(),
         (None, None) => {}
     }
     options
-        .excluded_tools
+        .tool_filter
+        .excluded
         .extend(wanted.exclude_tools.iter().cloned());
-    let excluded = &options.excluded_tools;
+    let excluded = &options.tool_filter.excluded;
     options
         .tools
         .retain(|name| !excluded.iter().any(|item| fits(item, name)));

@@ -105,7 +105,7 @@ impl TaskOwner {
             name != TASK_TOOL && named.is_none_or(|tools| tools.contains(name))
         };
         options.tools = self.tools.iter().filter(|name| wanted(name)).cloned().collect();
-        options.only_tools = Some(options.tools.clone());
+        options.tool_filter.only = Some(options.tools.clone());
         options.permission_mode = Some(self.mode);
         options.limits = self.limits;
         options.sessions = match &self.file {
