@@ -12,9 +12,11 @@ import argparse
 import concurrent.futures
 import fnmatch
 import gzip
+import importlib
 import json
 import os
 import sys
+from typing import Any
 
 # Values that differ between two runs, or depend on the length of the agent's own prompt, with what takes their place.
 VOLATILE = {"ttft": "<ms>", "duration": "<ms>", "wallTimeMs": "<ms>",
@@ -23,15 +25,16 @@ VOLATILE = {"ttft": "<ms>", "duration": "<ms>", "wallTimeMs": "<ms>",
 
 def load_kit(path):
     sys.path.insert(0, path)
-    import run  # noqa: PLC0415 - the kit is a folder that the command line names
-    run.Normaliser = normaliser(run)
-    return run
+    kit: Any = importlib.import_module("run")
+    kit.Normaliser = normaliser(kit)
+    return kit
 
 
-def normaliser(run):
+def normaliser(kit):
     """The kit's normaliser, which knows 0.74.2 only, with the values that newer versions add."""
+    base: Any = kit.Normaliser
 
-    class Normaliser(run.Normaliser):
+    class Normaliser(base):
         def value(self, v, key=None):
             if isinstance(v, dict) and v.get("role") == "system" and "sections" in v:
                 # Prompt texts and tool descriptions are the agent's own: that there are some is compared, not what they say.
@@ -89,7 +92,8 @@ def reduced(run, doc):
 
 def left_out(golden):
     """Names of the members and events that are not compared, from the list beside the golden."""
-    members, events = [], ["extension_ui_request:setWidget"]
+    members: list[str] = []
+    events = ["extension_ui_request:setWidget"]
     path = golden.replace(".jsonl.gz", ".left-out")
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
@@ -205,12 +209,12 @@ def verify(run, args):
                 if len(lines) > args.max_diff:
                     print(f"       ... {len(lines) - args.max_diff} more in {section}")
     judged = [row for row in report if row["ok"] or not row["advisory"]]
-    equal = sum(row["ok"] for row in judged)
-    print(f"\n{len(judged)} scenarios judged, {equal} equal, {len(judged) - equal} differ (profile {args.profile})")
+    same = sum(row["ok"] for row in judged)
+    print(f"\n{len(judged)} scenarios judged, {same} equal, {len(judged) - same} differ (profile {args.profile})")
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:
             json.dump({"scenarios": report}, file)
-    return 0 if equal == len(judged) else 1
+    return 0 if same == len(judged) else 1
 
 
 def main():

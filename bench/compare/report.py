@@ -149,8 +149,9 @@ INTRODUCTION = """# Comparison with other agents
 against the same scripted model on one machine. [Benchmarks](../benchmarks.md) has the figures of Pinion alone.
 
 The machine was not idle. CPU time and memory vary less than times; compare the ratios. CPU is user and system time of the whole process
-tree. Memory is proportional (PSS) or peak resident memory of the whole tree; for Pinion that includes its guardian processes. Pinion is a build of the
-`release` profile, not the stripped `dist` build of the packages. A cell is the median of the rounds, with the smallest and the largest value in brackets. A cell without brackets was measured once.
+tree. Memory is proportional (PSS) or peak resident memory of the whole tree; for Pinion that includes its guardian processes.
+Pinion is a build of the `release` profile, not the stripped `dist` build of the packages. A cell is the median of the rounds, with
+the smallest and the largest value in brackets. A cell without brackets was measured once.
 `floor` is a C program that only does the input and output of the work: it reads the stream, copies each delta once and starts `bash`.
 """
 REPEAT = """## Repeat it
