@@ -53,7 +53,7 @@ use super::run_limits::{check_new, limits_reply};
 use super::session_list::SessionList;
 use super::{
     available_commands, extension_loading, extension_models, file_search, model_switch, navigation, outline,
-    prompts, queue, session_change, todos, trust,
+    prompts, queue, session_change, shell_commands, todos, trust,
 };
 
 impl Responding for Session {
@@ -140,7 +140,7 @@ impl SessionHandler for Session {
     }
 
     async fn set_model(&mut self, params: SetModelParams, responder: Responder<Model>) {
-        Session::set_model(self, Asker::Client(responder), params).await;
+        model_switch::set_model(&mut self.driver, Asker::Client(responder), params).await;
     }
 
     async fn cycle_model(&mut self, _: NoParams) -> Result<Option<CycledModel>, String> {
@@ -282,11 +282,11 @@ impl SessionHandler for Session {
     }
 
     async fn bash(&mut self, params: BashParams, responder: Responder<BashResult>) {
-        Session::bash(self, responder, params).await;
+        shell_commands::bash(&mut self.driver, responder, params).await;
     }
 
     async fn abort_bash(&mut self, _: NoParams) -> Result<(), String> {
-        self.shells.cancel();
+        self.driver.shells.cancel();
         Ok(())
     }
 
@@ -347,7 +347,7 @@ impl SessionHandler for Session {
     }
 
     async fn rewind(&mut self, params: RewindParams, responder: Responder<Rewound>) {
-        if !self.driver.core.machine.is_idle() || self.shells.are_busy() {
+        if !self.driver.core.machine.is_idle() || self.driver.shells.are_busy() {
             return responder.refuse(strings::REWIND_BUSY).await;
         }
         let next = navigation::rewind(&mut self.driver, responder, params).await;
@@ -355,7 +355,7 @@ impl SessionHandler for Session {
     }
 
     async fn unrewind(&mut self, params: UnrewindParams, responder: Responder<Rewound>) {
-        if !self.driver.core.machine.is_idle() || self.shells.are_busy() {
+        if !self.driver.core.machine.is_idle() || self.driver.shells.are_busy() {
             return responder.refuse(strings::REWIND_BUSY).await;
         }
         let next = navigation::unrewind(&mut self.driver, responder, &params).await;

@@ -13,6 +13,7 @@ use crate::outbox::{Origin, Responder};
 use super::asker::{Asked, Asker};
 use super::change_request::{Change, ChangeAsker};
 use super::pending_prompt::Saying;
+use super::user_shells::UserShells;
 
 /// What waits for the session to be idle, in order.
 pub(super) type DeferredActions = Deferred<DeferredAction>;
@@ -56,5 +57,27 @@ impl DeferredAction {
             Self::Say(_) => (Condition::CommandAnswered, Order::Holds),
             Self::Turn(_) => (Condition::CommandAnswered, Order::Passes),
         }
+    }
+}
+
+/// Does something once the session is idle. An action that ends the commands of the user ends them at once, since it waits for
+/// their end.
+pub(super) fn defer(
+    waiting: &mut DeferredActions,
+    shells: &mut UserShells,
+    action: impl Into<Option<DeferredAction>>,
+) {
+    let Some(action) = action.into() else { return };
+    if let DeferredAction::Change(_, change) = &action
+        && change.ends_shells()
+    {
+        shells.cancel();
+    }
+    let (condition, order) = action.rules();
+    if matches!(action, DeferredAction::Reloaded(_)) {
+        // Commands that came meanwhile depend on the loaded resources.
+        waiting.push_first(condition, order, action);
+    } else {
+        waiting.push(condition, order, action);
     }
 }

@@ -25,11 +25,13 @@ use super::run_limits::check_price;
 
 use super::dialogs::Dialogs;
 use super::extensions::{Extensions, ModelHooks, failure, report};
+use super::model_probes::ModelProbes;
 use super::model_request::{Received, RunningRequest, request_for};
 use super::session_core::SessionCore;
 use super::storage::Batch;
 use super::summaries::Summaries;
 use super::tool_calls::{CallNews, ToolCalls};
+use super::user_shells::UserShells;
 
 /// The machine of a session with the components that carry out its effects. Everything that may move the machine takes this type.
 pub(super) struct Driver {
@@ -39,6 +41,10 @@ pub(super) struct Driver {
     pub(super) extensions: Extensions,
     /// Questions to the user.
     pub(super) dialogs: Dialogs,
+    /// Shell commands of the user.
+    pub(super) shells: UserShells,
+    /// Local servers that are asked whether they have a model.
+    pub(super) probes: ModelProbes,
 }
 
 /// What a run has under way at the moment.

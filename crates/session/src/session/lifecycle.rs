@@ -84,6 +84,8 @@ impl Session {
                 dialogs: Dialogs::new(agent.settings.dialog_wait()),
                 turn: RunningTurn::new(),
                 summaries: Summaries::default(),
+                shells: UserShells::new(),
+                probes: ModelProbes::default(),
                 extensions,
                 core: SessionCore {
                     workspace: Workspace::new(cwd, resources, !agent.options.dialect.is_newest_pi()),
@@ -99,9 +101,7 @@ impl Session {
                 },
             },
             warnings,
-            shells: UserShells::new(),
             queries: Queries::default(),
-            probes: ModelProbes::default(),
             deferred: Deferred::default(),
             closing: None,
             is_retired: false,
@@ -202,11 +202,11 @@ impl Session {
             && self.deferred.is_empty()
             && self.closing.is_none()
             && !self.driver.core.machine.is_holding()
-            && !self.shells.are_busy()
+            && !self.driver.shells.are_busy()
             && self.driver.dialogs.open().is_empty()
             && self.driver.extensions.is_at_rest()
             && !self.driver.core.mcp.is_asking()
-            && !self.probes.are_running()
+            && !self.driver.probes.are_running()
             && !self.queries.are_running()
             && !self.driver.core.tools.processes().are_running()
             // Entries that are only in memory would be lost.
@@ -240,7 +240,7 @@ impl Session {
                 permission_mode: self.driver.core.permissions.chosen(),
                 durability: self.driver.core.conversation.log.durability(),
                 chosen: self.driver.core.conversation.choice.chosen.clone(),
-                shells: self.shells.made(),
+                shells: self.driver.shells.made(),
                 hears_mcp: self.driver.core.mcp.is_heard(),
             },
         })
@@ -258,7 +258,7 @@ impl Session {
             .log
             .direct()
             .set_durability(habits.durability);
-        self.shells.go_on_from(habits.shells);
+        self.driver.shells.go_on_from(habits.shells);
         if habits.hears_mcp {
             self.driver.core.mcp.hear();
         }

@@ -25,6 +25,7 @@ mod deferred;
 mod dialogs;
 mod driver;
 mod export;
+mod extension_events;
 mod extension_loading;
 mod extension_models;
 mod extension_notices;
@@ -61,6 +62,7 @@ mod session_core;
 mod session_file;
 mod session_list;
 mod session_replacement;
+mod shell_commands;
 mod storage;
 mod stream_rules;
 mod summaries;
@@ -90,9 +92,7 @@ pub(crate) use self::tool_calls::subagents_dir;
 
 use self::deferred::DeferredActions;
 use self::driver::Driver;
-use self::model_probes::ModelProbes;
 use self::queries::Queries;
-use self::user_shells::UserShells;
 use self::wakeup::Wakeup;
 
 /// A session. Made by [`Session::start`], runs until its requests end.
@@ -100,11 +100,8 @@ pub struct Session {
     driver: Driver,
     /// Odd things noticed at the start, until they are taken.
     warnings: Vec<String>,
-    shells: UserShells,
     /// Commands that only read and take their time.
     queries: Queries,
-    /// Local servers that are asked whether they have a model.
-    probes: ModelProbes,
     /// What waits for the session to be idle, in order.
     deferred: DeferredActions,
     /// Who asked for the session to be closed.
@@ -120,7 +117,7 @@ impl Session {
         extension_loading::begin(&mut self.driver).await;
         let mut requests = Some(requests);
         // What waits for the session to be idle is owed an answer.
-        while requests.is_some() || !self.deferred.is_empty() || self.probes.are_running() {
+        while requests.is_some() || !self.deferred.is_empty() || self.driver.probes.are_running() {
             let wakeup = self.next(requests.as_mut()).await;
             if matches!(wakeup, Wakeup::Closed) {
                 requests = None;
@@ -133,54 +130,37 @@ impl Session {
                 break;
             }
         }
-        match self.closing.take() {
+        let closing = self.closing.take();
+        if closing.is_none() && !self.is_retired {
+            self.lose_client().await;
+        }
+        self.wind_up().await;
+        extension_events::end(&mut self.driver, &mut self.deferred).await;
+        let core = &mut self.driver.core;
+        core.conversation.log.finish(&core.outbox).await;
+        match closing {
             // The request that closes it is answered at the end.
             Some(responder) => {
-                self.wind_up().await;
-                self.end_extensions().await;
-                self.driver
-                    .core
-                    .conversation
-                    .log
-                    .finish(&self.driver.core.outbox)
-                    .await;
                 // The handle is free as soon as the client can know.
                 let left = requests.map(|mut requests| requests.close()).unwrap_or_default();
-                self.driver.core.tell_closed(CloseReason::Closed).await;
+                core.tell_closed(CloseReason::Closed).await;
                 responder.respond(Ok(())).await;
-                for mail in left {
-                    mail.turn_away(&self.driver.core.outbox, strings::CLOSED).await;
+                for request in left {
+                    request.turn_away(&core.outbox, strings::CLOSED).await;
                 }
             }
-            None if self.is_retired => {
-                self.wind_up().await;
-                self.end_extensions().await;
-                self.driver
-                    .core
-                    .conversation
-                    .log
-                    .finish(&self.driver.core.outbox)
-                    .await;
-                self.driver.core.tell_closed(CloseReason::Evicted).await;
-            }
-            // The client is gone: no more events (behaviour.md 11), except the ends of calls that waited for it.
-            None => {
-                if !self.driver.core.client_tools.are_asked()
-                    && !self.driver.core.outbox.is_heard_to_the_end()
-                {
-                    self.driver.core.outbox = self.driver.core.outbox.without_events();
-                }
-                self.driver.lose_client().await;
-                self.wind_up().await;
-                self.end_extensions().await;
-                self.driver
-                    .core
-                    .conversation
-                    .log
-                    .finish(&self.driver.core.outbox)
-                    .await;
-            }
+            None if self.is_retired => core.tell_closed(CloseReason::Evicted).await,
+            None => {}
         }
+    }
+
+    /// The client is gone: no more events (behaviour.md 11), except the ends of calls that waited for it.
+    async fn lose_client(&mut self) {
+        let core = &mut self.driver.core;
+        if !core.client_tools.are_asked() && !core.outbox.is_heard_to_the_end() {
+            core.outbox = core.outbox.without_events();
+        }
+        self.driver.lose_client().await;
     }
 
     /// Waits for the first event. Ordinary requests wait while a session change waits for the run to end.
@@ -192,6 +172,8 @@ impl Session {
             summaries,
             extensions,
             dialogs,
+            shells,
+            probes,
         } = &mut self.driver;
         let todo = core.machine.todos().next_due();
         let deadline = core.machine.deadline();
@@ -201,14 +183,14 @@ impl Session {
         tokio::select! {
             mail = wakeup::next_mail(requests, urgent_only) => mail.map_or(Wakeup::Closed, Wakeup::SessionRequest),
             report = turn.calls.next() => Wakeup::Call(report),
-            report = self.shells.next() => Wakeup::Shell(report),
+            report = shells.next() => Wakeup::Shell(report),
             events = wakeup::next_events(&mut turn.request) => Wakeup::Model(events),
             summarised = summaries.next() => Wakeup::Summarised(summarised),
             event = dialogs.next() => Wakeup::Dialog(event),
-            news = extensions.next() => Wakeup::Extension(news),
+            event = extensions.next() => Wakeup::Extension(event),
             event = core.mcp.next() => Wakeup::Mcp(event),
             Some(()) = self.queries.next() => Wakeup::Queried,
-            Some(probed) = self.probes.next() => Wakeup::Probed(Box::new(probed)),
+            Some(probed) = probes.next() => Wakeup::Probed(Box::new(probed)),
             answer = wakeup::permission(&mut core.permissions.asking) => Wakeup::Permission(answer),
             () = wakeup::due(&mut turn.retry_timer) => Wakeup::RetryDue,
             () = wakeup::at(deadline) => Wakeup::TimeLimit,
@@ -224,10 +206,10 @@ impl Session {
             Wakeup::Model(events) => self.driver.on_model(events).await,
             Wakeup::Call(report) => {
                 // What an extension said while its tool ran comes first.
-                self.hear_out().await;
+                extension_events::accept_messages(&mut self.driver, &mut self.deferred).await;
                 self.driver.on_call(report).await;
             }
-            Wakeup::Shell(report) => self.on_shell(report).await,
+            Wakeup::Shell(report) => shell_commands::on_report(&mut self.driver, report).await,
             Wakeup::Summarised(summarised) => self.on_summarised(summarised).await,
             Wakeup::TodoDue => self.driver.drive(agent::Change::TodosDue.into()).await,
             Wakeup::StorageDue => drop(
@@ -251,9 +233,11 @@ impl Session {
                     self.driver.drive(input).await;
                 }
             }
-            Wakeup::Extension(news) => self.on_extension(news).await,
+            Wakeup::Extension(event) => {
+                extension_events::on_event(&mut self.driver, &mut self.deferred, event).await;
+            }
             Wakeup::Mcp(event) => self.on_mcp(event).await,
-            Wakeup::Probed(probed) => self.on_probed(*probed).await,
+            Wakeup::Probed(probed) => model_switch::on_probed(&mut self.driver, *probed).await,
             Wakeup::Queried | Wakeup::ProcessExited => {}
             Wakeup::Closed => self.driver.dialogs.lose_client(),
         }
@@ -267,10 +251,10 @@ impl Session {
         self.driver.core.mcp.withdraw_prompt().await;
         let quiet = async {
             self.driver.drive(agent::Input::Abort).await;
-            self.shells.cancel();
+            self.driver.shells.cancel();
             self.catch_up().await;
             while !self.driver.core.machine.is_idle()
-                || self.shells.are_running()
+                || self.driver.shells.are_running()
                 || self.driver.core.machine.is_holding()
                 || self.driver.extensions.owes()
                 || self.driver.core.mcp.is_asking()
@@ -290,7 +274,7 @@ impl Session {
         self.driver.turn.request = None;
         self.driver.summaries.running = None;
         self.driver.turn.calls.cancel();
-        self.shells.cancel();
+        self.driver.shells.cancel();
         self.driver.core.tools.processes().end().await;
         self.driver.core.mcp.end();
     }

@@ -1,11 +1,40 @@
 //! Switching the model and the thinking level, for a client or an extension: the choice is stored, clients and extensions hear of it.
 
-use wire::command::ThinkingParams;
+use serde_json::json;
+use wire::command::{SetModelParams, ThinkingParams};
+use wire::table::Respond;
 use wire::{Model, ThinkingLevel};
 
+use crate::strings;
+
+use super::asker::Asker;
 use super::driver::Driver;
 use super::extension_notices;
 use super::model_choice::{LevelSettings, Switch};
+use super::model_probes::Probed;
+
+/// Sets the model, for a client or an extension. The answer follows later if a local server has to be asked first.
+pub(super) async fn set_model(driver: &mut Driver, asker: Asker<Model>, params: SetModelParams) {
+    if let Some(probed) = driver.probes.look_for(&driver.core.agent, asker, params) {
+        on_probed(driver, probed).await;
+    }
+}
+
+/// Takes a model that was found, and answers.
+pub(super) async fn on_probed(driver: &mut Driver, probed: Probed) {
+    let SetModelParams { provider, model_id } = probed.params;
+    let outcome = match probed.model {
+        Some(model) => {
+            select_model(driver, model.clone(), None, "set").await;
+            Ok(model)
+        }
+        None => Err(strings::model_not_found(provider.as_deref(), model_id.as_deref())),
+    };
+    match probed.asker {
+        Asker::Client(responder) => responder.respond(outcome).await,
+        Asker::Extension(id) => driver.extensions.links.answer(id, Ok(json!(outcome.is_ok()))),
+    }
+}
 
 /// Switches to a model. `source`: `set` or `cycle`.
 pub(super) async fn select_model(

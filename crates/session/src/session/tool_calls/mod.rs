@@ -29,7 +29,7 @@ use wire::{ToolCall, ToolResult};
 
 use crate::{limits, strings};
 
-pub(in crate::session) use self::background::Exits;
+pub(super) use self::background::Exits;
 pub use self::background::PROCESS_TOOL;
 pub(super) use self::built_in::{built_in_access, built_in_tools};
 pub(super) use self::parse::{block, result};

@@ -1,0 +1,194 @@
+//! Events of extensions: messages and requests of their processes, answers to hooks, providers and the requests of clients. Each one
+//! goes to its component. Actions that wait for the session to be idle join `waiting`.
+
+use extensions::{Answer, ProcessError, ProcessMessage};
+use serde_json::{Value, json};
+
+use crate::limits;
+
+use super::asker::Asker;
+use super::deferred::{DeferredActions, defer};
+use super::driver::Driver;
+use super::extension_requests::Outcome;
+use super::extensions::{
+    Answered, Completion, ExtensionEvent, ExtensionRequest, LoadQuestion, Then, failure,
+};
+use super::tool_calls::Layer;
+use super::user_shells::ShellReport;
+use super::{
+    extension_loading, extension_models, extension_requests, lifecycle, model_switch, navigation,
+    prompt_delivery, session_change, shell_commands,
+};
+
+/// Deals with an event of an extension.
+pub(super) async fn on_event(driver: &mut Driver, waiting: &mut DeferredActions, event: ExtensionEvent) {
+    match event {
+        ExtensionEvent::Message(place, message) => on_message(driver, waiting, place, message).await,
+        ExtensionEvent::Hook(answered) => on_hook_answer(driver, waiting, answered).await,
+        ExtensionEvent::Loading(answered) => {
+            accept_messages(driver, waiting).await;
+            extension_loading::on_load_answer(driver, answered).await;
+        }
+        ExtensionEvent::LoadingLate => extension_loading::on_deadline(driver).await,
+        ExtensionEvent::Client(answered) => on_client_answer(driver, waiting, answered).await,
+        ExtensionEvent::ResponseLate => {}
+        ExtensionEvent::Provider(answered) => {
+            accept_messages(driver, waiting).await;
+            extension_models::on_provider_answer(driver, answered).await;
+        }
+        ExtensionEvent::Failed(failure) => driver.extension_failed(failure).await,
+    }
+}
+
+/// Handles all messages that processes have sent so far. They come before an answer that has just arrived: answers and messages
+/// of a process come through different channels, and an extension relies on the order in which it sent them.
+pub(super) async fn accept_messages(driver: &mut Driver, waiting: &mut DeferredActions) {
+    while let Some((place, message)) = driver.extensions.links.try_next_message() {
+        on_message(driver, waiting, place, message).await;
+    }
+}
+
+async fn on_message(
+    driver: &mut Driver,
+    waiting: &mut DeferredActions,
+    place: usize,
+    message: ProcessMessage,
+) {
+    let Some(message) = driver.extensions.links.accept(place, message) else {
+        return;
+    };
+    match message {
+        ProcessMessage::Call { id, method, params } => {
+            on_request(driver, waiting, (place, id), &method, params).await;
+        }
+        ProcessMessage::Withdrawn(id) => extension_requests::withdraw(driver, id).await,
+        ProcessMessage::Changed(registered) => {
+            extension_loading::on_changed(driver, place, *registered).await;
+        }
+        ProcessMessage::Failed(failed) => driver.extension_failed(failed).await,
+        ProcessMessage::Gone(reason) => extension_loading::on_gone(driver, place, &reason).await,
+        _ => {}
+    }
+}
+
+/// An extension has sent a request.
+async fn on_request(
+    driver: &mut Driver,
+    waiting: &mut DeferredActions,
+    (place, id): (usize, Option<u64>),
+    method: &str,
+    params: Value,
+) {
+    let outcome = match ExtensionRequest::parse(method, params) {
+        Ok(ExtensionRequest::SetModel(params)) => {
+            return model_switch::set_model(driver, Asker::Extension(id), params).await;
+        }
+        Ok(ExtensionRequest::OpenSession(params)) => {
+            let opened = lifecycle::open_subsession(driver, place, params).await;
+            opened.map(Outcome::answer)
+        }
+        Ok(request) => extension_requests::perform(driver, waiting, (place, id), request).await,
+        Err(error) => Err(error),
+    };
+    let answer = outcome.map(|outcome| {
+        defer(waiting, &mut driver.shells, outcome.deferred);
+        outcome.answer
+    });
+    match (id, answer) {
+        // Answered later, or not at all.
+        (_, Ok(None)) | (None, Ok(_)) => {}
+        (None, Err(error)) => {
+            let failed = failure("<runtime>", method, error);
+            driver.extension_failed(failed).await;
+        }
+        (id, answer) => {
+            let answer = answer.map(Option::unwrap_or_default);
+            driver.extensions.links.answer(id, answer);
+        }
+    }
+}
+
+async fn on_hook_answer(
+    driver: &mut Driver,
+    waiting: &mut DeferredActions,
+    answered: Answered<Result<Answer, ProcessError>>,
+) {
+    accept_messages(driver, waiting).await;
+    let Some(then) = driver.extensions.questions.take(answered.number) else {
+        return;
+    };
+    let (answer, _) = extension_loading::take_answer(driver, answered.answer).await;
+    let next = match then {
+        Then::Hooks(ticket, point) => return driver.on_hooks_done(ticket, *point, answer).await,
+        Then::Input(saying) => {
+            return prompt_delivery::on_input(driver, saying, answer.unwrap_or_default()).await;
+        }
+        Then::Begin(turn) => {
+            return prompt_delivery::begin_turn(driver, turn, answer.unwrap_or_default()).await;
+        }
+        Then::Move(asker, params) => {
+            return navigation::on_move(driver, asker, params, answer.unwrap_or_default()).await;
+        }
+        Then::Change(asker, change) => {
+            session_change::on_change(driver, asker, change, answer.unwrap_or_default()).await
+        }
+        Then::Leave(asker, change) => session_change::carry_out(driver, asker, change).await,
+    };
+    defer(waiting, &mut driver.shells, next);
+}
+
+async fn on_client_answer(
+    driver: &mut Driver,
+    waiting: &mut DeferredActions,
+    answered: Answered<Result<Answer, ProcessError>>,
+) {
+    accept_messages(driver, waiting).await;
+    let Some(request) = driver.extensions.client_requests.take(answered.number) else {
+        return;
+    };
+    let (answer, has_errors) = extension_loading::take_answer(driver, answered.answer).await;
+    let outbox = &driver.core.outbox;
+    match request.complete(answer, has_errors, outbox).await {
+        Completion::Done => {}
+        Completion::RunShell(responder, params) => shell_commands::run(driver, responder, params).await,
+        Completion::ShellRan(responder, params, run) => {
+            let shell = driver.shells.begin(responder.origin(), &params, outbox).await;
+            let report = ShellReport::Done(Box::new(responder), params, shell, Ok(run));
+            shell_commands::on_report(driver, report).await;
+        }
+    }
+}
+
+/// The session is over: its extensions may handle `session_shutdown`, within limits.
+pub(super) async fn end(driver: &mut Driver, waiting: &mut DeferredActions) {
+    let (core, extensions) = (&mut driver.core, &mut driver.extensions);
+    if extensions.hear("session_shutdown") {
+        let event = json!({"type": "session_shutdown", "reason": "quit"});
+        let answer = extensions.hook_answer(core, "session_shutdown", &event);
+        let number = extensions.loading.ask(LoadQuestion::Shutdown, answer);
+        let answered = run_until_answer(driver, waiting, number);
+        let _in_time = tokio::time::timeout(limits::FAREWELL, answered).await;
+    }
+    let (core, extensions) = (&mut driver.core, &mut driver.extensions);
+    core.agent.extensions.forget_models(extensions.providers.file());
+    // A tool keeps the processes of its extension.
+    core.tools.set(Layer::Extension, Vec::new());
+    extensions.end().await;
+}
+
+/// Deals with events of extensions until a question of loading is answered.
+async fn run_until_answer(driver: &mut Driver, waiting: &mut DeferredActions, number: u64) {
+    loop {
+        match driver.extensions.next().await {
+            event @ ExtensionEvent::Loading(Answered { number: answered, .. }) if answered == number => {
+                break on_event(driver, waiting, event).await;
+            }
+            ExtensionEvent::Message(_, ProcessMessage::Gone(_))
+                if driver.extensions.links.keys().count() == 1 =>
+            {
+                break;
+            }
+            event => on_event(driver, waiting, event).await,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Shell commands of the user as the session runs them: an extension may replace one, and the model gets it with the next prompt.
+
+use serde_json::json;
+use wire::command::BashParams;
+use wire::state::BashResult;
+
+use crate::outbox::Responder;
+
+use super::driver::Driver;
+use super::extensions::ClientRequest;
+use super::user_shells::ShellReport;
+
+/// Runs a shell command of the user, unless an extension replaces it.
+pub(super) async fn bash(driver: &mut Driver, responder: Responder<BashResult>, params: BashParams) {
+    let (core, extensions) = (&mut driver.core, &mut driver.extensions);
+    if !extensions.hear("user_bash") {
+        return run(driver, responder, params).await;
+    }
+    let event = json!({
+        "type": "user_bash",
+        "command": params.command,
+        "excludeFromContext": params.exclude_from_context,
+        "cwd": core.workspace.cwd.to_string_lossy(),
+    });
+    let answer = extensions.hook_answer(core, "user_bash", &event);
+    let request = ClientRequest::Shell(responder, params);
+    extensions.client_requests.wait(request, answer);
+}
+
+/// Runs a shell command that no extension replaces.
+pub(super) async fn run(driver: &mut Driver, responder: Responder<BashResult>, params: BashParams) {
+    let core = &driver.core;
+    let place = (core.agent.toolbox.clone(), core.workspace.cwd.clone());
+    driver.shells.run(responder, params, place, &core.outbox).await;
+}
+
+/// Stores the report of a command. During a run it waits, because the messages of the run belong together.
+pub(super) async fn on_report(driver: &mut Driver, report: ShellReport) {
+    let core = &mut driver.core;
+    let is_idle = core.machine.is_idle();
+    driver
+        .shells
+        .accept(report, is_idle, &mut core.conversation, &core.outbox)
+        .await;
+    if is_idle {
+        core.hear();
+    }
+}
