@@ -200,8 +200,8 @@ impl Outbox {
     }
 
     /// The client says what it renders, for this session and all others of the connection.
-    pub(crate) fn hear(&self, hello: &HelloParams) {
-        self.rendered.hear(hello);
+    pub(crate) fn apply_hello(&self, hello: &HelloParams) {
+        self.rendered.apply_hello(hello);
     }
 
     /// A queue for another session of the same connection.

@@ -1,7 +1,7 @@
-//! What comes in: commands in the order they came, and the end of input. Lines become mail in `serve`.
+//! What comes in: commands in the order they came, and the end of input. Lines become requests in `serve`.
 //!
 //! Order is kept even for the control lane, so that `prompt` and `abort` in one write mean what they say. Only while a
-//! command waits for the run to end does urgent mail overtake what came before it.
+//! command waits for the run to end do urgent requests overtake what came before it.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -61,7 +61,7 @@ impl SessionRequest {
 
 /// A request on its way, with a value that is dropped when it is taken out (its share of a memory budget).
 pub(crate) struct QueuedRequest {
-    mail: SessionRequest,
+    request: SessionRequest,
     /// The session it is for; none means the first.
     to: Option<Box<str>>,
     _held: Option<Box<dyn Any + Send>>,
@@ -75,7 +75,7 @@ impl QueuedRequest {
     /// Returns true for the command that closes its session.
     pub(crate) fn is_closing(&self) -> bool {
         matches!(
-            &self.mail,
+            &self.request,
             SessionRequest::Command(_, SessionCommand::CloseSession(_))
         )
     }
@@ -83,13 +83,13 @@ impl QueuedRequest {
     /// Is it nothing that anybody wants of a session: an answer to a question, a line that was no command?
     pub(crate) fn is_answer(&self) -> bool {
         !matches!(
-            self.mail,
+            self.request,
             SessionRequest::Command(..) | SessionRequest::Manager(..) | SessionRequest::Connection(..)
         )
     }
 
     pub(crate) fn frame(&self) -> Option<&Frame> {
-        match &self.mail {
+        match &self.request {
             SessionRequest::Frame(frame) => Some(frame),
             _ => None,
         }
@@ -100,25 +100,25 @@ impl QueuedRequest {
     /// # Errors
     /// Gives everything else back.
     pub(crate) fn into_manager_command(self) -> Result<(Origin, ManagerCommand), Box<Self>> {
-        match self.mail {
+        match self.request {
             SessionRequest::Manager(origin, command) => Ok((origin, command)),
-            mail => Err(Box::new(Self { mail, ..self })),
+            request => Err(Box::new(Self { request, ..self })),
         }
     }
 
-    pub(crate) fn into_mail(self) -> SessionRequest {
-        self.mail
+    pub(crate) fn into_request(self) -> SessionRequest {
+        self.request
     }
 }
 
-/// Where mail is put in. When all clones are dropped the session ends.
+/// Where requests are queued. When all clones are dropped the session ends.
 #[derive(Clone)]
 pub struct RequestSender(mpsc::Sender<QueuedRequest>);
 
-/// Where the session takes mail out.
+/// Where the session takes requests.
 pub struct RequestReceiver {
     incoming: mpsc::Receiver<QueuedRequest>,
-    /// SessionRequest that came while only urgent mail was wanted.
+    /// Requests that came while only urgent ones were wanted.
     held_back: VecDeque<QueuedRequest>,
 }
 
@@ -136,13 +136,13 @@ pub fn request_queue() -> (RequestSender, RequestReceiver) {
 }
 
 impl RequestSender {
-    /// Puts mail in from a thread that may wait, for a session or for the first one. `held` is dropped when the mail is taken
+    /// Queues a request from a thread that may wait, for a session or for the first one. `held` is dropped when the request is taken
     /// out. False when the session is gone.
     #[must_use]
-    pub fn put(&self, mail: SessionRequest, to: Option<Box<str>>, held: impl Any + Send) -> bool {
+    pub fn put(&self, request: SessionRequest, to: Option<Box<str>>, held: impl Any + Send) -> bool {
         self.0
             .blocking_send(QueuedRequest {
-                mail,
+                request,
                 to,
                 _held: Some(Box::new(held)),
             })
@@ -153,16 +153,16 @@ impl RequestSender {
     ///
     /// # Errors
     /// Gives it back when the session is gone.
-    pub(crate) async fn pass(&self, letter: QueuedRequest) -> Result<(), Box<QueuedRequest>> {
-        self.0.send(letter).await.map_err(|error| Box::new(error.0))
+    pub(crate) async fn pass(&self, queued: QueuedRequest) -> Result<(), Box<QueuedRequest>> {
+        self.0.send(queued).await.map_err(|error| Box::new(error.0))
     }
 
-    /// Puts mail in if there is room at once.
-    pub(crate) fn try_send(&self, mail: SessionRequest) -> bool {
+    /// Queues a request if there is room at once.
+    pub(crate) fn try_send(&self, request: SessionRequest) -> bool {
         let (to, held) = (None, None);
         self.0
             .try_send(QueuedRequest {
-                mail,
+                request,
                 to,
                 _held: held,
             })
@@ -174,19 +174,19 @@ impl RequestSender {
         self.0.is_closed()
     }
 
-    /// Puts mail in from a task, for a session or for the first one; waits while there is no room. `held` is dropped when the
-    /// mail is taken out. False when the session is gone.
-    pub async fn post(&self, mail: SessionRequest, to: Option<Box<str>>, held: impl Any + Send) -> bool {
+    /// Queues a request from a task, for a session or for the first one; waits while there is no room. `held` is dropped when the
+    /// request is taken out. False when the session is gone.
+    pub async fn post(&self, request: SessionRequest, to: Option<Box<str>>, held: impl Any + Send) -> bool {
         let _held: Option<Box<dyn Any + Send>> = Some(Box::new(held));
-        self.0.send(QueuedRequest { mail, to, _held }).await.is_ok()
+        self.0.send(QueuedRequest { request, to, _held }).await.is_ok()
     }
 
-    /// Puts mail in from a task. False when the session is gone.
-    pub async fn send(&self, mail: SessionRequest) -> bool {
+    /// Queues a request from a task. False when the session is gone.
+    pub async fn send(&self, request: SessionRequest) -> bool {
         let (to, held) = (None, None);
         self.0
             .send(QueuedRequest {
-                mail,
+                request,
                 to,
                 _held: held,
             })
@@ -199,39 +199,43 @@ impl RequestReceiver {
     /// Takes no more requests, and returns the remaining ones.
     pub(crate) fn close(&mut self) -> Vec<SessionRequest> {
         self.incoming.close();
-        let mut left: Vec<SessionRequest> = self.held_back.drain(..).map(QueuedRequest::into_mail).collect();
-        while let Ok(letter) = self.incoming.try_recv() {
-            left.push(letter.into_mail());
+        let mut left: Vec<SessionRequest> = self
+            .held_back
+            .drain(..)
+            .map(QueuedRequest::into_request)
+            .collect();
+        while let Ok(queued) = self.incoming.try_recv() {
+            left.push(queued.into_request());
         }
         left
     }
 
     /// The next request with its address, to be passed on. Cancel-safe.
-    pub(crate) async fn letter(&mut self) -> Option<QueuedRequest> {
+    pub(crate) async fn next_queued(&mut self) -> Option<QueuedRequest> {
         self.incoming.recv().await
     }
 
-    /// The next mail, in the order it came; `None` when there will be no more and nothing is held back. With `urgent_only` everything else is held
+    /// The next request, in the order it came; `None` when there will be no more and nothing is held back. With `urgent_only` everything else is held
     /// back, as much of it as the requests holds, and comes later in its order. Cancel-safe.
     pub(crate) async fn next(&mut self, urgent_only: bool) -> Option<SessionRequest> {
-        if !urgent_only && let Some(letter) = self.held_back.pop_front() {
-            return Some(letter.mail);
+        if !urgent_only && let Some(queued) = self.held_back.pop_front() {
+            return Some(queued.request);
         }
         loop {
             if self.held_back.len() >= limits::MAILBOX {
                 return std::future::pending().await;
             }
-            let Some(letter) = self.incoming.recv().await else {
+            let Some(queued) = self.incoming.recv().await else {
                 return if self.held_back.is_empty() {
                     None
                 } else {
                     std::future::pending().await
                 };
             };
-            if !urgent_only || letter.mail.is_urgent() {
-                return Some(letter.mail);
+            if !urgent_only || queued.request.is_urgent() {
+                return Some(queued.request);
             }
-            self.held_back.push_back(letter);
+            self.held_back.push_back(queued);
         }
     }
 }

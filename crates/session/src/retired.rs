@@ -19,12 +19,12 @@ pub(crate) struct Retired {
     pub(crate) file: Option<PathBuf>,
     /// Its working directory.
     pub(crate) cwd: PathBuf,
-    pub(crate) habits: Habits,
+    pub(crate) choices: ClientChoices,
 }
 
 /// What a client chose for a session and no file says.
 #[derive(Debug)]
-pub(crate) struct Habits {
+pub(crate) struct ClientChoices {
     pub(crate) settings: LoopSettings,
     pub(crate) auto_compaction: bool,
     pub(crate) permission_mode: Option<PermissionMode>,
@@ -33,7 +33,7 @@ pub(crate) struct Habits {
     /// Shell commands so far, so that no two have the same name.
     pub(crate) shells: u64,
     /// The client wants to learn of changes of MCP servers.
-    pub(crate) hears_mcp: bool,
+    pub(crate) mcp_subscribed: bool,
 }
 
 impl Retired {

@@ -50,7 +50,7 @@ impl UiCapabilities {
     }
 
     /// Listens to a `hello`. What it says nothing of, or nothing that can be understood, stays.
-    pub(crate) fn hear(&self, hello: &HelloParams) {
+    pub(crate) fn apply_hello(&self, hello: &HelloParams) {
         let mut bits = self.0.load(Ordering::Relaxed);
         if bits & SHARED != 0 {
             return;
@@ -89,18 +89,18 @@ mod tests {
     fn ui_capabilities_persist_until_client_changes_them() {
         let rendered = UiCapabilities::default();
         assert!(rendered.has(UiMethod::Select) && rendered.has(UiMethod::OpenUrl));
-        rendered.hear(&hello(json!({"ui": ["select", "dance"]})));
+        rendered.apply_hello(&hello(json!({"ui": ["select", "dance"]})));
         assert!(rendered.has(UiMethod::Select) && !rendered.has(UiMethod::Confirm));
-        rendered.hear(&hello(json!({"ui": "all", "deltas": true})));
+        rendered.apply_hello(&hello(json!({"ui": "all", "deltas": true})));
         assert!(rendered.has(UiMethod::Select) && !rendered.has(UiMethod::Confirm));
-        rendered.hear(&hello(json!({"events": ["agent_end"]})));
+        rendered.apply_hello(&hello(json!({"events": ["agent_end"]})));
         assert!(!rendered.has(UiMethod::Select));
-        rendered.hear(&hello(json!({"events": ["hook_ui_request"]})));
+        rendered.apply_hello(&hello(json!({"events": ["hook_ui_request"]})));
         assert!(rendered.has(UiMethod::Select) && !rendered.has(UiMethod::Confirm));
-        rendered.hear(&hello(json!({"ui": null, "events": null})));
+        rendered.apply_hello(&hello(json!({"ui": null, "events": null})));
         assert!(rendered.has(UiMethod::Confirm));
         rendered.shared();
-        rendered.hear(&hello(json!({"ui": []})));
+        rendered.apply_hello(&hello(json!({"ui": []})));
         assert!(rendered.has(UiMethod::Confirm));
         rendered.nothing();
         assert!(!rendered.has(UiMethod::Select));

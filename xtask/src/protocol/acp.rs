@@ -112,7 +112,7 @@ fn updates() -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Paths of the capabilities in a type, without those that only group others.
+/// Paths of the capabilities in a type, without the parents that only group others.
 fn capabilities<T: JsonSchema>() -> Vec<String> {
     let schema = schema_for!(T).to_value();
     let mut out = Vec::new();

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn open_calls_get_results_that_say_whether_they_ran() {
+    fn open_calls_get_results_about_their_start() {
         let answer = json!({"role": "assistant", "timestamp": 2, "stopReason": "toolUse", "content": [
             {"type": "toolCall", "id": "a", "name": "bash", "arguments": {}},
             {"type": "toolCall", "id": "b", "name": "bash", "arguments": {}},

@@ -513,7 +513,7 @@ const SESSIONS: &[Key] = &[
         "checkpoints",
         "`off` or `files`",
         "\"off\"",
-        "What is kept before each turn that changes files, so that `rewind` can restore it: with `files`, the files that `edit` and `write` change. Not in project settings.",
+        "Contents kept before each turn that changes files, so that `rewind` can restore it: with `files`, the files that `edit` and `write` change. Not in project settings.",
     ),
     key(
         "durability",

@@ -212,7 +212,7 @@ async fn silent_old_server_is_greeted_after_bounded_wait() {
 }
 
 #[tokio::test]
-async fn old_server_that_ends_at_question_is_started_again() {
+async fn old_server_ending_at_question_restarts() {
     let starts = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&starts);
     let mut server = played(move |mut wire| {

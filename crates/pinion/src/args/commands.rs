@@ -211,7 +211,7 @@ pub(crate) const COMMANDS: [CommandInfo; 16] = [
         usage: &[
             (
                 "update",
-                "Install missing packages and the newest versions of those that name no exact version",
+                "Install missing packages and the newest versions of packages without an exact version",
             ),
             ("update SOURCE", "Update one package"),
         ],

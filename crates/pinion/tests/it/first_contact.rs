@@ -220,7 +220,7 @@ fn rejected_key_over_rpc_names_its_source() {
 }
 
 #[test]
-fn missing_local_server_names_the_file_with_its_address() {
+fn missing_local_server_names_file_with_address() {
     let world = World::new([]).without_retries();
     let models = world.dir.agent_dir().join("models.json");
     let file = std::fs::read_to_string(&models).unwrap();

@@ -117,14 +117,14 @@ impl Hooks {
     }
 
     /// Is one of them run for this event?
-    pub(crate) fn hear(&self, name: &str) -> bool {
+    pub(crate) fn has_listener(&self, name: &str) -> bool {
         let silent = self.muted && !is_only_told(name);
         !silent && self.hooks.iter().any(|hook| hook.event == name)
     }
 
     /// Is one of them asked about this event, and not only told?
     pub(crate) fn answers(&self, name: &str) -> bool {
-        !is_only_told(name) && self.hear(name)
+        !is_only_told(name) && self.has_listener(name)
     }
 
     /// Stops asking hooks. Hooks without an answer still run.

@@ -173,7 +173,9 @@ async fn listening_hooks_run_in_order_until_shutdown() {
         ],
         refused: Vec::new(),
     });
-    assert!(hooks.hear("turn_end") && !hooks.answers("turn_end") && !hooks.hear("turn_start"));
+    assert!(
+        hooks.has_listener("turn_end") && !hooks.answers("turn_end") && !hooks.has_listener("turn_start")
+    );
     let reaper = Reaper::direct();
     for turn in 0..5 {
         hooks.tell(
@@ -197,12 +199,12 @@ async fn listening_hooks_run_in_order_until_shutdown() {
     assert_eq!(turns, [0, 1, 2, 3, 4]);
     assert_eq!(failed.recv().await.unwrap().error, "It exited with code 1");
     hooks.mute();
-    assert!(hooks.hear("turn_end"));
+    assert!(hooks.has_listener("turn_end"));
     let mut asked = Hooks::new(config::hooks::Finding {
         hooks: vec![(*hook("input", "exit 0")).clone()],
         refused: Vec::new(),
     });
     assert!(asked.answers("input") && asked.asked("input", &json!({})).is_some());
     asked.mute();
-    assert!(!asked.hear("input") && asked.asked("input", &json!({})).is_none());
+    assert!(!asked.has_listener("input") && asked.asked("input", &json!({})).is_none());
 }

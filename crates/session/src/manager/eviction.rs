@@ -158,8 +158,8 @@ impl SessionManager {
     ///
     /// # Errors
     /// Why it cannot be delivered.
-    pub(super) async fn wake(&mut self, letter: &QueuedRequest) -> Result<(), String> {
-        let Some(handle) = letter.to() else { return Ok(()) };
+    pub(super) async fn wake(&mut self, queued: &QueuedRequest) -> Result<(), String> {
+        let Some(handle) = queued.to() else { return Ok(()) };
         if let Some(open) = self.open.get_mut(handle) {
             open.used = Instant::now();
             return Ok(());
@@ -179,22 +179,22 @@ impl SessionManager {
     }
 
     /// Closes an evicted session; gives back requests for other sessions.
-    pub(super) fn close_asleep(&mut self, letter: QueuedRequest) -> Option<QueuedRequest> {
-        let asleep = letter.to().and_then(|handle| self.asleep.remove(handle));
-        let Some(asleep) = asleep else { return Some(letter) };
+    pub(super) fn close_asleep(&mut self, queued: QueuedRequest) -> Option<QueuedRequest> {
+        let asleep = queued.to().and_then(|handle| self.asleep.remove(handle));
+        let Some(asleep) = asleep else { return Some(queued) };
         let outbox = self.outbox.clone();
         tokio::spawn(async move {
             asleep.ended().await;
-            if let SessionRequest::Command(origin, _) = letter.into_mail() {
+            if let SessionRequest::Command(origin, _) = queued.into_request() {
                 Responder::<()>::new(origin, &outbox).respond(Ok(())).await;
             }
         });
         None
     }
 
-    /// Answers a letter that no session will get.
-    pub(super) async fn refuse(&self, letter: QueuedRequest, error: String) {
-        letter.into_mail().turn_away(&self.outbox, &error).await;
+    /// Answers a request that no session will get.
+    pub(super) async fn refuse(&self, queued: QueuedRequest, error: String) {
+        queued.into_request().turn_away(&self.outbox, &error).await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! Many sessions in one process: mail finds its session, sessions are opened, closed and listed. The first session is the
+//! Many sessions in one process: each request finds its session, sessions are opened, closed and listed. The first session is the
 //! session of commands without a `session` member; clients that do not know several sessions talk to it alone.
 //!
 //! What lives here: which sessions there are. What does not: how lines say whom they mean (`serve`), how an agent for another
@@ -117,7 +117,7 @@ impl SessionManager {
         }
     }
 
-    /// Delivers mail until there is no more, then waits for every session to end. Ends early, and with it all other
+    /// Delivers requests until there are no more, then waits for every session to end. Ends early, and with it all other
     /// sessions, when the first session does.
     pub async fn run(mut self, mut requests: RequestReceiver) {
         let version = self.version.clone();
@@ -130,8 +130,8 @@ impl SessionManager {
                     self.sweep().await;
                     look_around.set(Self::look_around(idle));
                 }
-                letter = requests.letter() => match letter {
-                    Some(letter) => self.deliver(letter).await,
+                queued = requests.next_queued() => match queued {
+                    Some(queued) => self.deliver(queued).await,
                     None => break,
                 },
                 Some(ended) = self.running.join_next() => match ended {
@@ -158,50 +158,50 @@ impl SessionManager {
         while running.join_next().await.is_some() {}
     }
 
-    async fn deliver(&mut self, letter: QueuedRequest) {
-        let letter = match letter.into_manager_command() {
+    async fn deliver(&mut self, queued: QueuedRequest) {
+        let queued = match queued.into_manager_command() {
             Ok((origin, command)) => return command.dispatch(self, origin).await,
-            Err(letter) => *letter,
+            Err(queued) => *queued,
         };
-        if letter.is_closing() && letter.to().is_none() {
-            return self.refuse(letter, strings::FIRST_STAYS.to_owned()).await;
+        if queued.is_closing() && queued.to().is_none() {
+            return self.refuse(queued, strings::FIRST_STAYS.to_owned()).await;
         }
-        let Some(letter) = self.awake(letter).await else {
+        let Some(queued) = self.awake(queued).await else {
             return;
         };
         // An answer goes to the session that asked, unless the client names another one.
-        let asker = letter
+        let asker = queued
             .frame()
             .and_then(|frame| self.outbox.routes().find(frame.id()));
-        let slot = match letter.to().or(asker.as_ref().and_then(Option::as_deref)) {
+        let slot = match queued.to().or(asker.as_ref().and_then(Option::as_deref)) {
             None => Some(self.first.clone()),
             Some(handle) => self.open.get(handle).map(|open| open.slot.clone()),
         };
         let undelivered = match slot {
             // A full requests makes everybody wait: reading stops, nothing is lost.
-            Some(slot) => slot.pass(letter).await.err().map(|letter| *letter),
-            None => Some(letter),
+            Some(slot) => slot.pass(queued).await.err().map(|queued| *queued),
+            None => Some(queued),
         };
-        if let Some(letter) = undelivered {
-            let error = strings::no_such_session(letter.to().unwrap_or_default());
-            self.refuse(letter, error).await;
+        if let Some(queued) = undelivered {
+            let error = strings::no_such_session(queued.to().unwrap_or_default());
+            self.refuse(queued, error).await;
         }
     }
 
-    /// The letter, once whom it is for is there to get it; none when it was answered.
-    async fn awake(&mut self, letter: QueuedRequest) -> Option<QueuedRequest> {
-        let letter = if letter.is_closing() {
-            self.close_asleep(letter)?
+    /// Returns the request once its session is awake; `None` when it was answered.
+    async fn awake(&mut self, queued: QueuedRequest) -> Option<QueuedRequest> {
+        let queued = if queued.is_closing() {
+            self.close_asleep(queued)?
         } else {
-            letter
+            queued
         };
-        if letter.is_answer() {
-            return Some(letter);
+        if queued.is_answer() {
+            return Some(queued);
         }
-        match self.wake(&letter).await {
-            Ok(()) => Some(letter),
+        match self.wake(&queued).await {
+            Ok(()) => Some(queued),
             Err(error) => {
-                self.refuse(letter, error).await;
+                self.refuse(queued, error).await;
                 None
             }
         }
@@ -261,8 +261,8 @@ impl SessionManager {
             match outcome {
                 Ok(session) => session.run(requests).await,
                 Err(error) => {
-                    for mail in requests.close() {
-                        mail.turn_away(&answers, &error).await;
+                    for request in requests.close() {
+                        request.turn_away(&answers, &error).await;
                     }
                 }
             }
@@ -433,7 +433,7 @@ async fn again(
         });
         match session {
             Ok(mut session) => {
-                session.resume_habits(retired);
+                session.restore_choices(retired);
                 Ok(session)
             }
             Err(error) => Err(retired.lost(&name, &error)),

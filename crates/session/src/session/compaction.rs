@@ -19,7 +19,7 @@ use super::summaries::Summaries;
 
 /// A manual compaction, once the run has ended.
 pub(super) async fn compact_now(driver: &mut Driver, asked: Asked) {
-    driver.core.hear();
+    driver.core.add_shell_messages();
     driver.summaries.compaction = Some(asked);
     driver.drive(Input::Compact).await;
 }

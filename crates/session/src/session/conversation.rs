@@ -34,7 +34,7 @@ pub(super) struct Conversation {
     /// What files were before turns that changed them.
     pub(super) checkpoints: SessionCheckpoints,
     /// Stored shell commands of the user that the model has not got yet.
-    unheard: Vec<Arc<Message>>,
+    unsent_shells: Vec<Arc<Message>>,
 }
 
 /// A place of the session's tree.
@@ -57,7 +57,7 @@ impl Conversation {
             kept,
             prompt_history: PromptHistory::default(),
             checkpoints: SessionCheckpoints::default(),
-            unheard: Vec::new(),
+            unsent_shells: Vec::new(),
         }
     }
 
@@ -78,20 +78,20 @@ impl Conversation {
 
     /// The messages of a context, which takes the place of what the model has got until now.
     pub(super) fn take_up(&mut self, context: Context) -> Vec<Arc<Message>> {
-        self.unheard.clear();
+        self.unsent_shells.clear();
         let (messages, kept) = messages_of(context);
         self.kept = kept;
         messages
     }
 
     /// Adds a stored message that the model gets with the next prompt.
-    pub(super) fn add_unheard(&mut self, message: Arc<Message>) {
-        self.unheard.push(message);
+    pub(super) fn add_unsent_shell(&mut self, message: Arc<Message>) {
+        self.unsent_shells.push(message);
     }
 
     /// Takes the stored messages that become part of the conversation now.
-    pub(super) fn take_unheard(&mut self) -> Vec<Arc<Message>> {
-        std::mem::take(&mut self.unheard)
+    pub(super) fn take_unsent_shells(&mut self) -> Vec<Arc<Message>> {
+        std::mem::take(&mut self.unsent_shells)
     }
 
     /// Where an entry leads: to itself, but at something the user said to what came before it.

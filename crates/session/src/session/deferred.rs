@@ -12,7 +12,7 @@ use crate::outbox::{Origin, Responder};
 
 use super::asker::{Asked, Asker};
 use super::change_request::{Change, ChangeAsker};
-use super::pending_prompt::Saying;
+use super::pending_prompt::PendingPrompt;
 use super::user_shells::UserShells;
 
 /// What waits for the session to be idle, in order.
@@ -35,9 +35,9 @@ pub(super) enum DeferredAction {
     /// The response to `reload_resources`, which lists the loaded resources.
     Reloaded(Responder<Commands>),
     /// A prompt of an extension.
-    Say(Box<Saying>),
+    ExtensionPrompt(Box<PendingPrompt>),
     /// A run that an extension begins.
-    Turn(Vec<Arc<Message>>),
+    Run(Vec<Arc<Message>>),
     /// A compaction that an extension wants; the id of its call.
     CompactFor(Option<u64>, Option<String>),
     /// The answer to an extension that waits for the session to be idle.
@@ -54,8 +54,8 @@ impl DeferredAction {
             Self::Change(_, change) if change.ends_shells() => (Condition::ShellsEnded, Order::Holds),
             Self::Change(..) => (Condition::Idle, Order::Holds),
             Self::Held(..) | Self::Reloaded(_) => (Condition::Loaded, Order::Holds),
-            Self::Say(_) => (Condition::CommandAnswered, Order::Holds),
-            Self::Turn(_) => (Condition::CommandAnswered, Order::Passes),
+            Self::ExtensionPrompt(_) => (Condition::CommandAnswered, Order::Holds),
+            Self::Run(_) => (Condition::CommandAnswered, Order::Passes),
         }
     }
 }

@@ -30,7 +30,7 @@ use super::model_request::{Received, RunningRequest, request_for};
 use super::session_core::SessionCore;
 use super::storage::Batch;
 use super::summaries::Summaries;
-use super::tool_calls::{CallNews, ToolCalls};
+use super::tool_calls::{CallUpdate, ToolCalls};
 use super::user_shells::UserShells;
 
 /// The machine of a session with the components that carry out its effects. Everything that may move the machine takes this type.
@@ -68,14 +68,16 @@ impl RunningTurn {
     pub(super) async fn settle(&mut self, slot: usize) -> Option<Input> {
         let report = self.calls.settle(slot).await?;
         match self.calls.accept(report) {
-            Some((slot, CallNews::Input(input))) => Some(Input::Tool(slot, input)),
+            Some((slot, CallUpdate::Input(input))) => Some(Input::Tool(slot, input)),
             _ => None,
         }
     }
 
     /// The answer that is being received.
-    pub(super) fn so_far(&self) -> Option<Message> {
-        self.request.as_ref().and_then(|request| request.so_far())
+    pub(super) fn partial_message(&self) -> Option<Message> {
+        self.request
+            .as_ref()
+            .and_then(|request| request.partial_message())
     }
 }
 
@@ -156,8 +158,8 @@ impl Driver {
             Effect::EndCompaction(made) => self.summaries.end_compaction(made),
             Effect::CancelCompaction => self.summaries.cancel(),
             Effect::Idle => {
-                self.extensions.rest();
-                self.core.conversation.choice.rest();
+                self.extensions.on_idle();
+                self.core.conversation.choice.on_idle();
                 self.turn.retry_timer = None;
                 self.turn.calls.reset();
             }
@@ -285,7 +287,7 @@ impl Driver {
         Snapshot {
             state: core.state(),
             messages: core.machine.messages().to_vec(),
-            message: self.turn.so_far().map(Arc::new),
+            message: self.turn.partial_message().map(Arc::new),
             dialogs: self.dialogs.open(),
             retry: live.retry().filter(|_| core.machine.is_waiting_to_retry()),
             queue: queue::texts(&core.machine),
@@ -340,7 +342,7 @@ impl Driver {
     /// Sends clients an event that no run produced. Extensions receive it, too, without an answer.
     pub(super) async fn emit(&mut self, event: Event) {
         let name = event.name();
-        if self.extensions.hear(name) {
+        if self.extensions.has_listener(name) {
             let told = serde_json::to_value(&event).unwrap_or_default();
             self.extensions.tell_only(&mut self.core, name, &told);
         }
@@ -379,13 +381,13 @@ impl Driver {
 fn model_hooks(extensions: &mut Extensions, core: &mut SessionCore) -> ModelHooks {
     if ["context", "context_with_system"]
         .iter()
-        .any(|name| extensions.hear(name))
+        .any(|name| extensions.has_listener(name))
     {
         extensions.sync_state(core);
     }
     let extensions = &*extensions;
     ModelHooks::new(&extensions.links, &extensions.failures, |name| {
         let listeners = || extensions.listeners(core, name, &Value::Null);
-        extensions.hear(name).then(listeners)
+        extensions.has_listener(name).then(listeners)
     })
 }

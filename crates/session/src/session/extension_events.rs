@@ -11,7 +11,7 @@ use super::deferred::{DeferredActions, defer};
 use super::driver::Driver;
 use super::extension_requests::Outcome;
 use super::extensions::{
-    Answered, Completion, ExtensionEvent, ExtensionRequest, LoadQuestion, Then, failure,
+    Answered, Completion, Continuation, ExtensionEvent, ExtensionRequest, LoadQuestion, failure,
 };
 use super::tool_calls::Layer;
 use super::user_shells::ShellReport;
@@ -114,25 +114,25 @@ async fn on_hook_answer(
     answered: Answered<Result<Answer, ProcessError>>,
 ) {
     accept_messages(driver, waiting).await;
-    let Some(then) = driver.extensions.questions.take(answered.number) else {
+    let Some(continuation) = driver.extensions.questions.take(answered.number) else {
         return;
     };
     let (answer, _) = extension_loading::take_answer(driver, answered.answer).await;
-    let next = match then {
-        Then::Hooks(ticket, point) => return driver.on_hooks_done(ticket, *point, answer).await,
-        Then::Input(saying) => {
-            return prompt_delivery::on_input(driver, saying, answer.unwrap_or_default()).await;
+    let next = match continuation {
+        Continuation::Hooks(ticket, point) => return driver.on_hooks_done(ticket, *point, answer).await,
+        Continuation::Input(prompt) => {
+            return prompt_delivery::on_input(driver, prompt, answer.unwrap_or_default()).await;
         }
-        Then::Begin(turn) => {
-            return prompt_delivery::begin_turn(driver, turn, answer.unwrap_or_default()).await;
+        Continuation::Begin(run) => {
+            return prompt_delivery::begin_prompted_run(driver, run, answer.unwrap_or_default()).await;
         }
-        Then::Move(asker, params) => {
+        Continuation::Move(asker, params) => {
             return navigation::on_move(driver, asker, params, answer.unwrap_or_default()).await;
         }
-        Then::Change(asker, change) => {
+        Continuation::Change(asker, change) => {
             session_change::on_change(driver, asker, change, answer.unwrap_or_default()).await
         }
-        Then::Leave(asker, change) => session_change::carry_out(driver, asker, change).await,
+        Continuation::Leave(asker, change) => session_change::carry_out(driver, asker, change).await,
     };
     defer(waiting, &mut driver.shells, next);
 }
@@ -162,7 +162,7 @@ async fn on_client_answer(
 /// The session is over: its extensions may handle `session_shutdown`, within limits.
 pub(super) async fn end(driver: &mut Driver, waiting: &mut DeferredActions) {
     let (core, extensions) = (&mut driver.core, &mut driver.extensions);
-    if extensions.hear("session_shutdown") {
+    if extensions.has_listener("session_shutdown") {
         let event = json!({"type": "session_shutdown", "reason": "quit"});
         let answer = extensions.hook_answer(core, "session_shutdown", &event);
         let number = extensions.loading.ask(LoadQuestion::Shutdown, answer);

@@ -221,7 +221,7 @@ pub(super) async fn load(driver: &mut Driver, actions: Vec<LoadAction>) {
                 use_registrations(&mut driver.extensions, &mut driver.core);
                 let Extensions { guards, links, .. } = &mut driver.extensions;
                 if guards.take_loaded(links) {
-                    driver.core.load_anew(driver.extensions.guards.faults());
+                    driver.core.reload(driver.extensions.guards.faults());
                 }
             }
             LoadAction::LoadMore(place) => {
@@ -266,7 +266,7 @@ fn start_process(driver: &mut Driver, place: usize) {
 
 fn ask_trust(driver: &mut Driver) {
     let question = LoadQuestion::Trust;
-    if driver.extensions.hear("project_trust") {
+    if driver.extensions.has_listener("project_trust") {
         let event = json!({"type": "project_trust", "cwd": driver.core.agent.cwd.to_string_lossy()});
         let answer = driver
             .extensions
@@ -294,7 +294,7 @@ async fn decide_on_trust(driver: &mut Driver, decision: TrustDecision) {
         .agent
         .trust
         .set(&driver.core.agent.cwd, trusted, DecidedBy::Extension);
-    driver.core.load_anew(driver.extensions.guards.faults());
+    driver.core.reload(driver.extensions.guards.faults());
     let found = find(&driver.core.agent.places(&driver.core.workspace.cwd));
     driver.extensions.loading.set_admitted(found);
 }
@@ -302,7 +302,7 @@ async fn decide_on_trust(driver: &mut Driver, decision: TrustDecision) {
 /// Asks extensions, for which the session has begun, for skills and prompt templates.
 fn ask_resources(driver: &mut Driver) {
     let name = "resources_discover";
-    if !driver.extensions.hear(name) {
+    if !driver.extensions.has_listener(name) {
         return driver.extensions.loading.finish(&driver.extensions.links);
     }
     driver.extensions.loading.give_up_resources();

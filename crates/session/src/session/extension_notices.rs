@@ -12,7 +12,7 @@ use super::extensions::{CompactionNotice, put};
 
 /// Tells of an event, if there are listeners.
 fn note(driver: &mut Driver, name: &str, event: impl FnOnce(&Driver) -> Value) {
-    if driver.extensions.hear(name) {
+    if driver.extensions.has_listener(name) {
         let mut event = event(driver);
         put(&mut event, "type", name.into());
         driver.extensions.tell_only(&mut driver.core, name, &event);

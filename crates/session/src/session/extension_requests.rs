@@ -20,7 +20,7 @@ use super::extensions::{
     self, BuiltInCall, CustomMessage, Delivery, ExtensionPrompt, ExtensionRequest, SessionChange, Workplace,
     answer_key, dialog_answer, stream_model,
 };
-use super::pending_prompt::{Saying, Who};
+use super::pending_prompt::{PendingPrompt, PromptSender};
 use super::queue::room_for;
 use super::run_options::RunOptions;
 use super::{model_switch, prompt_delivery, session_change};
@@ -180,7 +180,7 @@ async fn send_message(
     sent: CustomMessage,
 ) -> Result<Outcome, String> {
     let mut turns = waiting.items();
-    let begins = turns.any(|action| matches!(action, DeferredAction::Turn(_)));
+    let begins = turns.any(|action| matches!(action, DeferredAction::Run(_)));
     let CustomMessage {
         message,
         delivery,
@@ -198,7 +198,7 @@ async fn send_message(
         room_for(waiting.len())?;
         driver.extensions.client_requests.expect_response_first();
         return Ok(Outcome {
-            deferred: Some(DeferredAction::Turn(vec![message])),
+            deferred: Some(DeferredAction::Run(vec![message])),
             ..Outcome::done()
         });
     } else {
@@ -213,23 +213,23 @@ async fn send_prompt(
     waiting: &DeferredActions,
     prompt: ExtensionPrompt,
 ) -> Result<Outcome, String> {
-    let prompt = Box::new(Saying {
-        who: Who::Extension,
+    let prompt = Box::new(PendingPrompt {
+        sender: PromptSender::Extension,
         text: prompt.text,
-        enclosed: prompt.attachments,
+        attachments: prompt.attachments,
         expand: prompt.expand,
         behavior: prompt.behavior,
         queue: None,
         options: RunOptions::default(),
     });
     if !driver.core.machine.is_idle() {
-        prompt_delivery::say(driver, *prompt).await;
+        prompt_delivery::deliver(driver, *prompt).await;
         return Ok(Outcome::done());
     }
     room_for(waiting.len())?;
     driver.extensions.client_requests.expect_response_first();
     Ok(Outcome {
-        deferred: Some(DeferredAction::Say(prompt)),
+        deferred: Some(DeferredAction::ExtensionPrompt(prompt)),
         ..Outcome::done()
     })
 }

@@ -36,7 +36,7 @@ impl Fallbacks {
     }
 
     /// The session has settled: the next run begins with the first model again.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn on_idle(&mut self) {
         self.prompt = None;
         self.tried = 0;
     }

@@ -15,7 +15,7 @@ use super::boundaries::{self, outcome};
 use super::clock::now_ms;
 use super::compaction;
 use super::driver::Driver;
-use super::extensions::{Then, failure, members, put, sync_hooks};
+use super::extensions::{Continuation, failure, members, put, sync_hooks};
 use super::prompt_delivery;
 use super::tool_calls::{ToolCalls, block};
 
@@ -29,13 +29,13 @@ impl Driver {
             &mut self.core,
             point.name(),
             &event,
-            Then::Hooks(ticket, Box::new(point)),
+            Continuation::Hooks(ticket, Box::new(point)),
         );
     }
 
     /// Waits no longer for the hooks of a point.
     pub(super) fn cancel_hooks(&mut self, ticket: u64) {
-        let is_it = |then: &Then| matches!(then, Then::Hooks(own, _) if *own == ticket);
+        let is_it = |continuation: &Continuation| matches!(continuation, Continuation::Hooks(own, _) if *own == ticket);
         self.extensions.questions.give_up(is_it);
     }
 
@@ -87,15 +87,15 @@ impl Driver {
         self.extensions.mute();
         sync_hooks(&self.extensions, &mut self.core);
         // A call that hooks should check does not run without them.
-        let is_skipped = |then: &Then| matches!(then, Then::Hooks(_, point) if !matches!(**point, HookPoint::ToolCall { .. }));
-        for then in self.extensions.questions.give_up(is_skipped) {
-            if let Then::Hooks(ticket, _) = then {
+        let is_skipped = |continuation: &Continuation| matches!(continuation, Continuation::Hooks(_, point) if !matches!(**point, HookPoint::ToolCall { .. }));
+        for continuation in self.extensions.questions.give_up(is_skipped) {
+            if let Continuation::Hooks(ticket, _) = continuation {
                 self.drive(Input::HooksDone(ticket, HooksOutcome::Unchanged))
                     .await;
             }
         }
-        for then in self.extensions.questions.give_up(|_| true) {
-            prompt_delivery::refuse(self, then).await;
+        for continuation in self.extensions.questions.give_up(|_| true) {
+            prompt_delivery::refuse(self, continuation).await;
         }
         self.extensions.client_requests.refuse_all().await;
         self.extensions.providers.refuse_all().await;
@@ -190,7 +190,7 @@ impl Driver {
                 boundaries::describe(&self.core.conversation, &mut shown, message, tool_results);
             }
             Event::MessageUpdate { .. } => {
-                let message = self.turn.so_far();
+                let message = self.turn.partial_message();
                 put(&mut shown, "message", json!(message));
             }
             _ => {}

@@ -17,7 +17,7 @@ use crate::factory::Agent;
 use crate::limits;
 use crate::off_thread::off_thread;
 use crate::outbox::{Outbox, Responder};
-use crate::retired::{Habits, Retired};
+use crate::retired::{ClientChoices, Retired};
 use crate::strings;
 
 use super::Session;
@@ -234,35 +234,35 @@ impl Session {
             described: self.describe(),
             file: path.map(PathBuf::from),
             cwd: self.driver.core.workspace.cwd.clone(),
-            habits: Habits {
+            choices: ClientChoices {
                 settings: self.driver.core.machine.settings(),
                 auto_compaction: self.driver.core.conversation.auto_compaction,
                 permission_mode: self.driver.core.permissions.chosen(),
                 durability: self.driver.core.conversation.log.durability(),
                 chosen: self.driver.core.conversation.choice.chosen.clone(),
                 shells: self.driver.shells.made(),
-                hears_mcp: self.driver.core.mcp.is_heard(),
+                mcp_subscribed: self.driver.core.mcp.is_subscribed(),
             },
         })
     }
 
     /// Restores the choices of the client from before the eviction.
-    pub(crate) fn resume_habits(&mut self, retired: Retired) {
-        let habits = retired.habits;
-        self.driver.core.apply(Change::Settings(habits.settings));
-        self.driver.core.conversation.auto_compaction = habits.auto_compaction;
-        self.driver.core.conversation.choice.chosen = habits.chosen;
+    pub(crate) fn restore_choices(&mut self, retired: Retired) {
+        let choices = retired.choices;
+        self.driver.core.apply(Change::Settings(choices.settings));
+        self.driver.core.conversation.auto_compaction = choices.auto_compaction;
+        self.driver.core.conversation.choice.chosen = choices.chosen;
         self.driver
             .core
             .conversation
             .log
             .direct()
-            .set_durability(habits.durability);
-        self.driver.shells.go_on_from(habits.shells);
-        if habits.hears_mcp {
-            self.driver.core.mcp.hear();
+            .set_durability(choices.durability);
+        self.driver.shells.continue_from(choices.shells);
+        if choices.mcp_subscribed {
+            self.driver.core.mcp.subscribe();
         }
-        if let Some(mode) = habits.permission_mode {
+        if let Some(mode) = choices.permission_mode {
             self.driver.core.choose_permission_mode(mode);
         }
     }

@@ -113,7 +113,7 @@ pub struct Session {
 impl Session {
     /// Serves the requests until it is closed and every command has been answered, then ends its work.
     pub async fn run(mut self, requests: RequestReceiver) {
-        self.driver.core.report_oddities().await;
+        self.driver.core.report_warnings().await;
         extension_loading::begin(&mut self.driver).await;
         let mut requests = Some(requests);
         // What waits for the session to be idle is owed an answer.
@@ -122,7 +122,7 @@ impl Session {
             if matches!(wakeup, Wakeup::Closed) {
                 requests = None;
             }
-            self.deal_with(wakeup).await;
+            self.handle(wakeup).await;
             if self.closing.is_some()
                 || self.is_retired
                 || self.driver.extensions.wants_shutdown() && self.driver.core.machine.is_idle()
@@ -134,7 +134,7 @@ impl Session {
         if closing.is_none() && !self.is_retired {
             self.lose_client().await;
         }
-        self.wind_up().await;
+        self.shut_down().await;
         extension_events::end(&mut self.driver, &mut self.deferred).await;
         let core = &mut self.driver.core;
         core.conversation.log.finish(&core.outbox).await;
@@ -165,7 +165,7 @@ impl Session {
 
     /// Waits for the first event. Ordinary requests wait while a session change waits for the run to end.
     async fn next(&mut self, requests: Option<&mut RequestReceiver>) -> Wakeup {
-        let urgent_only = self.holds_mail();
+        let urgent_only = self.holds_requests();
         let Driver {
             core,
             turn,
@@ -181,7 +181,7 @@ impl Session {
         let processes = core.tools.processes();
         // In turns (not biased), so that neither a flood of commands nor one of deltas keeps the others waiting.
         tokio::select! {
-            mail = wakeup::next_mail(requests, urgent_only) => mail.map_or(Wakeup::Closed, Wakeup::SessionRequest),
+            request = wakeup::next_request(requests, urgent_only) => request.map_or(Wakeup::Closed, Wakeup::SessionRequest),
             report = turn.calls.next() => Wakeup::Call(report),
             report = shells.next() => Wakeup::Shell(report),
             events = wakeup::next_events(&mut turn.request) => Wakeup::Model(events),
@@ -200,9 +200,9 @@ impl Session {
         }
     }
 
-    async fn deal_with(&mut self, wakeup: Wakeup) {
+    async fn handle(&mut self, wakeup: Wakeup) {
         match wakeup {
-            Wakeup::SessionRequest(mail) => self.on_mail(mail).await,
+            Wakeup::SessionRequest(request) => self.on_request(request).await,
             Wakeup::Model(events) => self.driver.on_model(events).await,
             Wakeup::Call(report) => {
                 // What an extension said while its tool ran comes first.
@@ -222,12 +222,7 @@ impl Session {
             ),
             Wakeup::TimeLimit => self.driver.drive(agent::Input::Abort).await,
             Wakeup::RetryDue => self.driver.drive(agent::Input::RetryDue).await,
-            Wakeup::Dialog(event) => {
-                self.driver
-                    .dialogs
-                    .deal_with(event, &self.driver.core.outbox)
-                    .await
-            }
+            Wakeup::Dialog(event) => self.driver.dialogs.handle(event, &self.driver.core.outbox).await,
             Wakeup::Permission(answer) => {
                 if let Some(input) = self.driver.core.permissions.accept(answer) {
                     self.driver.drive(input).await;
@@ -246,7 +241,7 @@ impl Session {
     }
 
     /// The run ends as after an abort, so that the messages so far are on disk. Work that does not end in time is left behind.
-    async fn wind_up(&mut self) {
+    async fn shut_down(&mut self) {
         self.driver.core.tools.processes().set_wakeups(false);
         self.driver.core.mcp.withdraw_prompt().await;
         let quiet = async {
@@ -256,12 +251,12 @@ impl Session {
             while !self.driver.core.machine.is_idle()
                 || self.driver.shells.are_running()
                 || self.driver.core.machine.is_holding()
-                || self.driver.extensions.owes()
+                || self.driver.extensions.has_open_answers()
                 || self.driver.core.mcp.is_asking()
                 || self.queries.are_running()
             {
                 let wakeup = self.next(None).await;
-                self.deal_with(wakeup).await;
+                self.handle(wakeup).await;
             }
         };
         if tokio::time::timeout(limits::END_WAIT, quiet).await.is_err() {

@@ -99,9 +99,9 @@ impl ModelChoice {
     }
 
     /// The session has settled.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn on_idle(&mut self) {
         self.run_model = None;
-        self.fallbacks.rest();
+        self.fallbacks.on_idle();
     }
 
     /// The client selects a model, with a level or with that of the settings.

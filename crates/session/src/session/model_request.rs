@@ -61,7 +61,7 @@ impl RunningRequest {
     }
 
     /// The answer as far as it has come; none before it began.
-    pub(super) fn so_far(&self) -> Option<Message> {
+    pub(super) fn partial_message(&self) -> Option<Message> {
         Some(self.progress.as_ref()?.message(&self.usage))
     }
 }

@@ -24,7 +24,7 @@ use super::checkpoints;
 use super::conversation::{Conversation, Place};
 use super::deferred::DeferredAction;
 use super::driver::Driver;
-use super::extensions::{Then, cancels, put};
+use super::extensions::{Continuation, cancels, put};
 use super::summaries::{PendingNavigation, Summarised, Summariser, Summarising};
 
 /// A client goes to another place. Returns what follows once the run has ended.
@@ -62,7 +62,7 @@ pub(super) async fn move_now(
             .map_err(|error| error.to_string());
         return driver.extensions.links.reply(asker, outcome).await;
     }
-    driver.core.hear();
+    driver.core.add_shell_messages();
     driver.drive(Input::Move).await;
     let moving = PendingNavigation { asker, place, label };
     if given.is_some() {
@@ -226,7 +226,7 @@ async fn label_entry(
 pub(super) async fn move_if_allowed(driver: &mut Driver, asker: Asker<Navigated>, params: NavigateParams) {
     let name = "session_before_tree";
     let stays = driver.core.conversation.log.leaf_id() == Some(params.target_id.as_str());
-    if stays || !driver.extensions.hear(name) {
+    if stays || !driver.extensions.has_listener(name) {
         return move_now(driver, asker, params, None).await;
     }
     let old = driver
@@ -269,7 +269,7 @@ pub(super) async fn move_if_allowed(driver: &mut Driver, asker: Asker<Navigated>
     let event = json!({"type": name, "preparation": preparation});
     driver
         .extensions
-        .ask(&mut driver.core, name, &event, Then::Move(asker, params));
+        .ask(&mut driver.core, name, &event, Continuation::Move(asker, params));
 }
 
 pub(super) async fn on_move(
@@ -318,7 +318,7 @@ fn given_summary(conversation: &Conversation, given: &Value) -> Option<BranchSum
 /// ExtensionProcesses hear that the session is at another place.
 pub(super) fn tell_moved(driver: &mut Driver, old: Option<&str>, summary: Option<&str>) {
     let name = "session_tree";
-    if !driver.extensions.hear(name) {
+    if !driver.extensions.has_listener(name) {
         return;
     }
     let mut event =

@@ -13,7 +13,7 @@ use super::attachments::Attachments;
 use super::run_options::{CheckedOptions, RunOptions};
 
 /// Who receives the outcome of a message.
-pub(super) enum Who {
+pub(super) enum PromptSender {
     /// A client waits for the answer.
     Client(Responder<Accepted>),
     /// An extension sent it; failures are reported like those of extensions.
@@ -21,10 +21,10 @@ pub(super) enum Who {
 }
 
 /// Something that is said to the model.
-pub(super) struct Saying {
-    pub(super) who: Who,
+pub(super) struct PendingPrompt {
+    pub(super) sender: PromptSender,
     pub(super) text: String,
-    pub(super) enclosed: Attachments,
+    pub(super) attachments: Attachments,
     /// Whether skills and templates in it are expanded.
     pub(super) expand: bool,
     /// Its handling during a run.
@@ -35,12 +35,12 @@ pub(super) struct Saying {
     pub(super) options: RunOptions,
 }
 
-impl Saying {
+impl PendingPrompt {
     /// Something that a client wants to be queued.
     pub(super) fn queued(
         responder: Responder<Accepted>,
         text: String,
-        enclosed: Attachments,
+        attachments: Attachments,
         kind: QueueKind,
     ) -> Self {
         let behavior = match kind {
@@ -48,9 +48,9 @@ impl Saying {
             QueueKind::FollowUp => "followUp",
         };
         Self {
-            who: Who::Client(responder),
+            sender: PromptSender::Client(responder),
             text,
-            enclosed,
+            attachments,
             expand: true,
             behavior: Some(behavior.to_owned()),
             queue: Some(kind),
@@ -62,13 +62,13 @@ impl Saying {
     pub(super) fn new(
         responder: Responder<Accepted>,
         mut params: PromptParams,
-        enclosed: Attachments,
+        attachments: Attachments,
     ) -> Self {
         let options = RunOptions::take(&mut params);
         Self {
-            who: Who::Client(responder),
+            sender: PromptSender::Client(responder),
             text: params.message,
-            enclosed,
+            attachments,
             expand: true,
             behavior: params.streaming_behavior,
             queue: None,
@@ -77,16 +77,16 @@ impl Saying {
     }
 
     pub(super) fn source(&self) -> &'static str {
-        match self.who {
-            Who::Client(_) => "rpc",
-            Who::Extension => "extension",
+        match self.sender {
+            PromptSender::Client(_) => "rpc",
+            PromptSender::Extension => "extension",
         }
     }
 }
 
 /// A run that is to begin.
-pub(super) struct Turn {
-    pub(super) who: Who,
+pub(super) struct PendingRun {
+    pub(super) sender: PromptSender,
     pub(super) text: String,
     pub(super) message: Arc<Message>,
     pub(super) options: CheckedOptions,

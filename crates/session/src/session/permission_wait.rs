@@ -90,7 +90,7 @@ impl PermissionWait {
     }
 
     /// The same for the session that takes this one's place. Consents for this one are dropped.
-    pub(super) fn anew(&self, agent: &Agent, cwd: &Path) -> Self {
+    pub(super) fn renewed(&self, agent: &Agent, cwd: &Path) -> Self {
         Self::new(agent, cwd, self.chosen).0
     }
 

@@ -18,23 +18,23 @@ use super::attachments::Attachments;
 use super::change_request::ChangeAsker;
 use super::driver::Driver;
 use super::extension_models;
-use super::extensions::{Then, custom, failure, prompt_options, put};
-use super::pending_prompt::{Saying, Turn, Who};
+use super::extensions::{Continuation, custom, failure, prompt_options, put};
+use super::pending_prompt::{PendingPrompt, PendingRun, PromptSender};
 use super::queue::{self, queued_id};
 use super::run_options::CheckedOptions;
 use super::storage::Batch;
 
 /// Says something; extensions may change it first, or deal with it themselves.
-pub(super) async fn say(driver: &mut Driver, saying: Saying) {
-    if !driver.extensions.hear("input") {
-        return said(driver, saying).await;
+pub(super) async fn deliver(driver: &mut Driver, prompt: PendingPrompt) {
+    if !driver.extensions.has_listener("input") {
+        return run_or_queue(driver, prompt).await;
     }
-    let mut event = json!({"type": "input", "text": saying.text, "source": saying.source()});
-    let images = saying.enclosed.images();
+    let mut event = json!({"type": "input", "text": prompt.text, "source": prompt.source()});
+    let images = prompt.attachments.images();
     if !images.is_empty() {
         put(&mut event, "images", json!(images));
     }
-    if let Some(behavior) = saying
+    if let Some(behavior) = prompt
         .behavior
         .as_ref()
         .filter(|_| !driver.core.machine.is_idle())
@@ -43,101 +43,104 @@ pub(super) async fn say(driver: &mut Driver, saying: Saying) {
     }
     driver
         .extensions
-        .ask(&mut driver.core, "input", &event, Then::Input(saying));
+        .ask(&mut driver.core, "input", &event, Continuation::Input(prompt));
 }
 
-pub(super) async fn on_input(driver: &mut Driver, mut saying: Saying, answer: Value) {
+pub(super) async fn on_input(driver: &mut Driver, mut prompt: PendingPrompt, answer: Value) {
     match answer.get("action").and_then(Value::as_str) {
         Some("handled") => {
             let handled = Accepted::new(Disposition::Handled);
-            return answer_prompt(driver, saying.who, Ok(handled)).await;
+            return answer_prompt(driver, prompt.sender, Ok(handled)).await;
         }
         Some("transform") => {
             if let Some(text) = answer.get("text").and_then(Value::as_str) {
-                text.clone_into(&mut saying.text);
+                text.clone_into(&mut prompt.text);
             }
             if let Some(images) = answer.get("images").filter(|images| images.is_array()) {
                 let blocks: Vec<UserBlock> = serde_json::from_value(images.clone()).unwrap_or_default();
-                saying.enclosed.set_images(blocks);
+                prompt.attachments.set_images(blocks);
             }
         }
         _ => {}
     }
-    said(driver, saying).await;
+    run_or_queue(driver, prompt).await;
 }
 
 /// Queues it during a run, else begins one.
-async fn said(driver: &mut Driver, saying: Saying) {
-    let text = if saying.expand {
-        driver.core.expand(&saying.text).await
+async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
+    let text = if prompt.expand {
+        driver.core.expand(&prompt.text).await
     } else {
-        saying.text
+        prompt.text
     };
-    if let Some(kind) = saying.queue {
-        let outcome = push(driver, kind, text, saying.enclosed, false).await;
-        return answer_prompt(driver, saying.who, outcome).await;
+    if let Some(kind) = prompt.queue {
+        let outcome = push(driver, kind, text, prompt.attachments, false).await;
+        return answer_prompt(driver, prompt.sender, outcome).await;
     }
     if !driver.core.machine.is_idle() {
-        let outcome = match saying.behavior.as_deref() {
-            _ if !saying.options.is_empty() => Err(strings::LIMITS_OF_QUEUED.to_owned()),
+        let outcome = match prompt.behavior.as_deref() {
+            _ if !prompt.options.is_empty() => Err(strings::LIMITS_OF_QUEUED.to_owned()),
             None => Err(strings::BUSY.to_owned()),
             Some("followUp" | "follow_up") => {
-                push(driver, QueueKind::FollowUp, text, saying.enclosed, false).await
+                push(driver, QueueKind::FollowUp, text, prompt.attachments, false).await
             }
-            Some(_) => push(driver, QueueKind::Steering, text, saying.enclosed, false).await,
+            Some(_) => push(driver, QueueKind::Steering, text, prompt.attachments, false).await,
         };
-        return answer_prompt(driver, saying.who, outcome).await;
+        return answer_prompt(driver, prompt.sender, outcome).await;
     }
     let model = &driver.core.conversation.choice.model;
     let checked = extension_models::check_model(driver).and_then(|()| {
-        saying
+        prompt
             .options
             .check(model, &driver.core.agent.registry, &driver.core.tools)
     });
     let options = match checked {
         Ok(options) => options,
-        Err(error) => return answer_prompt(driver, saying.who, Err(error)).await,
+        Err(error) => return answer_prompt(driver, prompt.sender, Err(error)).await,
     };
-    let images = saying.enclosed.images();
-    let turn = Turn {
-        who: saying.who,
-        message: Arc::new(saying.enclosed.message(text.clone())),
+    let images = prompt.attachments.images();
+    let run = PendingRun {
+        sender: prompt.sender,
+        message: Arc::new(prompt.attachments.message(text.clone())),
         text,
         options,
     };
     driver.extensions.set_prompt(None);
-    if !driver.extensions.hear("before_agent_start") {
-        return begin_turn(driver, turn, Value::Null).await;
+    if !driver.extensions.has_listener("before_agent_start") {
+        return begin_prompted_run(driver, run, Value::Null).await;
     }
     let system_prompt = driver.core.system_prompt();
-    let mut event = json!({"type": "before_agent_start", "prompt": turn.text, "systemPrompt": system_prompt});
+    let mut event = json!({"type": "before_agent_start", "prompt": run.text, "systemPrompt": system_prompt});
     put(&mut event, "systemPromptOptions", prompt_options(&driver.core));
     if !images.is_empty() {
         put(&mut event, "images", json!(images));
     }
-    driver
-        .extensions
-        .ask(&mut driver.core, "before_agent_start", &event, Then::Begin(turn));
+    driver.extensions.ask(
+        &mut driver.core,
+        "before_agent_start",
+        &event,
+        Continuation::Begin(run),
+    );
 }
 
 /// Begins a run, with what extensions add to it.
-pub(super) async fn begin_turn(driver: &mut Driver, turn: Turn, answer: Value) {
-    if !driver.core.machine.is_idle() && !turn.options.is_empty() {
+pub(super) async fn begin_prompted_run(driver: &mut Driver, run: PendingRun, answer: Value) {
+    if !driver.core.machine.is_idle() && !run.options.is_empty() {
         let refusal = Err(strings::LIMITS_OF_QUEUED.to_owned());
-        return answer_prompt(driver, turn.who, refusal).await;
+        return answer_prompt(driver, run.sender, refusal).await;
     }
     if !driver.core.machine.is_idle() {
         // An extension began one meanwhile.
-        let queued = enqueue_message(driver, QueueKind::Steering, turn.text, turn.message).await;
-        return answer_prompt(driver, turn.who, queued).await;
+        let queued = enqueue_message(driver, QueueKind::Steering, run.text, run.message).await;
+        return answer_prompt(driver, run.sender, queued).await;
     }
-    driver.core.hear();
+    driver.core.add_shell_messages();
     let mut messages: Vec<Arc<Message>> = driver.core.system_message().into_iter().collect();
-    messages.push(turn.message);
+    messages.push(run.message);
     if answer.is_null() && driver.extensions.next_turn().is_empty() {
         store_prompt(driver, &messages).await;
     }
-    answer_prompt(driver, turn.who, Ok(Accepted::new(Disposition::Started))).await;
+    answer_prompt(driver, run.sender, Ok(Accepted::new(Disposition::Started))).await;
     messages.append(driver.extensions.next_turn());
     for added in answer
         .get("messages")
@@ -161,7 +164,7 @@ pub(super) async fn begin_turn(driver: &mut Driver, turn: Turn, answer: Value) {
         limits,
         fallbacks,
         output,
-    } = turn.options;
+    } = run.options;
     let has_fallback = driver.core.conversation.choice.fallbacks.begin_prompt(fallbacks);
     driver
         .core
@@ -181,7 +184,7 @@ pub(super) async fn begin_turn(driver: &mut Driver, turn: Turn, answer: Value) {
 /// Begins a run without a command.
 pub(super) async fn begin_run(driver: &mut Driver, messages: Vec<Arc<Message>>) {
     driver.extensions.set_prompt(None);
-    driver.core.hear();
+    driver.core.add_shell_messages();
     let messages = driver.core.system_message().into_iter().chain(messages).collect();
     let full = driver.core.context_is_full();
     driver.core.tools.set_output(None);
@@ -199,14 +202,14 @@ pub(super) async fn push(
     driver: &mut Driver,
     kind: QueueKind,
     text: String,
-    enclosed: Attachments,
+    attachments: Attachments,
     interrupts: bool,
 ) -> Result<Accepted, String> {
     if driver.core.machine.queues().len() >= limits::QUEUED {
         return Err(strings::queue_full(limits::QUEUED));
     }
     let queued = Queued {
-        message: Arc::new(enclosed.message(text.clone())),
+        message: Arc::new(attachments.message(text.clone())),
         text,
         interrupts,
     };
@@ -235,38 +238,40 @@ pub(super) async fn enqueue_message(
 }
 
 /// Messages that have not begun do not begin any more.
-pub(super) async fn withdraw_sayings(driver: &mut Driver) {
-    for then in driver
+pub(super) async fn withdraw_prompts(driver: &mut Driver) {
+    for continuation in driver
         .extensions
         .questions
-        .give_up(|then| matches!(then, Then::Input(_) | Then::Begin(_)))
+        .give_up(|continuation| matches!(continuation, Continuation::Input(_) | Continuation::Begin(_)))
     {
-        refuse(driver, then).await;
+        refuse(driver, continuation).await;
     }
 }
 
 /// Fails the requests that will not be answered.
-pub(super) async fn refuse(driver: &mut Driver, then: Then) {
-    match then {
-        Then::Input(saying) => answer_prompt(driver, saying.who, Err(strings::ABORTED.to_owned())).await,
-        Then::Begin(turn) => answer_prompt(driver, turn.who, Err(strings::ABORTED.to_owned())).await,
-        Then::Change(asker, _) | Then::Leave(asker, _) => match asker {
+pub(super) async fn refuse(driver: &mut Driver, continuation: Continuation) {
+    match continuation {
+        Continuation::Input(prompt) => {
+            answer_prompt(driver, prompt.sender, Err(strings::ABORTED.to_owned())).await
+        }
+        Continuation::Begin(run) => answer_prompt(driver, run.sender, Err(strings::ABORTED.to_owned())).await,
+        Continuation::Change(asker, _) | Continuation::Leave(asker, _) => match asker {
             ChangeAsker::Session(responder) => responder.refuse(strings::ABORTED).await,
             ChangeAsker::Continue(responder, _) => responder.refuse(strings::ABORTED).await,
             ChangeAsker::Fork(responder) => responder.refuse(strings::ABORTED).await,
             ChangeAsker::Reload(responder) => responder.refuse(strings::ABORTED).await,
             ChangeAsker::Extension(_) => {}
         },
-        Then::Move(Asker::Client(responder), _) => responder.refuse(strings::ABORTED).await,
+        Continuation::Move(Asker::Client(responder), _) => responder.refuse(strings::ABORTED).await,
         _ => {}
     }
 }
 
-pub(super) async fn answer_prompt(driver: &Driver, who: Who, outcome: Result<Accepted, String>) {
-    match (who, outcome) {
-        (Who::Client(responder), outcome) => responder.respond(outcome).await,
-        (Who::Extension, Ok(_)) => {}
-        (Who::Extension, Err(error)) => {
+pub(super) async fn answer_prompt(driver: &Driver, sender: PromptSender, outcome: Result<Accepted, String>) {
+    match (sender, outcome) {
+        (PromptSender::Client(responder), outcome) => responder.respond(outcome).await,
+        (PromptSender::Extension, Ok(_)) => {}
+        (PromptSender::Extension, Err(error)) => {
             driver
                 .extension_failed(failure("<runtime>", "send_user_message", error))
                 .await;
@@ -277,7 +282,7 @@ pub(super) async fn answer_prompt(driver: &Driver, who: Who, outcome: Result<Acc
 /// Appends a prompt before it is acknowledged. Its run does not append it again. A prompt that extensions may change, or before
 /// which the conversation is compacted, is appended when its run begins.
 async fn store_prompt(driver: &mut Driver, messages: &[Arc<Message>]) {
-    if driver.core.context_is_full() || driver.extensions.hear("message_end") {
+    if driver.core.context_is_full() || driver.extensions.has_listener("message_end") {
         return;
     }
     let (log, mut batch) = (&mut driver.core.conversation.log, Batch::default());

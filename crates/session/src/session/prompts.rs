@@ -19,7 +19,7 @@ use super::driver::Driver;
 use super::extensions::Extensions;
 use super::handoff::handoff;
 use super::mcp::Room;
-use super::pending_prompt::Saying;
+use super::pending_prompt::PendingPrompt;
 use super::{extension_models, prompt_delivery, queue};
 
 pub(super) async fn prompt(driver: &mut Driver, responder: Responder<Accepted>, mut params: PromptParams) {
@@ -45,7 +45,9 @@ pub(super) async fn prompt(driver: &mut Driver, responder: Responder<Accepted>, 
         std::mem::take(&mut params.images),
     );
     match Attachments::new(attachments, images) {
-        Ok(enclosed) => prompt_delivery::say(driver, Saying::new(responder, params, enclosed)).await,
+        Ok(attachments) => {
+            prompt_delivery::deliver(driver, PendingPrompt::new(responder, params, attachments)).await
+        }
         Err(error) => responder.refuse(error).await,
     }
 }
@@ -61,9 +63,9 @@ pub(super) async fn enqueue(
     if let Some(command) = driver.extensions.links.command(&params.message) {
         return responder.refuse(strings::not_queueable(&command.name)).await;
     }
-    prompt_delivery::say(
+    prompt_delivery::deliver(
         driver,
-        Saying::queued(responder, params.message, params.images.into(), kind),
+        PendingPrompt::queued(responder, params.message, params.images.into(), kind),
     )
     .await;
 }
@@ -82,7 +84,7 @@ pub(super) async fn clear_queue(driver: &mut Driver) -> Queues {
 
 /// Stops what runs, and prompts that have not begun. Returns the response, which follows when the session is idle.
 pub(super) async fn abort(driver: &mut Driver, responder: Responder<()>) -> DeferredAction {
-    prompt_delivery::withdraw_sayings(driver).await;
+    prompt_delivery::withdraw_prompts(driver).await;
     driver.core.mcp.withdraw_prompt().await;
     driver.extensions.providers.end_logins().await;
     driver.drive(Input::Abort).await;
@@ -138,7 +140,7 @@ pub(super) async fn resume(driver: &mut Driver, responder: Responder<Accepted>) 
         return;
     }
     responder.respond(Ok(Accepted::new(Disposition::Started))).await;
-    driver.core.hear();
+    driver.core.add_shell_messages();
     let full = driver.core.context_is_full();
     driver.drive(Input::Continue { full }).await;
 }

@@ -15,21 +15,21 @@ use crate::strings;
 use super::asker::{Asked, Asker};
 use super::deferred::{DeferredAction, defer};
 use super::mcp::McpEvent;
-use super::pending_prompt::Saying;
+use super::pending_prompt::PendingPrompt;
 use super::summaries::Summarised;
 use super::{Session, compaction, navigation, process_exits, prompt_delivery, prompts, session_change};
 
 impl Session {
     /// Deals with a request of a client or of the manager.
-    pub(super) async fn on_mail(&mut self, mail: SessionRequest) {
+    pub(super) async fn on_request(&mut self, request: SessionRequest) {
         let outbox = &self.driver.core.outbox;
-        match mail {
+        match request {
             SessionRequest::Reject(client, response) => {
                 let _gone = outbox.response(client, response).await;
             }
             SessionRequest::Connection(origin, command) => {
                 if let ConnectionCommand::Hello(params) = &command {
-                    outbox.hear(params);
+                    outbox.apply_hello(params);
                 }
                 let snapshot =
                     matches!(command, ConnectionCommand::Replay(_)).then(|| Box::new(self.driver.snapshot()));
@@ -95,12 +95,12 @@ impl Session {
         };
         match prompted.into_prompt() {
             (responder, Ok((params, attachments))) => {
-                let saying = Saying {
+                let prompt = PendingPrompt {
                     // It is a server's text: no slash in it means anything.
                     expand: false,
-                    ..Saying::new(responder, params, attachments)
+                    ..PendingPrompt::new(responder, params, attachments)
                 };
-                prompt_delivery::say(&mut self.driver, saying).await;
+                prompt_delivery::deliver(&mut self.driver, prompt).await;
             }
             (responder, Err(error)) => responder.refuse(error).await,
         }
@@ -120,9 +120,9 @@ impl Session {
 
     /// Returns true while ordered commands wait: while a session change or a prompt waits for the run before it, later commands
     /// must not overtake it.
-    pub(super) fn holds_mail(&self) -> bool {
+    pub(super) fn holds_requests(&self) -> bool {
         self.deferred.holds()
-            || self.driver.extensions.holds_mail()
+            || self.driver.extensions.holds_requests()
             || self.driver.core.mcp.is_asking()
             // A prompt behind `set_model` is for the new model.
             || self.driver.probes.are_running()
@@ -131,7 +131,7 @@ impl Session {
     fn readiness(&self) -> Readiness {
         let (core, extensions) = (&self.driver.core, &self.driver.extensions);
         Readiness {
-            is_idle: core.machine.is_idle() && !core.machine.is_holding() && !extensions.holds_mail(),
+            is_idle: core.machine.is_idle() && !core.machine.is_holding() && !extensions.holds_requests(),
             is_loading: extensions.is_opening() || core.mcp.is_connecting(),
             runs_shells: self.driver.shells.are_running(),
             is_answering: extensions.is_answering_first(),
@@ -176,8 +176,8 @@ impl Session {
                 let commands = driver.extensions.command_list(&driver.core);
                 responder.respond(Ok(commands)).await;
             }
-            DeferredAction::Say(saying) => prompt_delivery::say(driver, *saying).await,
-            DeferredAction::Turn(messages) => prompt_delivery::begin_run(driver, messages).await,
+            DeferredAction::ExtensionPrompt(prompt) => prompt_delivery::deliver(driver, *prompt).await,
+            DeferredAction::Run(messages) => prompt_delivery::begin_run(driver, messages).await,
             DeferredAction::CompactFor(id, instructions) => {
                 let asker = Asker::Extension(id);
                 compaction::compact_now(driver, Asked { asker, instructions }).await;

@@ -24,7 +24,7 @@ use super::deferred::DeferredAction;
 use super::dialogs::NoAnswer;
 use super::driver::Driver;
 use super::extension_loading;
-use super::extensions::{Then, cancels, put};
+use super::extensions::{Continuation, cancels, put};
 use super::file_search::directory;
 use super::session_replacement::{self, is_current};
 use super::storage::same_file;
@@ -199,11 +199,14 @@ pub(super) async fn change(
     change: Change,
 ) -> Option<DeferredAction> {
     if let Some((name, event)) = question(&change)
-        && driver.extensions.hear(name)
+        && driver.extensions.has_listener(name)
     {
-        driver
-            .extensions
-            .ask(&mut driver.core, name, &event, Then::Change(asker, change));
+        driver.extensions.ask(
+            &mut driver.core,
+            name,
+            &event,
+            Continuation::Change(asker, change),
+        );
         return None;
     }
     Some(change_now(driver, asker, change).await)
@@ -242,7 +245,7 @@ pub(super) async fn leave(driver: &mut Driver, asker: ChangeAsker, change: Chang
         reply(driver, asker, Err(error)).await;
         return None;
     }
-    if !driver.extensions.hear("session_shutdown") {
+    if !driver.extensions.has_listener("session_shutdown") {
         return carry_out(driver, asker, change).await;
     }
     let mut event = json!({"type": "session_shutdown", "reason": word(&change)});
@@ -260,7 +263,7 @@ pub(super) async fn leave(driver: &mut Driver, asker: ChangeAsker, change: Chang
     driver
         .extensions
         .questions
-        .ask(Then::Leave(asker, change), async move {
+        .ask(Continuation::Leave(asker, change), async move {
             let answer = tokio::time::timeout(limits::FAREWELL, answer).await;
             answer.unwrap_or_else(|_| Ok(extensions::Answer::default()))
         });
@@ -306,7 +309,7 @@ pub(super) async fn carry_out(
                 .await;
         }
         driver.core.tell_changed(reason).await;
-        driver.core.report_oddities().await;
+        driver.core.report_warnings().await;
     }
     match (asker, outcome) {
         // Answered when the session has begun for its extensions, too.

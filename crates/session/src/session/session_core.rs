@@ -66,8 +66,8 @@ impl SessionCore {
     }
 
     /// Shell commands of the user become part of the conversation with the next prompt.
-    pub(super) fn hear(&mut self) {
-        for message in self.conversation.take_unheard() {
+    pub(super) fn add_shell_messages(&mut self) {
+        for message in self.conversation.take_unsent_shells() {
             self.apply(Change::Add(message));
         }
     }
@@ -265,11 +265,11 @@ impl SessionCore {
     }
 
     /// Everything that files say about this session, read again. `missing_guards` locks the agent down.
-    pub(super) fn load_anew(&mut self, missing_guards: &[String]) {
+    pub(super) fn reload(&mut self, missing_guards: &[String]) {
         let cwd = self.workspace.cwd.clone();
         let agent = Arc::new(self.agent.maker.make(&cwd, missing_guards));
         self.take_agent(agent);
-        self.permissions = self.permissions.anew(&self.agent, &self.workspace.cwd);
+        self.permissions = self.permissions.renewed(&self.agent, &self.workspace.cwd);
         self.workspace
             .set_resources(self.agent.load_resources(&self.workspace.cwd));
     }
@@ -277,7 +277,7 @@ impl SessionCore {
     /// Locks the agent down: a guard is missing. What the client chose before does not count any more.
     pub(super) fn lock_down(&mut self, missing_guards: &[String]) {
         self.permissions.forget_choice();
-        self.load_anew(missing_guards);
+        self.reload(missing_guards);
         self.workspace.forget_system_prompt();
     }
 
@@ -295,7 +295,7 @@ impl SessionCore {
         self.open_machine(messages);
         self.read_todos();
         self.conversation.choice.restart(start);
-        self.permissions = self.permissions.anew(&self.agent, &self.workspace.cwd);
+        self.permissions = self.permissions.renewed(&self.agent, &self.workspace.cwd);
         let (agent, cwd) = (Arc::clone(&self.agent), self.workspace.cwd.clone());
         self.workspace
             .set_resources(off_thread(move || agent.load_resources(&cwd)).await);
@@ -342,7 +342,7 @@ impl SessionCore {
     }
 
     /// Sends the warnings about the opened session.
-    pub(super) async fn report_oddities(&mut self) {
+    pub(super) async fn report_warnings(&mut self) {
         self.report_damage().await;
         let stored = PathBuf::from(&self.conversation.log.header().cwd);
         if !stored.as_os_str().is_empty() && stored != self.workspace.cwd && !stored.is_dir() {

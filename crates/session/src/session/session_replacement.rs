@@ -66,7 +66,7 @@ pub(super) async fn make(driver: &mut Driver, change: Change) -> Result<Changed,
                 .extensions
                 .rewrite_models(&driver.core.agent.registry);
             extension_loading::renew_processes(driver);
-            driver.core.load_anew(driver.extensions.guards.faults());
+            driver.core.reload(driver.extensions.guards.faults());
         }
     }
     Ok(DONE)

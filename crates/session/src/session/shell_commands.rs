@@ -13,7 +13,7 @@ use super::user_shells::ShellReport;
 /// Runs a shell command of the user, unless an extension replaces it.
 pub(super) async fn bash(driver: &mut Driver, responder: Responder<BashResult>, params: BashParams) {
     let (core, extensions) = (&mut driver.core, &mut driver.extensions);
-    if !extensions.hear("user_bash") {
+    if !extensions.has_listener("user_bash") {
         return run(driver, responder, params).await;
     }
     let event = json!({
@@ -43,6 +43,6 @@ pub(super) async fn on_report(driver: &mut Driver, report: ShellReport) {
         .accept(report, is_idle, &mut core.conversation, &core.outbox)
         .await;
     if is_idle {
-        core.hear();
+        core.add_shell_messages();
     }
 }

@@ -15,7 +15,7 @@ use super::client_tools::Withdrawn;
 use super::dialogs::Ui;
 use super::driver::Driver;
 use super::session_core::SessionCore;
-use super::tool_calls::{CallNews, CallReport, TaskOwner};
+use super::tool_calls::{CallReport, CallUpdate, TaskOwner};
 
 impl Driver {
     /// Looks up a call. `None` if the outcome comes later, as an input.
@@ -76,8 +76,8 @@ impl Driver {
     /// A call has reported something.
     pub(super) async fn on_call(&mut self, report: CallReport) {
         match self.turn.calls.accept(report) {
-            Some((slot, CallNews::Input(input))) => self.drive(Input::Tool(slot, input)).await,
-            Some((slot, CallNews::Rewritten(arguments))) => self.on_rewritten(slot, arguments).await,
+            Some((slot, CallUpdate::Input(input))) => self.drive(Input::Tool(slot, input)).await,
+            Some((slot, CallUpdate::Rewritten(arguments))) => self.on_rewritten(slot, arguments).await,
             None => {}
         }
     }

@@ -72,7 +72,7 @@ impl UserShells {
     }
 
     /// Continues the numbers of a session that was evicted.
-    pub(super) fn go_on_from(&mut self, made: u64) {
+    pub(super) fn continue_from(&mut self, made: u64) {
         self.made = made;
     }
 
@@ -211,7 +211,7 @@ impl UserShells {
         for bash in std::mem::take(&mut self.parked) {
             let message = Arc::new(Message::BashExecution(bash));
             is_stored &= conversation.log.persist(Arc::clone(&message), outbox).await;
-            conversation.add_unheard(message);
+            conversation.add_unsent_shell(message);
         }
         is_stored
     }

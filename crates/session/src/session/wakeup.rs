@@ -43,8 +43,8 @@ pub(super) enum Wakeup {
     Closed,
 }
 
-/// SessionRequest, as long as there may be some.
-pub(super) async fn next_mail(
+/// Waits for the next request, forever once no more can come.
+pub(super) async fn next_request(
     requests: Option<&mut RequestReceiver>,
     urgent_only: bool,
 ) -> Option<SessionRequest> {

@@ -279,7 +279,7 @@ fn missing_header_is_rebuilt_once_with_backup() {
 }
 
 #[test]
-fn wrong_byte_in_header_version_is_reported_and_migrates_nothing() {
+fn wrong_header_version_is_reported_without_migration() {
     let lines = all_entries();
     let mut bytes = text(&lines).into_bytes();
     let at = text(&lines).find("\"version\"").unwrap() + 2;

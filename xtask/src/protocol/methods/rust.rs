@@ -18,7 +18,7 @@ use crate::session::Session;
 commands! {
 ";
 
-/// Names that the language keeps for itself, and one that would hide a method of every session.
+/// Keywords of the language, and a name that would hide a method of every session.
 const TAKEN: [&str; 2] = ["clone", "continue"];
 
 /// Longest line of a comment, in characters.

@@ -7,7 +7,7 @@ use tools::{Toolbox, ToolsConfig};
 use wire::hosted::Frame;
 use wire::{Event, ToolCall};
 
-use super::super::tool_calls::{CallNews, Environment, Place, ToolCalls, ToolRegistry};
+use super::super::tool_calls::{CallUpdate, Environment, Place, ToolCalls, ToolRegistry};
 use super::*;
 use permissions::Source;
 
@@ -101,8 +101,8 @@ impl Stage {
     async fn settled(&mut self, slot: usize) -> (String, Option<bool>) {
         let report = self.calls.settle(slot).await.unwrap();
         match self.calls.accept(report) {
-            Some((_, CallNews::Input(ToolInput::Progress(partial)))) => (partial.joined_text(), None),
-            Some((_, CallNews::Input(ToolInput::Done { result, is_error, .. }))) => {
+            Some((_, CallUpdate::Input(ToolInput::Progress(partial)))) => (partial.joined_text(), None),
+            Some((_, CallUpdate::Input(ToolInput::Done { result, is_error, .. }))) => {
                 (result.joined_text(), Some(is_error))
             }
             other => panic!("{other:?}"),

@@ -118,7 +118,7 @@ impl Dialogs {
     }
 
     /// Deals with it.
-    pub(super) async fn deal_with(&mut self, event: DialogEvent, outbox: &Outbox) {
+    pub(super) async fn handle(&mut self, event: DialogEvent, outbox: &Outbox) {
         match event {
             DialogEvent::Wish(Wish::Show(show)) => {
                 let request = show.into_request(new_id());
@@ -144,7 +144,7 @@ impl Dialogs {
 
     /// The same for something to show.
     pub(super) async fn show_now(&mut self, show: Show, outbox: &Outbox) {
-        self.deal_with(DialogEvent::Wish(Wish::Show(show)), outbox).await;
+        self.handle(DialogEvent::Wish(Wish::Show(show)), outbox).await;
     }
 
     async fn ask(&mut self, dialog: Dialog, answer: oneshot::Sender<Answer>, outbox: &Outbox) {

@@ -39,7 +39,7 @@ impl Stage {
     /// Deals with the next thing.
     async fn step(&mut self) {
         let event = self.dialogs.next().await;
-        self.dialogs.deal_with(event, &self.outbox).await;
+        self.dialogs.handle(event, &self.outbox).await;
     }
 
     /// The lines that came since, ids taken out and given back.
@@ -310,7 +310,7 @@ async fn open_dialogs_are_limited() {
 async fn dialog_of_unsupported_method_returns_default() {
     let mut stage = Stage::new(None);
     let hello = serde_json::from_value(json!({"ui": ["confirm", "notify"]})).unwrap();
-    stage.outbox.hear(&hello);
+    stage.outbox.apply_hello(&hello);
     let (asking, _) = stage.ask(select());
     stage.step().await;
     assert_eq!(asking.await.unwrap(), NONE(NoAnswer::NotRendered));

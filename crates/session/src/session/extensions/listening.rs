@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::super::session_core::SessionCore;
 use super::listeners::Listeners;
-use super::{Extensions, Then, table};
+use super::{Continuation, Extensions, table};
 
 impl Extensions {
     /// Returns true if a handler listens to this event.
-    pub(crate) fn hear(&self, event: &str) -> bool {
-        self.links.hears(event) || self.hooks.hear(event)
+    pub(crate) fn has_listener(&self, event: &str) -> bool {
+        self.links.hears(event) || self.hooks.has_listener(event)
     }
 
     /// Returns true if an event has a subscriber that may answer.
@@ -49,14 +49,20 @@ impl Extensions {
 
     /// Asks all who listen to an event; the answer comes as a wakeup. Only to be called when a handler
     /// [hears](Extensions::hear) it.
-    pub(crate) fn ask(&mut self, core: &mut SessionCore, name: &str, event: &Value, then: Then) {
+    pub(crate) fn ask(
+        &mut self,
+        core: &mut SessionCore,
+        name: &str,
+        event: &Value,
+        continuation: Continuation,
+    ) {
         let answer = self.hook_answer(core, name, event);
-        if !then.belongs_to_run() {
-            self.questions.ask(then, answer);
+        if !continuation.belongs_to_run() {
+            self.questions.ask(continuation, answer);
             return;
         }
         let grace = self.run.abort_grace.ended();
-        self.questions.ask(then, async move {
+        self.questions.ask(continuation, async move {
             tokio::select! {
                 biased;
                 answer = answer => answer,
@@ -93,7 +99,7 @@ impl Extensions {
 
     /// Tells executables alone.
     pub(crate) fn tell_hooks(&mut self, core: &SessionCore, name: &str, event: &Value) {
-        if !self.hooks.hear(name) {
+        if !self.hooks.has_listener(name) {
             return;
         }
         let facts = core.hook_facts();

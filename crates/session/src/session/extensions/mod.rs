@@ -63,7 +63,7 @@ use crate::strings;
 
 use super::asker::Asker;
 use super::change_request::{Change, ChangeAsker};
-use super::pending_prompt::{Saying, Turn};
+use super::pending_prompt::{PendingPrompt, PendingRun};
 
 pub(super) use self::built_in_calls::{BuiltInCall, Workplace, run_built_in};
 pub(super) use self::client_requests::{ClientRequest, ClientRequests, Completion};
@@ -98,7 +98,7 @@ pub(super) struct Extensions {
     pub(super) providers: ExtensionProviders,
     pub(super) client_requests: ClientRequests,
     /// Questions of a run that are open.
-    pub(super) questions: Pending<Then, Result<Answer, ProcessError>>,
+    pub(super) questions: Pending<Continuation, Result<Answer, ProcessError>>,
     pub(super) state: SentState,
     pub(super) failures: Failures,
     /// Hooks and extensions that check calls and could not be loaded.
@@ -125,11 +125,11 @@ struct RunHooks {
 }
 
 /// What an answer is for.
-pub(super) enum Then {
+pub(super) enum Continuation {
     /// A prompt may have been changed, or dealt with.
-    Input(Saying),
+    Input(PendingPrompt),
     /// A run is to begin.
-    Begin(Turn),
+    Begin(PendingRun),
     /// The machine waits for the hooks of a point, under this ticket.
     Hooks(u64, Box<HookPoint>),
     /// Another session may be refused.
@@ -140,7 +140,7 @@ pub(super) enum Then {
     Move(Asker<Navigated>, NavigateParams),
 }
 
-impl Then {
+impl Continuation {
     /// Does a run wait for the answer?
     fn belongs_to_run(&self) -> bool {
         // The machine withdraws the others itself when the run is aborted.
@@ -211,11 +211,15 @@ impl Extensions {
     }
 
     /// Returns true while ordered commands wait, because an open question may change what they depend on.
-    pub(super) fn holds_mail(&self) -> bool {
-        self.questions.any(|then| {
+    pub(super) fn holds_requests(&self) -> bool {
+        self.questions.any(|continuation| {
             matches!(
-                then,
-                Then::Input(_) | Then::Begin(_) | Then::Change(..) | Then::Leave(..) | Then::Move(..)
+                continuation,
+                Continuation::Input(_)
+                    | Continuation::Begin(_)
+                    | Continuation::Change(..)
+                    | Continuation::Leave(..)
+                    | Continuation::Move(..)
             )
         })
     }
@@ -250,8 +254,8 @@ impl Extensions {
     }
 
     /// Returns true while a client waits for an answer of extensions.
-    pub(super) fn owes(&self) -> bool {
-        self.holds_mail() || !self.client_requests.is_empty() || self.providers.is_logging_in()
+    pub(super) fn has_open_answers(&self) -> bool {
+        self.holds_requests() || !self.client_requests.is_empty() || self.providers.is_logging_in()
     }
 
     /// Returns true while a run waits for the response to the slash command that began it.
@@ -261,7 +265,7 @@ impl Extensions {
 
     /// Returns true if an extension wants the agent to end, and all earlier commands have their responses.
     pub(super) fn wants_shutdown(&self) -> bool {
-        self.shutdown && !self.owes()
+        self.shutdown && !self.has_open_answers()
     }
 
     /// The system prompt of the run that is under way, if it is another one than the session's.
@@ -280,7 +284,7 @@ impl Extensions {
     }
 
     /// The run is over.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn on_idle(&mut self) {
         self.run.abort_grace = abort_grace::AbortGrace::default();
     }
 

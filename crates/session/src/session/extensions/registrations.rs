@@ -54,7 +54,7 @@ pub(crate) fn use_registrations(extensions: &mut Extensions, core: &mut SessionC
 pub(crate) fn sync_hooks(extensions: &Extensions, core: &mut SessionCore) {
     let mut subscribed = Subscriptions::default();
     for name in ASKED.into_iter().chain(EVENTS) {
-        if !extensions.hear(name) {
+        if !extensions.has_listener(name) {
             continue;
         }
         let is_asked = ASKED.contains(&name) || extensions.waits_for(name);

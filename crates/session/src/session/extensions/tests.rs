@@ -11,7 +11,7 @@ use agent::HookPoint;
 
 use super::super::asker::Asker;
 use super::custom_message::custom;
-use super::{ClientRequest, ExtensionEvent, ExtensionLinks, Extensions, LoadAction, Then};
+use super::{ClientRequest, Continuation, ExtensionEvent, ExtensionLinks, Extensions, LoadAction};
 use crate::outbox::{ClientId, Origin, Responder, outbox};
 
 /// A responder whose reply is dropped.
@@ -56,7 +56,11 @@ async fn extensions_absent_leave_session_free() {
     );
     let event = tokio::time::timeout(Duration::from_millis(5), extensions.next()).await;
     assert!(event.is_err());
-    assert!(!extensions.hear("tool_call") && !extensions.holds_mail() && !extensions.owes());
+    assert!(
+        !extensions.has_listener("tool_call")
+            && !extensions.holds_requests()
+            && !extensions.has_open_answers()
+    );
     assert!(!extensions.is_opening() && extensions.is_at_rest());
 }
 
@@ -65,19 +69,19 @@ async fn commands_wait_for_session_changes_only() {
     let mut extensions = none();
     let request = ClientRequest::Command(responder(), "x".to_owned());
     extensions.client_requests.wait(request, std::future::pending());
-    assert!(extensions.owes() && !extensions.holds_mail());
+    assert!(extensions.has_open_answers() && !extensions.holds_requests());
     let params = wire::command::NavigateParams::default();
-    let then = Then::Move(Asker::Client(responder()), params);
-    extensions.questions.ask(then, std::future::pending());
-    assert!(extensions.holds_mail());
+    let continuation = Continuation::Move(Asker::Client(responder()), params);
+    extensions.questions.ask(continuation, std::future::pending());
+    assert!(extensions.holds_requests());
     extensions.questions.give_up(|_| true);
     extensions.client_requests.refuse_all().await;
-    assert!(!extensions.owes() && !extensions.holds_mail());
+    assert!(!extensions.has_open_answers() && !extensions.holds_requests());
 }
 
 /// Hooks that the machine waits for.
-fn hooks(ticket: u64) -> Then {
-    Then::Hooks(ticket, Box::new(HookPoint::Settle { aborted: false }))
+fn hooks(ticket: u64) -> Continuation {
+    Continuation::Hooks(ticket, Box::new(HookPoint::Settle { aborted: false }))
 }
 
 #[tokio::test]
@@ -95,7 +99,7 @@ async fn hook_answer_reaches_its_question() {
     }
     assert!(matches!(
         extensions.questions.take(number),
-        Some(Then::Hooks(2, _))
+        Some(Continuation::Hooks(2, _))
     ));
 }
 

@@ -211,7 +211,7 @@ mod tests {
     use process::Reaper;
     use tools::{Toolbox, ToolsConfig};
 
-    use super::super::super::tool_calls::{CallNews, Environment, Layer, ToolCalls, ToolRegistry};
+    use super::super::super::tool_calls::{CallUpdate, Environment, Layer, ToolCalls, ToolRegistry};
     use super::*;
 
     /// A tool whose process has ended.
@@ -298,7 +298,7 @@ mod tests {
         calls.run(0, environment);
         let report = calls.next().await;
         match calls.accept(report) {
-            Some((0, CallNews::Input(agent::ToolInput::Done { result, is_error, .. }))) => {
+            Some((0, CallUpdate::Input(agent::ToolInput::Done { result, is_error, .. }))) => {
                 assert!(is_error);
                 assert_eq!(
                     result.joined_text(),

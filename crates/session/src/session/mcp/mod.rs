@@ -48,7 +48,7 @@ pub(super) struct McpConnections {
     /// A prompt of a server that is being got.
     asked: Option<Asked>,
     /// The client wants to learn of changes.
-    is_heard: bool,
+    is_subscribed: bool,
     told: McpServers,
 }
 
@@ -85,13 +85,13 @@ impl McpConnections {
     }
 
     /// Returns true if the client wants to learn of changes.
-    pub(super) fn is_heard(&self) -> bool {
-        self.is_heard
+    pub(super) fn is_subscribed(&self) -> bool {
+        self.is_subscribed
     }
 
     /// The client wants to learn of changes.
-    pub(super) fn hear(&mut self) {
-        self.is_heard = true;
+    pub(super) fn subscribe(&mut self) {
+        self.is_subscribed = true;
     }
 
     /// Returns true while prompts wait for servers that are being connected.
@@ -204,7 +204,7 @@ impl McpConnections {
             }
         }
         // A client that follows the servers reads the commands again when they change. Commands behind this one must not wait.
-        let is_followed = self.is_heard && matches!(command, SessionCommand::GetCommands(_));
+        let is_followed = self.is_subscribed && matches!(command, SessionCommand::GetCommands(_));
         is_idle && self.is_connecting() && !is_followed
     }
 
@@ -304,7 +304,7 @@ impl McpConnections {
     /// Tells a client that wants to know it what has changed.
     async fn announce(&mut self, outbox: &Outbox) {
         let now = self.describe();
-        if self.is_heard && now != self.told {
+        if self.is_subscribed && now != self.told {
             self.told = now.clone();
             let servers = now.servers;
             outbox.tell(Event::McpServersChange { servers }).await;
@@ -320,7 +320,7 @@ impl McpConnections {
     /// The reply of `get_mcp_servers`. From now on the client learns of changes.
     pub(super) async fn list(&mut self, mut host: Host<'_>) -> McpServers {
         self.start(&mut host).await;
-        self.is_heard = true;
+        self.is_subscribed = true;
         self.told = self.describe();
         self.told.clone()
     }
@@ -354,7 +354,7 @@ impl McpConnections {
         mut host: Host<'_>,
     ) -> Result<(), String> {
         self.start(&mut host).await;
-        self.is_heard = true;
+        self.is_subscribed = true;
         match &params.server {
             Some(name) => {
                 let server = self.find(name);

@@ -92,9 +92,9 @@ async fn idle_command_is_stored_and_heard() {
     assert_eq!(types.first().unwrap(), "bash_execution_start");
     assert_eq!(types.last().unwrap(), "bash_execution_end");
     assert_eq!(kinds(&stage.conversation.log), ["message"]);
-    assert_eq!(stage.conversation.take_unheard().len(), 1);
+    assert_eq!(stage.conversation.take_unsent_shells().len(), 1);
     assert_eq!(
-        stage.conversation.take_unheard().len(),
+        stage.conversation.take_unsent_shells().len(),
         0,
         "the model gets it once"
     );
@@ -111,7 +111,7 @@ async fn command_during_run_is_stored_later() {
     );
     assert!(kinds(&stage.conversation.log).is_empty() && stage.shells.are_busy());
     assert_eq!(
-        stage.conversation.take_unheard(),
+        stage.conversation.take_unsent_shells(),
         Vec::<Arc<wire::Message>>::new()
     );
     assert!(stage.shells.store(&mut stage.conversation, &stage.outbox).await);
@@ -158,7 +158,7 @@ async fn command_over_limit_is_refused() {
 #[tokio::test]
 async fn numbers_continue_after_eviction() {
     let mut stage = Stage::new();
-    stage.shells.go_on_from(7);
+    stage.shells.continue_from(7);
     stage.run("true").await;
     assert_eq!(events(&mut stage.sent)[0]["bashId"], "b8");
     assert_eq!(stage.shells.made(), 8);

@@ -34,7 +34,7 @@ pub use self::background::PROCESS_TOOL;
 pub(super) use self::built_in::{built_in_access, built_in_tools};
 pub(super) use self::parse::{block, result};
 pub(super) use self::registry::{Layer, ToolRegistry};
-pub(super) use self::report::{CallNews, CallReport, ProgressSender};
+pub(super) use self::report::{CallReport, CallUpdate, ProgressSender};
 pub(crate) use self::task::subagents_dir;
 pub(super) use self::task::{OpenSubagent, OpenedSubagent, TaskOwner};
 pub(super) use self::tool::{
@@ -118,7 +118,7 @@ impl ToolCalls {
             return false;
         };
         let sender = self.progress_sender(slot);
-        let task = tokio::spawn(async move { sender.report(CallNews::Rewritten(rewriting.await)).await });
+        let task = tokio::spawn(async move { sender.report(CallUpdate::Rewritten(rewriting.await)).await });
         self.rewriting.insert(slot, task.abort_handle());
         true
     }
@@ -259,17 +259,17 @@ impl ToolCalls {
     }
 
     /// What a report says, and about which call. `None` if it does not count any more.
-    pub(super) fn accept(&mut self, report: CallReport) -> Option<(usize, CallNews)> {
-        let CallReport { slot, batch, news } = report;
+    pub(super) fn accept(&mut self, report: CallReport) -> Option<(usize, CallUpdate)> {
+        let CallReport { slot, batch, update } = report;
         if batch != self.batch {
             return None;
         }
         // A task that was stopped too late has reported already.
-        let is_rewritten = matches!(news, CallNews::Rewritten(_));
+        let is_rewritten = matches!(update, CallUpdate::Rewritten(_));
         if is_rewritten && self.rewriting.remove(&slot).is_none() {
             return None;
         }
-        Some((slot, news))
+        Some((slot, update))
     }
 }
 
@@ -290,7 +290,7 @@ async fn watch(running: Running, cancel: CancellationToken, grace: Duration, rep
         is_error: outcome.is_error,
         duration_ms: millis(started.elapsed()),
     };
-    reporter.report(CallNews::Input(done)).await;
+    reporter.report(CallUpdate::Input(done)).await;
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -7,7 +7,7 @@ use wire::ToolResult;
 
 /// What happened to a call.
 #[derive(Debug)]
-pub(crate) enum CallNews {
+pub(crate) enum CallUpdate {
     /// The owner of the tool has rewritten the arguments, or refuses the call with a text for the model.
     Rewritten(Result<Map<String, Value>, String>),
     /// The machine wants to know it.
@@ -20,7 +20,7 @@ pub(crate) struct CallReport {
     pub(super) slot: usize,
     /// The batch that the call belongs to; reports of older batches do not count.
     pub(super) batch: u64,
-    pub(super) news: CallNews,
+    pub(super) update: CallUpdate,
 }
 
 /// Reports the steps of one call.
@@ -34,12 +34,12 @@ pub(crate) struct ProgressSender {
 impl ProgressSender {
     /// Reports a partial result. Waits while the session is behind.
     pub(crate) async fn send(&self, partial: ToolResult) {
-        self.report(CallNews::Input(ToolInput::Progress(partial))).await;
+        self.report(CallUpdate::Input(ToolInput::Progress(partial))).await;
     }
 
-    pub(super) async fn report(&self, news: CallNews) {
+    pub(super) async fn report(&self, update: CallUpdate) {
         let (slot, batch) = (self.slot, self.batch);
         // The receiver is gone when the session has ended.
-        let _gone = self.sender.send(CallReport { slot, batch, news }).await;
+        let _gone = self.sender.send(CallReport { slot, batch, update }).await;
     }
 }

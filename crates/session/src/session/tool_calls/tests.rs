@@ -158,10 +158,10 @@ async fn next(calls: &mut ToolCalls) -> (usize, String, Option<bool>) {
     loop {
         let report = calls.next().await;
         match calls.accept(report) {
-            Some((slot, CallNews::Input(ToolInput::Progress(partial)))) => {
+            Some((slot, CallUpdate::Input(ToolInput::Progress(partial)))) => {
                 return (slot, partial.joined_text(), None);
             }
-            Some((slot, CallNews::Input(ToolInput::Done { result, is_error, .. }))) => {
+            Some((slot, CallUpdate::Input(ToolInput::Done { result, is_error, .. }))) => {
                 return (slot, result.joined_text(), Some(is_error));
             }
             Some(other) => panic!("{other:?}"),
@@ -371,7 +371,7 @@ async fn settle_keeps_reports_of_other_calls() {
     let settled = calls.settle(1).await.unwrap();
     assert!(matches!(
         calls.accept(settled),
-        Some((1, CallNews::Input(ToolInput::Done { .. })))
+        Some((1, CallUpdate::Input(ToolInput::Done { .. })))
     ));
     assert_eq!(next(&mut calls).await, (0, "half".to_owned(), None));
     assert_eq!(next(&mut calls).await, (0, r#"{"n":1}"#.to_owned(), Some(false)));
@@ -400,7 +400,7 @@ async fn rewritten_arguments_are_reported() {
     assert!(calls.rewrite(&tools, 2, &call("echo", json!({"n": 1}))));
     let report = calls.next().await;
     match calls.accept(report) {
-        Some((2, CallNews::Rewritten(Ok(rewritten)))) => assert_eq!(rewritten, args(json!({"n": 7}))),
+        Some((2, CallUpdate::Rewritten(Ok(rewritten)))) => assert_eq!(rewritten, args(json!({"n": 7}))),
         other => panic!("{other:?}"),
     }
     assert!(calls.stop_rewriting().is_empty());

@@ -97,7 +97,7 @@ async fn loading_ends_with_resources_of_ready_processes() {
         extensions.loading.on_opened(&mut extensions.links, 0, answer),
         [LoadAction::UseRegistrations, LoadAction::Begin(vec![0])]
     );
-    assert!(extensions.hear("input") && !extensions.hear("tool_call"));
+    assert!(extensions.has_listener("input") && !extensions.has_listener("tool_call"));
     // The session begins for the extensions before they are asked for resources.
     assert_eq!(extensions.loading.begin_at(&mut extensions.links, &[0]), None);
     let line = process.answer("event", Value::Null).await;
