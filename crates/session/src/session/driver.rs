@@ -82,6 +82,19 @@ impl RunningTurn {
 }
 
 impl Driver {
+    /// A driver with nothing under way.
+    pub(super) fn new(core: SessionCore, extensions: Extensions) -> Self {
+        Self {
+            dialogs: Dialogs::new(core.agent.settings.dialog_wait()),
+            turn: RunningTurn::new(),
+            summaries: Summaries::default(),
+            shells: UserShells::new(),
+            probes: ModelProbes::default(),
+            extensions,
+            core,
+        }
+    }
+
     /// Gives the machine an input and carries out what follows from it, and from what that gives at once.
     pub(super) async fn drive(&mut self, input: Input) {
         if matches!(input, Input::Abort) {

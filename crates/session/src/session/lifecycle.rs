@@ -21,24 +21,13 @@ use crate::retired::{ClientChoices, Retired};
 use crate::strings;
 
 use super::Session;
-use super::client_tools::ClientTools;
-use super::conversation::{Conversation, messages_of};
-use super::dialogs::Dialogs;
-use super::driver::{Driver, RunningTurn};
+use super::driver::Driver;
 use super::extensions::{Extensions, SubsessionOptions};
-use super::machine::RecordedMachine;
-use super::mcp::McpConnections;
-use super::model_choice::ModelChoice;
-use super::model_probes::ModelProbes;
-use super::permission_wait::PermissionWait;
 use super::queries::Queries;
-use super::session_core::SessionCore;
+use super::session_core::{Beginning, SessionCore};
 use super::session_file::{Empty, Opening, forked_log, new_log, open_log};
 use super::storage::Storage;
-use super::summaries::Summaries;
-use super::tool_calls::{OpenSubagent, OpenedSubagent, ToolRegistry};
-use super::user_shells::UserShells;
-use super::workspace::Workspace;
+use super::tool_calls::{OpenSubagent, OpenedSubagent};
 
 /// Entries of an unused session: its model and its thinking level.
 const NOTED_AT_START: usize = 2;
@@ -68,50 +57,23 @@ impl Session {
             chosen => chosen?,
         };
         let (has_messages, has_level) = (!context.messages.is_empty(), context.thinking_level.is_some());
-        let mut tools = ToolRegistry::of_agent(&agent);
-        let (messages, kept) = messages_of(context);
-        let machine = RecordedMachine::open(agent.inputs.as_ref(), agent.loop_settings(), messages);
-        let (permissions, notes) = PermissionWait::new(&agent, &cwd, None);
-        let mut warnings = start.warnings.clone();
-        warnings.extend(notes.iter().map(ToString::to_string));
-        warnings.extend(tools.take_problems());
-        let auto_compaction = agent.settings.compaction.enabled;
-        let mut choice = ModelChoice::new(start);
-        choice.fallbacks.set(agent.settings.fallback_models.clone());
-        let resources = agent.load_resources(&cwd);
+        let beginning = Beginning {
+            log,
+            cwd,
+            context,
+            start,
+        };
+        let (core, warnings) = SessionCore::open(agent, &outbox, beginning, opener);
         let mut session = Self {
-            driver: Driver {
-                dialogs: Dialogs::new(agent.settings.dialog_wait()),
-                turn: RunningTurn::new(),
-                summaries: Summaries::default(),
-                shells: UserShells::new(),
-                probes: ModelProbes::default(),
-                extensions,
-                core: SessionCore {
-                    workspace: Workspace::new(cwd, resources, !agent.options.dialect.is_newest_pi()),
-                    client_tools: ClientTools::new(outbox.routes().clone()),
-                    outbox: outbox.traced(&log.header().id),
-                    agent,
-                    machine,
-                    conversation: Conversation::new(log, choice, kept, auto_compaction),
-                    tools,
-                    mcp: McpConnections::default(),
-                    permissions,
-                    open_subagents: opener,
-                },
-            },
+            driver: Driver::new(core, extensions),
             warnings,
             queries: Queries::default(),
             deferred: Deferred::default(),
             closing: None,
             is_retired: false,
         };
-        let core = &mut session.driver.core;
-        core.tools.processes().connect(core.outbox.clone());
-        let wakes = core.agent.settings.tools.process_wakeups;
-        core.tools.processes().set_wakeups(wakes);
-        core.read_todos();
-        let is_resolved = !session.driver.extensions.providers.is_unresolved();
+        let Driver { core, extensions, .. } = &mut session.driver;
+        let is_resolved = !extensions.providers.is_unresolved();
         if (!has_messages || !has_level) && is_resolved {
             let entries = core.conversation.choice.first_entries(has_messages);
             core.conversation.log.direct().append_batch(entries)?;

@@ -21,11 +21,13 @@ use crate::outbox::Outbox;
 use crate::strings;
 
 use super::client_tools::{Activation, ClientTools};
-use super::conversation::Conversation;
+use super::conversation::{Conversation, messages_of};
 use super::dialogs::Ui;
 use super::machine::RecordedMachine;
 use super::mcp::{self, McpConnections};
+use super::model_choice::ModelChoice;
 use super::permission_wait::PermissionWait;
+use super::storage::Storage;
 use super::tool_calls::{Environment, OpenSubagent, ToolRegistry};
 use super::view::View;
 use super::workspace::Workspace;
@@ -50,7 +52,60 @@ pub(super) struct SessionCore {
     pub(super) open_subagents: fn() -> mpsc::Sender<OpenSubagent>,
 }
 
+/// What a session begins with.
+pub(super) struct Beginning {
+    pub(super) log: Storage,
+    /// The directory that it works in.
+    pub(super) cwd: PathBuf,
+    /// The log at its leaf.
+    pub(super) context: Context,
+    /// The model and the thinking level.
+    pub(super) start: models::Start,
+}
+
 impl SessionCore {
+    /// The state of a session at its beginning, and warnings for the user. Nothing is written.
+    pub(super) fn open(
+        agent: Arc<Agent>,
+        outbox: &Outbox,
+        beginning: Beginning,
+        open_subagents: fn() -> mpsc::Sender<OpenSubagent>,
+    ) -> (Self, Vec<String>) {
+        let Beginning {
+            log,
+            cwd,
+            context,
+            start,
+        } = beginning;
+        let mut tools = ToolRegistry::of_agent(&agent);
+        let (messages, kept) = messages_of(context);
+        let machine = RecordedMachine::open(agent.inputs.as_ref(), agent.loop_settings(), messages);
+        let (permissions, notes) = PermissionWait::new(&agent, &cwd, None);
+        let mut warnings = start.warnings.clone();
+        warnings.extend(notes.iter().map(ToString::to_string));
+        warnings.extend(tools.take_problems());
+        let mut choice = ModelChoice::new(start);
+        choice.fallbacks.set(agent.settings.fallback_models.clone());
+        let resources = agent.load_resources(&cwd);
+        let mut core = Self {
+            workspace: Workspace::new(cwd, resources, !agent.options.dialect.is_newest_pi()),
+            client_tools: ClientTools::new(outbox.routes().clone()),
+            outbox: outbox.traced(&log.header().id),
+            machine,
+            conversation: Conversation::new(log, choice, kept, agent.settings.compaction.enabled),
+            tools,
+            mcp: McpConnections::default(),
+            permissions,
+            open_subagents,
+            agent,
+        };
+        core.tools.processes().connect(core.outbox.clone());
+        let wakes = core.agent.settings.tools.process_wakeups;
+        core.tools.processes().set_wakeups(wakes);
+        core.read_todos();
+        (core, warnings)
+    }
+
     /// Gives the machine a change that nothing follows from.
     pub(super) fn apply(&mut self, change: Change) {
         let mut effects = Vec::new();

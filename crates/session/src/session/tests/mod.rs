@@ -1,11 +1,16 @@
 //! The components of a session, each without a session around it.
 
 mod conversation;
+mod driver;
 mod export;
 mod file_search;
 mod model_choice;
 mod outline;
+mod running_turn;
+mod session_core;
 mod session_list;
+mod stage;
+mod summaries;
 mod todos;
 mod trust;
 mod user_shells;

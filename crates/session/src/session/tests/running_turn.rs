@@ -1,0 +1,69 @@
+//! What a run has under way.
+
+use serde_json::json;
+
+use super::super::driver::RunningTurn;
+use super::super::wakeup;
+use super::stage::DriverStage;
+use std::time::Duration;
+
+#[tokio::test]
+async fn new_turn_has_nothing_under_way() {
+    let mut turn = RunningTurn::new();
+    assert!(turn.partial_message().is_none() && turn.request.is_none() && turn.retry_timer.is_none());
+    let woken = tokio::time::timeout(Duration::from_millis(5), async {
+        tokio::select! {
+            _ = wakeup::next_events(&mut turn.request) => {}
+            _ = turn.calls.next() => {}
+            () = wakeup::due(&mut turn.retry_timer) => {}
+        }
+    });
+    assert!(woken.await.is_err(), "nothing wakes the session");
+}
+
+#[tokio::test]
+async fn retry_timer_is_due_after_its_delay() {
+    let mut turn = RunningTurn::new();
+    turn.retry_timer = Some(Box::pin(tokio::time::sleep(Duration::from_millis(60))));
+    let early = tokio::time::timeout(Duration::from_millis(20), wakeup::due(&mut turn.retry_timer));
+    assert!(early.await.is_err());
+    let due = tokio::time::timeout(Duration::from_secs(20), wakeup::due(&mut turn.retry_timer));
+    assert!(due.await.is_ok());
+}
+
+#[tokio::test]
+async fn partial_message_grows_with_the_answer() {
+    let mut stage = DriverStage::new(&[json!({"stream": [{"text": "hello"}]})]);
+    stage.prompt("hi").await;
+    assert!(stage.driver.turn.partial_message().is_none(), "it has not begun");
+    let mut seen = Vec::new();
+    while stage.driver.turn.request.is_some() {
+        let events = wakeup::next_events(&mut stage.driver.turn.request).await;
+        for event in events {
+            stage.driver.on_model(vec![event]).await;
+            if let Some(message) = stage.driver.turn.partial_message() {
+                seen.push(serde_json::to_value(message).unwrap().to_string());
+            }
+        }
+    }
+    assert!(
+        !seen.is_empty() && seen.last().unwrap().contains("hello"),
+        "{seen:?}"
+    );
+    assert!(stage.driver.turn.partial_message().is_none(), "it has ended");
+}
+
+#[tokio::test]
+async fn events_after_the_last_are_ignored() {
+    let mut stage = DriverStage::new(&[json!({"stream": [{"text": "hello"}]})]);
+    stage.prompt("hi").await;
+    stage.settle().await;
+    let before = stage.driver.core.machine.messages().len();
+    stage.types();
+    stage
+        .driver
+        .on_model(vec![llm::ModelEvent::Remark("late".to_owned())])
+        .await;
+    assert_eq!(stage.driver.core.machine.messages().len(), before);
+    assert_eq!(stage.types(), Vec::<String>::new());
+}
