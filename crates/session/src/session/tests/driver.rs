@@ -185,7 +185,7 @@ async fn aborted_retry_delay_ends_the_run() {
     let mut stage = DriverStage::with(&[failure(529, "overloaded"), text("never")], settings);
     stage.prompt("hi").await;
     while stage.driver.turn.retry_timer.is_none() {
-        let events = super::super::wakeup::next_events(&mut stage.driver.turn.request).await;
+        let events = stage.next_events().await;
         stage.driver.on_model(events).await;
     }
     assert!(stage.driver.core.machine.is_waiting_to_retry());

@@ -38,7 +38,7 @@ async fn partial_message_grows_with_the_answer() {
     assert!(stage.driver.turn.partial_message().is_none(), "it has not begun");
     let mut seen = Vec::new();
     while stage.driver.turn.request.is_some() {
-        let events = wakeup::next_events(&mut stage.driver.turn.request).await;
+        let events = stage.next_events().await;
         for event in events {
             stage.driver.on_model(vec![event]).await;
             if let Some(message) = stage.driver.turn.partial_message() {

@@ -237,9 +237,16 @@ impl DriverStage {
                 }
             }
         };
-        tokio::time::timeout(Duration::from_secs(30), settled)
+        tokio::time::timeout(Duration::from_secs(10), settled)
             .await
             .expect("the machine settles");
+    }
+
+    /// Waits for events of the model. They must come.
+    pub(super) async fn next_events(&mut self) -> Vec<llm::ModelEvent> {
+        let next = wakeup::next_events(&mut self.driver.turn.request);
+        let next = tokio::time::timeout(Duration::from_secs(10), next);
+        next.await.expect("events of the model")
     }
 
     /// The types of the events that were sent.
