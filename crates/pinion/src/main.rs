@@ -14,6 +14,7 @@ mod progress;
 mod resources;
 mod run_command;
 mod sandbox;
+mod session_options;
 mod sessions;
 mod setup;
 mod signals;

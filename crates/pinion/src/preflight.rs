@@ -74,7 +74,7 @@ impl Known {
             .iter()
             .map(|info| info.spec.name.clone())
             .collect();
-        names.extend(crate::setup::OPTIONAL_TOOLS.map(str::to_owned));
+        names.extend(crate::session_options::OPTIONAL_TOOLS.map(str::to_owned));
         let (servers, _) = mcp::configured(&agent.mcp, &agent.settings, &agent.agent_dir, &agent.cwd);
         let has_clients = args.mode.is_some_and(crate::args::Mode::serves_clients);
         Self {

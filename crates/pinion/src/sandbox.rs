@@ -11,7 +11,7 @@ use wire::state::{SandboxMode, SandboxState};
 
 use crate::args::Args;
 use crate::environment::{Environment, complain};
-use crate::setup;
+use crate::session_options;
 
 /// The sandbox that tools run in, if they run in one.
 pub(crate) fn of(
@@ -129,7 +129,7 @@ fn code(args: &Args, settings: &Settings, env: &Environment, mcp: &McpSetup) -> 
         &args.mcp_config,
     ];
     found.extend(flags.into_iter().flatten().map(|path| env.path(path)));
-    for package in setup::packages(args, settings, env).0 {
+    for package in session_options::packages(args, settings, env).0 {
         found.extend(package.paths(Kind::Extensions));
         found.extend([package.root.join("package.json"), package.root]);
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Patient;
 use super::report::{Mark, Section};
-use crate::setup::{self, extension_choice};
+use crate::session_options::{self, extension_choice};
 
 /// Lines of this section; the JSON has all.
 const SHOWN: usize = 20;
@@ -17,7 +17,7 @@ const SHOWN: usize = 20;
 pub(super) fn section(patient: &Patient<'_>) -> Section {
     let mut section = Section::new("extensions", "Extensions and hooks");
     let choice = extension_choice(patient.args, patient.env);
-    let packages = setup::packages(patient.args, &patient.settings, patient.env).0;
+    let packages = session_options::packages(patient.args, &patient.settings, patient.env).0;
     let listed = list(&Places {
         choice: &choice,
         settings: &patient.settings,
@@ -25,7 +25,7 @@ pub(super) fn section(patient: &Patient<'_>) -> Section {
         agent_dir: &patient.env.agent_dir,
         home: &patient.env.cwd,
         cwd: &patient.env.cwd,
-        boundaries: &setup::boundaries(patient.args, &patient.settings, patient.env),
+        boundaries: &session_options::boundaries(patient.args, &patient.settings, patient.env),
     });
     if listed.is_empty() {
         section.row("extensions", "none");

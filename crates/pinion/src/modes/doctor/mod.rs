@@ -28,7 +28,7 @@ use models::{Registry, StartRequest};
 
 use crate::args::Args;
 use crate::environment::{Environment, say, stdout_takes_colour};
-use crate::setup;
+use crate::{session_options, setup};
 use report::{Problem, Report, Section};
 
 /// Everything the sections look at.
@@ -75,7 +75,7 @@ fn examine(args: &Args, env: &Environment) -> Report {
     // Commands that give keys may ask the user or take long, so the doctor does not run them.
     let local = setup::local_sources(args, env, &settings);
     let mut registry = setup::load_registry(env, Arc::new(|_| None), local);
-    let start = setup::start_request(args, &settings);
+    let start = session_options::start_request(args, &settings);
     let mut problems: Vec<Problem> = notes
         .iter()
         .map(|note| Problem::warning(format!("{}: {}", note.path.display(), note.message)))
@@ -91,7 +91,7 @@ fn examine(args: &Args, env: &Environment) -> Report {
             .flatten()
             .map(|error| Problem::warning(file_error(error))),
     );
-    let (_, missing) = setup::packages(args, &settings, env);
+    let (_, missing) = session_options::packages(args, &settings, env);
     problems.extend(missing.iter().map(|note| Problem::warning(note.to_string())));
     if let Err(error) = setup::use_api_key(args, &start, &mut registry) {
         problems.push(Problem::warning(format!("{error:#}")));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Patient;
 use super::report::{Mark, Section};
-use crate::setup::resource_options;
+use crate::session_options::resource_options;
 
 /// Lines per kind; the JSON has all.
 const SHOWN: usize = 12;

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::Patient;
 use super::report::{Mark, Section};
-use crate::setup::{active_tools, mcp_setup};
+use crate::session_options::active_tools;
+use crate::setup::mcp_setup;
 
 pub(super) fn section(patient: &Patient<'_>) -> Section {
     let mut section = Section::new("tools", "Shell and tools");

@@ -1,0 +1,251 @@
+//! What command line, settings and environment ask of a session: its model, its tools, its resources and extensions. Everything here
+//! reads its arguments only; what is built from the answers is the business of `setup`.
+
+use std::path::PathBuf;
+
+use agent::todo;
+use config::resources::{Package, PackageSpec, ResourceOptions};
+use config::settings::Settings;
+use config::trust::ProjectAccess;
+use config::{Choice, Diagnostic, ExtraPath, Generation, Scope};
+use files::Boundaries;
+use models::StartRequest;
+use session::{Options, SessionHome, ToolFilter};
+use tools::Toolbox;
+use tools::pattern::fits;
+use wire::Dialect;
+use wire::state::PermissionMode;
+
+use crate::args::{Args, Mode};
+use crate::environment::Environment;
+use crate::modes::dialect;
+use crate::sessions;
+
+/// What the command line asked for, and what the settings say where it says nothing.
+pub(crate) fn options(args: &Args, env: &Environment, settings: &Settings) -> Options {
+    let (session_dir, own) = sessions::session_dir(args, env, settings.session_dir.as_deref());
+    Options {
+        start: start_request(args, settings),
+        tools: active_tools(args, settings),
+        sessions: match (session_dir, own) {
+            (None, _) => SessionHome::Memory,
+            (Some(_), true) => SessionHome::ByDirectory,
+            (Some(dir), false) => SessionHome::One(dir),
+        },
+        tool_filter: ToolFilter {
+            named: named_tools(args, settings),
+            excluded: args.exclude_tools.clone(),
+            only: args.tools.clone().or_else(|| args.no_tools.then(Vec::new)),
+        },
+        resources: resource_options(args, settings, env),
+        cache_retention: env.cache_retention(),
+        // A locked-down agent is not loosened by the command line.
+        permission_mode: args
+            .permission_mode
+            .filter(|mode| settings.faults.is_empty() || *mode == PermissionMode::ReadOnly),
+        is_attended: args.mode.is_some_and(Mode::serves_clients),
+        sandbox: None,
+        durability: args.storage.durability,
+        limits: args.run.limits,
+        dialect: dialect::of(args, env).0,
+        offline: args.offline || env.is_offline(),
+        checkpoints: args.storage.checkpoints,
+        extensions: extension_choice(args, env),
+    }
+}
+
+/// What the command line says about extensions.
+pub(crate) fn extension_choice(args: &Args, env: &Environment) -> Choice {
+    let paths = |paths: &[String]| paths.iter().map(|path| env.path(path)).collect();
+    let dialect = dialect::of(args, env).0;
+    let given = args.extensions.iter();
+    let own = given.filter(|text| !PackageSpec::is_installed(text));
+    Choice {
+        paths: own.map(|path| env.path(path)).collect(),
+        hooks: paths(&args.hooks),
+        tools: paths(&args.custom_tools),
+        only_named: args.no_extensions,
+        no_hooks: args.no_hooks,
+        generation: match dialect {
+            Dialect::Hooks => Generation::Hooks,
+            Dialect::Omp | Dialect::OmpNow | Dialect::Xcsh => Generation::Omp,
+            _ => Generation::Pi,
+        },
+        has_ui: !matches!(dialect, Dialect::Hooks | Dialect::Omp),
+        flags: args.extension_flags.clone(),
+    }
+}
+
+/// What decides on the model of a new session.
+pub(crate) fn start_request(args: &Args, settings: &Settings) -> StartRequest {
+    let models = if args.models.is_empty() {
+        settings.enabled_models.clone().unwrap_or_default()
+    } else {
+        args.models.clone()
+    };
+    StartRequest {
+        provider: args.provider.clone(),
+        model: args.model.clone(),
+        models,
+        thinking: args.thinking,
+        default_provider: settings.default_provider.clone(),
+        default_model: settings.default_model.clone(),
+        default_thinking: settings.default_thinking_level,
+        model_thinking: settings.model_thinking_levels.clone(),
+        ..StartRequest::default()
+    }
+}
+
+/// Names of the tools the model may call (pi-core.md 5.8): `--tools` is an allow-list that also activates; otherwise the
+/// defaults, changed by the setting `defaultTools`. Unknown names are ignored; `*` stands for any part of a name
+/// (pi-1.5-delta.md 6).
+pub(crate) fn active_tools(args: &Args, settings: &Settings) -> Vec<String> {
+    let infos = Toolbox::infos();
+    let all = infos.iter().map(|info| info.spec.name.as_str());
+    let wanted = |name: &str, by_default: bool| match (&args.tools, &settings.tools.default) {
+        (Some(list), _) => list.iter().any(|item| means(item, name)),
+        (None, _) if args.no_tools || args.no_builtin_tools => false,
+        (None, Some(list)) => chosen(list, name, by_default),
+        (None, None) => by_default,
+    };
+    let optional = [
+        (todo::TOOL, settings.todo.enabled),
+        (fetch::TOOL, settings.tools.fetch),
+        (agent::TASK_TOOL, settings.tools.subagents),
+        (session::PROCESS_TOOL, settings.tools.processes),
+    ];
+    all.zip(infos.iter().map(|info| info.active_by_default))
+        .chain(optional)
+        .filter(|(name, by_default)| wanted(name, *by_default))
+        .map(|(name, _)| name.to_owned())
+        .filter(|name| !args.exclude_tools.iter().any(|item| fits(item, name)))
+        .collect()
+}
+
+/// Patterns of explicitly named tools: these activate hidden tools of a host (dialects.md 7).
+fn named_tools(args: &Args, settings: &Settings) -> Vec<String> {
+    let wanted = args.tools.as_ref().or(settings.tools.default.as_ref());
+    let names = wanted.into_iter().flatten().filter(|item| !item.starts_with('-'));
+    names
+        .map(|item| item.trim_start_matches('+').to_owned())
+        .collect()
+}
+
+/// `defaultTools`: a list of names, or changes to the defaults (`+name`, `-name`).
+fn chosen(list: &[String], name: &str, by_default: bool) -> bool {
+    let is_edit = list.iter().all(|item| item.starts_with(['+', '-']));
+    let signed = |sign: &'static str| list.iter().filter_map(move |item| item.strip_prefix(sign));
+    let added = signed("+").any(|item| means(item, name));
+    let removed = signed("-").any(|item| fits(item, name));
+    if is_edit {
+        (by_default || added) && !removed
+    } else {
+        (list.iter().any(|item| means(item, name)) || added) && !removed
+    }
+}
+
+/// Tools that a user must name. Todos, sub-agents and background processes change how a model works; `fetch` reaches the network.
+pub(crate) const OPTIONAL_TOOLS: [&str; 4] =
+    [todo::TOOL, fetch::TOOL, agent::TASK_TOOL, session::PROCESS_TOOL];
+
+/// Returns true if a pattern that activates tools matches this name. A pattern for all tools does not match optional tools.
+fn means(pattern: &str, name: &str) -> bool {
+    fits(pattern, name) && !(OPTIONAL_TOOLS.contains(&name) && pattern.starts_with('*'))
+}
+
+/// What separates a project from the user's own files. What tools may not read in the sandbox, no link of the project brings to
+/// the model.
+pub(crate) fn boundaries(args: &Args, settings: &Settings, env: &Environment) -> Boundaries {
+    let denied = settings.sandbox.deny_read.iter().map(|path| env.path(path));
+    let (sessions, _) = sessions::session_dir(args, env, settings.session_dir.as_deref());
+    Boundaries::new(&env.agent_dir, env.home.as_deref()).deny(denied.chain(sessions))
+}
+
+/// What the system prompt is made of.
+pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environment) -> ResourceOptions {
+    let extra = |from_settings: &[ExtraPath], from_flags: &[String]| {
+        let flags = from_flags.iter().map(|path| flag_path(env.path(path)));
+        from_settings
+            .iter()
+            .cloned()
+            .chain(flags)
+            .collect::<Vec<ExtraPath>>()
+    };
+    ResourceOptions {
+        changes: settings.changes.clone(),
+        packages: packages(args, settings, env).0,
+        project: settings.project != ProjectAccess::None,
+        context_files: !args.no_context_files,
+        skills: !args.no_skills,
+        templates: !args.no_prompt_templates,
+        rules: !args.no_rules,
+        skill_paths: extra(&settings.skills, &args.skills),
+        template_paths: extra(&settings.prompts, &args.prompt_templates),
+        system_prompt: args.system_prompt.clone(),
+        append_system_prompt: args.append_system_prompt.clone(),
+        boundaries: boundaries(args, settings, env),
+        ..ResourceOptions::new(&env.agent_dir, &env.cwd, env.home.as_deref())
+    }
+}
+
+/// Returns the installed packages, those of the command line first, and describes errors of the others. An error of a package
+/// that the command line names is a fault.
+pub(crate) fn packages(
+    args: &Args,
+    settings: &Settings,
+    env: &Environment,
+) -> (Vec<Package>, Vec<Diagnostic>) {
+    let flags = args.extensions.iter();
+    let flags = flags.filter_map(|text| {
+        let path = env.path(text);
+        let spec = PackageSpec::of_flag(text, &path)?;
+        Some(PackageSpec {
+            // Relative to where the process was started.
+            base: env.started_in.clone(),
+            ..spec
+        })
+    });
+    let flags = flags.map(|spec| (spec, true));
+    let specs = flags.chain(settings.packages.iter().cloned().map(|spec| (spec, false)));
+    let (mut packages, mut notes) = (Vec::new(), Vec::new());
+    for (spec, is_named) in specs {
+        match spec.find(&env.agent_dir, &env.cwd, env.home.as_deref()) {
+            Ok(package) => packages.push(package),
+            Err(problem) if is_named => notes.push(Diagnostic::fault(&problem.path, "", problem.message)),
+            Err(problem) => notes.push(problem),
+        }
+    }
+    (packages, notes)
+}
+
+fn flag_path(path: PathBuf) -> ExtraPath {
+    ExtraPath {
+        path,
+        scope: Scope::Temporary,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chosen;
+
+    #[test]
+    fn default_tools_are_a_list_or_changes() {
+        let list = |items: &[&str]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let on = |items: &[&str]| {
+            let tools = [("read", true), ("bash", true), ("grep", false)];
+            let on = tools
+                .into_iter()
+                .filter(|(name, default)| chosen(&list(items), name, *default));
+            on.map(|(name, _)| name).collect::<Vec<_>>().join(",")
+        };
+        assert_eq!(on(&["read", "grep"]), "read,grep");
+        assert_eq!(on(&["+grep"]), "read,bash,grep");
+        assert_eq!(on(&["-bash", "+gr*"]), "read,grep");
+        assert_eq!(on(&["-*"]), "");
+        assert_eq!(on(&["*", "-bash"]), "read,grep");
+        assert!(!chosen(&list(&["*"]), "todo_write", false) && !chosen(&list(&["+*"]), "todo_write", false));
+        assert!(chosen(&list(&["+todo*"]), "todo_write", false));
+        assert!(!chosen(&list(&["-*"]), "todo_write", true));
+    }
+}
