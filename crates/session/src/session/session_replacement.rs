@@ -96,13 +96,7 @@ async fn begin_anew(
         Ok::<_, SessionError>(log)
     };
     let log = off_thread(begin).await?;
-    replace(driver, log, cwd, true).await?;
-    driver
-        .core
-        .conversation
-        .store_start(false, &driver.core.outbox)
-        .await;
-    Ok(())
+    replace_and_store_start(driver, log, cwd, true).await
 }
 
 async fn fork_off(
@@ -209,15 +203,23 @@ async fn switch_to(driver: &mut Driver, path: PathBuf, spare: Option<PathBuf>) -
     let opening = move || open_log(&path, &cwd, spare.as_deref(), Empty::IsRefused);
     let (mut log, cwd) = off_thread(opening).await?;
     log.set_durability(driver.core.conversation.log.durability());
-    let is_empty = log.entries().is_empty();
-    replace(driver, log, cwd, false).await?;
-    if is_empty {
-        driver
-            .core
-            .conversation
-            .store_start(false, &driver.core.outbox)
-            .await;
+    if log.entries().is_empty() {
+        replace_and_store_start(driver, log, cwd, false).await
+    } else {
+        replace(driver, log, cwd, false).await
     }
+}
+
+/// Replaces the log as [`replace`] does, and stores the model and the level that the session begins with.
+async fn replace_and_store_start(
+    driver: &mut Driver,
+    log: SessionLog,
+    cwd: PathBuf,
+    is_new: bool,
+) -> Result<(), SessionError> {
+    replace(driver, log, cwd, is_new).await?;
+    let core = &mut driver.core;
+    core.conversation.store_start(false, &core.outbox).await;
     Ok(())
 }
 
