@@ -150,6 +150,7 @@ impl Machine {
     /// Takes an input at a time (Unix milliseconds) and appends the effects that follow. While hooks run that the run waits for, what
     /// follows is held back.
     pub fn step(&mut self, input: Input, now: i64, out: &mut Vec<Effect>) {
+        // Without subscribers no effect is held back or copied: hooks cost a session nothing that has none.
         if self.turn_loop.hooks.are_unused() && !self.gate.is_holding() && self.gate.answer.is_none() {
             let is_change = matches!(input, Input::Change(_));
             self.advance(input, now, out);
@@ -168,6 +169,7 @@ impl Machine {
             Input::Model(ModelInput::Finished(answer, verdict)) => self.on_complete(answer, verdict, now),
             Input::Change(change) => {
                 if matches!(change, Change::Open { .. }) {
+                    // Hooks that the former session waited for must not answer in this one.
                     self.gate = Gate::default();
                 }
                 self.hold(change.into(), now);
@@ -304,6 +306,7 @@ impl Machine {
     /// The run is over and the session would settle, unless hooks want one more request.
     fn pass_settled(&mut self, aborted: bool, out: &mut Vec<Effect>) {
         let hooks = &mut self.turn_loop.hooks;
+        // The answer of the hooks leads here a second time; the flag tells it from the first.
         if !std::mem::replace(&mut self.gate.has_asked, true) && hooks.hear(BEFORE_SETTLE) {
             let point = HookPoint::Settle { aborted };
             return self.gate.wait(Pending::Settle(aborted), point, hooks, out);

@@ -328,6 +328,7 @@ impl TurnLoop {
 
     /// Asks the model, unless a limit is reached.
     pub(crate) fn ask(&mut self, mut run: Run, now: i64, out: &mut Vec<Effect>) {
+        // Between requests, so that a limit never cuts an answer off in the middle.
         if let Some(limit) = self.budget.reached() {
             return self.end_unanswered_turn(run, Some(limit), now, out);
         }
@@ -366,6 +367,7 @@ impl TurnLoop {
             (ModelInput::Finished(answer, verdict), Phase::Asking(run, started)) => {
                 self.on_answer(run, started, answer, verdict, now, out);
             }
+            // A request that no run waits for any more may still report.
             (_, phase) => self.phase = phase,
         }
     }
@@ -431,6 +433,7 @@ impl TurnLoop {
     fn on_tool(&mut self, slot: usize, input: ToolInput, now: i64, out: &mut Vec<Effect>) {
         let (run, mut batch) = match std::mem::replace(&mut self.phase, Phase::Idle) {
             Phase::Tools(run, batch) => (run, batch),
+            // A call that was given up may report after its batch.
             phase => {
                 self.phase = phase;
                 return;

@@ -223,6 +223,7 @@ impl RequestReceiver {
         }
         loop {
             if self.held_back.len() >= limits::MAILBOX {
+                // No room to look further for urgent requests: the sender waits, as at every full queue.
                 return std::future::pending().await;
             }
             let Some(queued) = self.incoming.recv().await else {

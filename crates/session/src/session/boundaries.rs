@@ -11,6 +11,7 @@ use wire::{EntryBody, Message, StopReason};
 use super::conversation::Conversation;
 use super::driver::Driver;
 use super::extensions::{custom, failure, members, put};
+use super::session_core::SessionCore;
 
 /// Adds what subscribers receive at the end of a turn and clients do not.
 pub(super) fn describe(
@@ -78,7 +79,7 @@ async fn write_draft(driver: &mut Driver, draft: Map<String, Value>) -> Result<b
             if driver.core.conversation.log.entry(&target).is_none() {
                 return Err(crate::strings::entry_not_found(&target));
             }
-            append_entry_body(driver, EntryBody::Other(draft)).await?;
+            append_entry_body(&mut driver.core, EntryBody::Other(draft)).await?;
             Ok(true)
         }
         "compaction" => {
@@ -97,20 +98,15 @@ async fn write_draft(driver: &mut Driver, draft: Map<String, Value>) -> Result<b
                 return Err(crate::strings::entry_not_found(&entry.first_kept_entry_id));
             }
             entry.from_hook = Some(true);
-            append_entry_body(driver, EntryBody::Compaction(entry)).await?;
+            append_entry_body(&mut driver.core, EntryBody::Compaction(entry)).await?;
             Ok(true)
         }
         other => Err(format!("an entry of the type {other} cannot be added here")),
     }
 }
 
-async fn append_entry_body(driver: &mut Driver, body: EntryBody) -> Result<(), String> {
-    let appended = driver
-        .core
-        .conversation
-        .log
-        .append(body, &driver.core.outbox)
-        .await;
+async fn append_entry_body(core: &mut SessionCore, body: EntryBody) -> Result<(), String> {
+    let appended = core.conversation.log.append(body, &core.outbox).await;
     appended.map(drop).map_err(|error| error.to_string())
 }
 /// How a run or a turn ended.

@@ -27,7 +27,7 @@ pub(super) async fn compact_now(driver: &mut Driver, asked: Asked) {
 /// The summaries are there, or not.
 pub(super) async fn compacted(driver: &mut Driver, outcome: Result<Box<Finished>, Refusal>) {
     let outcome = match outcome {
-        Ok(finished) => store_summary(driver, *finished).await,
+        Ok(finished) => store_summary(&mut driver.core, *finished).await,
         Err(Refusal::Aborted) => CompactOutcome::Aborted,
         Err(refusal) => CompactOutcome::Failed(refusal.to_string()),
     };
@@ -45,20 +45,19 @@ pub(super) async fn compacted(driver: &mut Driver, outcome: Result<Box<Finished>
     }
 }
 
-async fn store_summary(driver: &mut Driver, mut finished: Finished) -> CompactOutcome {
-    driver.core.complete_compaction(&mut finished.entry);
-    if let Err(error) = driver
-        .core
+async fn store_summary(core: &mut SessionCore, mut finished: Finished) -> CompactOutcome {
+    core.complete_compaction(&mut finished.entry);
+    if let Err(error) = core
         .conversation
         .log
-        .append(EntryBody::Compaction(finished.entry), &driver.core.outbox)
+        .append(EntryBody::Compaction(finished.entry), &core.outbox)
         .await
     {
         return CompactOutcome::Failed(error.to_string());
     }
     CompactOutcome::Done {
         result: finished.result,
-        messages: driver.core.conversation.read_leaf(),
+        messages: core.conversation.read_leaf(),
     }
 }
 

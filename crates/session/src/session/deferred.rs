@@ -71,6 +71,7 @@ pub(super) fn defer(
     if let DeferredAction::Change(_, change) = &action
         && change.ends_shells()
     {
+        // The change waits for the end of these commands (`Condition::ShellsEnded`), so it would wait as long as they run.
         shells.cancel();
     }
     let (condition, order) = action.rules();

@@ -100,11 +100,13 @@ impl Driver {
         if matches!(input, Input::Abort) {
             self.extensions.abort_run(self.core.machine.is_idle());
         }
+        // Counted before the input, since what follows from the input depends on the limits that are left.
         let spent = self.extensions.tasks.spending.take().map(Input::Spent);
         let mut inputs: VecDeque<Input> = spent.into_iter().chain([input]).collect();
         while let Some(input) = inputs.pop_front() {
             let mut effects = Vec::new();
             self.core.machine.step(input, &mut effects);
+            // An input that an effect gives at once waits in `inputs`: the other effects of this step were decided without it.
             let mut effects = VecDeque::from(effects);
             while let Some(effect) = effects.pop_front() {
                 self.perform(effect, &mut effects, &mut inputs).await;
@@ -283,6 +285,7 @@ impl Driver {
             }
             if let Some(input) = input {
                 if matches!(input, ModelInput::Finished(..)) {
+                    // Before the machine learns of the end: among the effects may be the next request.
                     self.turn.request = None;
                 }
                 self.drive(Input::Model(input)).await;

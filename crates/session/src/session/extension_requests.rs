@@ -23,6 +23,7 @@ use super::extensions::{
 use super::pending_prompt::{PendingPrompt, PromptSender};
 use super::queue::room_for;
 use super::run_options::RunOptions;
+use super::session_core::SessionCore;
 use super::{model_switch, prompt_delivery, session_change};
 
 /// What follows from a request.
@@ -342,7 +343,7 @@ async fn nest(driver: &mut Driver, request: Option<u64>, params: &Value) -> Resu
             limits::NESTED_CALLS
         ));
     }
-    if !may_nest(driver, &name) {
+    if !may_nest(&driver.core, &name) {
         return Err(driver.core.tools.not_found(&name));
     }
     let args = params
@@ -361,10 +362,10 @@ async fn nest(driver: &mut Driver, request: Option<u64>, params: &Value) -> Resu
 }
 
 /// Tools that the command line leaves out stay out.
-fn may_nest(driver: &Driver, name: &str) -> bool {
-    let options = &driver.core.agent.options;
+fn may_nest(core: &SessionCore, name: &str) -> bool {
+    let options = &core.agent.options;
     let named = |list: &[String]| list.iter().any(|item| fits(item, name));
-    driver.core.tools.is_active(name)
+    core.tools.is_active(name)
         || (!named(&options.tool_filter.excluded)
             && options.tool_filter.only.as_ref().is_none_or(|only| named(only)))
 }

@@ -135,6 +135,7 @@ impl Session {
             self.lose_client().await;
         }
         self.shut_down().await;
+        // Extensions end after the run, which asks their hooks, and before the log, to which they may still append.
         extension_events::end(&mut self.driver, &mut self.deferred).await;
         let core = &mut self.driver.core;
         core.conversation.log.finish(&core.outbox).await;
@@ -242,6 +243,7 @@ impl Session {
 
     /// The run ends as after an abort, so that the messages so far are on disk. Work that does not end in time is left behind.
     async fn shut_down(&mut self) {
+        // A process that ends now must not begin another run.
         self.driver.core.tools.processes().set_wakeups(false);
         self.driver.core.mcp.withdraw_prompt().await;
         let quiet = async {

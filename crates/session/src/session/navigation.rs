@@ -25,6 +25,7 @@ use super::conversation::{Conversation, Place};
 use super::deferred::DeferredAction;
 use super::driver::Driver;
 use super::extensions::{Continuation, cancels, put};
+use super::session_core::SessionCore;
 use super::summaries::{PendingNavigation, Summarised, Summariser, Summarising};
 
 /// A client goes to another place. Returns what follows once the run has ended.
@@ -56,7 +57,7 @@ pub(super) async fn move_now(
     let label = params.label.as_deref().map(str::trim);
     let label = label.filter(|label| !label.is_empty()).map(str::to_owned);
     if driver.core.conversation.log.leaf_id() == Some(place.target.as_str()) {
-        let stays = label_entry(driver, &place.target, label).await;
+        let stays = label_entry(&mut driver.core, &place.target, label).await;
         let outcome = stays
             .map(|()| moved(None, None))
             .map_err(|error| error.to_string());
@@ -201,23 +202,17 @@ async fn go_to(
         summary_id = Some(entry.id.clone());
     }
     let labelled = summary_id.clone().unwrap_or_else(|| place.target.clone());
-    label_entry(driver, &labelled, label).await?;
+    label_entry(&mut driver.core, &labelled, label).await?;
     Ok(summary_id)
 }
 
 async fn label_entry(
-    driver: &mut Driver,
+    core: &mut SessionCore,
     target: &str,
     label: Option<String>,
 ) -> Result<(), store::StoreError> {
     match label {
-        Some(_) => {
-            driver
-                .core
-                .conversation
-                .store_label(target, label, &driver.core.outbox)
-                .await
-        }
+        Some(_) => core.conversation.store_label(target, label, &core.outbox).await,
         None => Ok(()),
     }
 }

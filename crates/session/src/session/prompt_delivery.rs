@@ -105,6 +105,7 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
         text,
         options,
     };
+    // The system prompt of an extension counts for one run.
     driver.extensions.set_prompt(None);
     if !driver.extensions.has_listener("before_agent_start") {
         return begin_prompted_run(driver, run, Value::Null).await;

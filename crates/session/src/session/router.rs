@@ -140,11 +140,13 @@ impl Session {
 
     /// Does what waited for the session to be idle.
     pub(super) async fn catch_up(&mut self) {
+        // An action may begin a run, so each one is taken only while the machine is idle.
         while self.driver.core.machine.is_idle() {
             let readiness = self.readiness();
             if !readiness.is_idle {
                 break;
             }
+            // Commands that ran during the run come first in the file: the next action may be a prompt about them.
             let core = &mut self.driver.core;
             self.driver
                 .shells

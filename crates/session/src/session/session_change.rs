@@ -26,6 +26,7 @@ use super::driver::Driver;
 use super::extension_loading;
 use super::extensions::{Continuation, cancels, put};
 use super::file_search::directory;
+use super::session_core::SessionCore;
 use super::session_replacement::{self, is_current};
 use super::storage::same_file;
 
@@ -34,7 +35,7 @@ pub(super) async fn new_session(
     responder: Responder<Cancelled>,
     params: NewSessionParams,
 ) -> Option<DeferredAction> {
-    let params = match resolved(driver, params) {
+    let params = match resolved(&driver.core, params) {
         Ok(params) => params,
         Err(error) => {
             responder.refuse(error).await;
@@ -331,11 +332,11 @@ pub(super) async fn carry_out(
 }
 
 /// With the directory that was asked for, if there is one: nothing is ended for a directory that is not there.
-fn resolved(driver: &Driver, params: NewSessionParams) -> Result<NewSessionParams, String> {
-    let home = driver.core.agent.options.resources.home.as_deref();
+fn resolved(core: &SessionCore, params: NewSessionParams) -> Result<NewSessionParams, String> {
+    let home = core.agent.options.resources.home.as_deref();
     let cwd = params.cwd.filter(|cwd| !cwd.is_empty());
     let cwd = cwd
-        .map(|cwd| directory(&cwd, &driver.core.workspace.cwd, home))
+        .map(|cwd| directory(&cwd, &core.workspace.cwd, home))
         .transpose()?;
     Ok(NewSessionParams {
         cwd: cwd.map(|cwd| cwd.to_string_lossy().into_owned()),

@@ -314,6 +314,7 @@ impl SessionCore {
         let (was, now) = (&old.settings.compaction, &self.agent.settings.compaction);
         trust::follow_one(&mut self.conversation.auto_compaction, &was.enabled, now.enabled);
         let tools = self.agent.options.tools.clone();
+        // Tools that a client or an extension chose stay chosen.
         if self.tools.active_names() == old.options.tools {
             self.tools.activate(tools);
         }

@@ -37,6 +37,7 @@ pub(super) async fn run(driver: &mut Driver, responder: Responder<BashResult>, p
 /// Stores the report of a command. During a run it waits, because the messages of the run belong together.
 pub(super) async fn on_report(driver: &mut Driver, report: ShellReport) {
     let core = &mut driver.core;
+    // During a run the model gets the command with the next prompt: a tool call and its result must stay next to each other.
     let is_idle = core.machine.is_idle();
     driver
         .shells

@@ -135,6 +135,7 @@ impl Storage {
 
     /// Returns true once for a prompt that was appended before its run.
     pub(super) fn has_prompt(&mut self, message: &Arc<Message>) -> bool {
+        // By identity: the user may send the same text twice.
         let at = self.prompt.iter().position(|prompt| Arc::ptr_eq(prompt, message));
         at.map(|at| self.prompt.remove(at)).is_some()
     }
@@ -170,6 +171,7 @@ impl Storage {
         &mut self,
         work: impl FnOnce(&mut SessionLog) -> T + Send + 'static,
     ) -> T {
+        // A caller that gave up waiting (a timeout, an end) has left a job that still has the log.
         self.settle().await;
         let stand_in = self.log.detached();
         let mut log = std::mem::replace(&mut self.log, stand_in);
@@ -225,6 +227,7 @@ impl Storage {
     async fn write(&mut self, batch: Batch) -> Result<(), StoreError> {
         let Batch { bodies, begins } = batch;
         let needs_file = self.is_on_disk() || self.waiting() > 0 || (begins && self.path().is_some());
+        // A session without messages leaves no file (docs/internals/decisions/05-file-with-first-prompt.md).
         if !needs_file {
             return self.log.keep(bodies);
         }
@@ -268,6 +271,7 @@ impl Storage {
     async fn append_batch(&mut self, bodies: Vec<EntryBody>) -> Result<Vec<Arc<Entry>>, StoreError> {
         if self.is_on_disk() || self.waiting() > 0 {
             let append = move |log: &mut SessionLog| {
+                // Entries that wait come first: an entry in the file must not follow a parent that is not there.
                 log.flush()?;
                 log.append_batch(bodies)
             };
@@ -293,6 +297,7 @@ impl Storage {
                 self.settle().await;
                 self.flush(outbox).await
             };
+            // A disk that hangs must not keep the session from ending.
             let _late = tokio::time::timeout(limits::END_WAIT, last).await;
         }
     }
@@ -319,6 +324,7 @@ impl Storage {
 
     /// Resolves when writing is to be tried again.
     pub(super) fn retry_due(&self) -> impl Future<Output = ()> + use<> {
+        // The future borrows nothing: the session waits for it while the other branches of its `select!` change the log.
         let again = self.trouble.as_ref().map(|trouble| trouble.again);
         async move {
             match again {

@@ -89,6 +89,7 @@ impl UserShells {
     /// Kills all running commands; later ones are not affected.
     pub(super) fn cancel(&mut self) {
         self.cancel.cancel();
+        // Commands that start from now on are not cancelled.
         self.cancel = CancellationToken::new();
     }
 
@@ -128,12 +129,13 @@ impl UserShells {
             tokio::pin!(running);
             let outcome = loop {
                 tokio::select! {
-                    biased;
-                    Some(piece) = pieces.recv() => {
-                        let _gone = sender.send(ShellReport::Output(shell.clone(), piece)).await;
-                    }
-                    outcome = &mut running => break outcome,
-                }
+                // Output first: clients get no output of a command after its end.
+                                    biased;
+                                    Some(piece) = pieces.recv() => {
+                                        let _gone = sender.send(ShellReport::Output(shell.clone(), piece)).await;
+                                    }
+                                    outcome = &mut running => break outcome,
+                                }
             };
             while let Ok(piece) = pieces.try_recv() {
                 let _gone = sender.send(ShellReport::Output(shell.clone(), piece)).await;

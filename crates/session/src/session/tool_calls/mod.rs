@@ -89,6 +89,7 @@ impl ToolCalls {
         self.cancel = CancellationToken::new();
         self.own.clear();
         self.forget();
+        // Tasks of older calls still hold a sender. The number tells their reports from those of this batch.
         self.batch += 1;
     }
 
@@ -130,6 +131,7 @@ impl ToolCalls {
             task.abort();
             slots.push(slot);
         }
+        // A map has no order. The machine gets the refusals in the order of the calls.
         slots.sort_unstable();
         slots
     }
@@ -206,6 +208,7 @@ impl ToolCalls {
 
     /// Lets a call be stopped on its own.
     pub(super) fn isolate(&mut self, slot: usize) {
+        // A child token: an abort of the batch stops the call, too.
         self.own.insert(slot, self.cancel.child_token());
     }
 
@@ -252,6 +255,7 @@ impl ToolCalls {
                 if report.slot == slot {
                     return Some(report);
                 }
+                // `next` returns these first, so that reports of other calls keep their order.
                 self.early.push_back(report);
             }
         };
@@ -281,10 +285,11 @@ async fn watch(running: Running, cancel: CancellationToken, grace: Duration, rep
         tokio::time::sleep(grace).await;
     };
     let outcome = tokio::select! {
-        biased;
-        outcome = running => outcome,
-        () = given_up => ToolOutcome::error(strings::ABORTED),
-    };
+    // A result that is there when the grace period ends counts.
+            biased;
+            outcome = running => outcome,
+            () = given_up => ToolOutcome::error(strings::ABORTED),
+        };
     let done = ToolInput::Done {
         result: outcome.result,
         is_error: outcome.is_error,
