@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use wire::ToolResult;
+use wire::{Dialect, ToolResult};
 
 use crate::args::Args;
 use crate::bash::{self, BackgroundCommand, BashRun, Means, Shell, StartedCommand, UserBash};
@@ -98,11 +98,16 @@ impl Toolbox {
         }
     }
 
-    /// Brings a call's arguments into the schema's types; this is what hooks see and [`Self::run_validated`] takes.
+    /// Brings a call's arguments into the schema's types; this is what hooks see and [`Self::run_validated`] takes. Errors
+    /// have the words of a dialect.
     ///
     /// # Errors
     /// The text for the model: unknown tool or invalid arguments (pi-core.md 1.5, 1.6).
-    pub fn prepare(name: &str, args: &Map<String, Value>) -> Result<Map<String, Value>, String> {
+    pub fn prepare(
+        name: &str,
+        args: &Map<String, Value>,
+        dialect: Dialect,
+    ) -> Result<Map<String, Value>, String> {
         let Some(info) = infos().iter().find(|info| info.spec.name == name) else {
             let names = infos().iter().map(|info| info.spec.name.as_str());
             return Err(unknown_tool(name, names));
@@ -116,12 +121,12 @@ impl Toolbox {
         let required = schema.get("required").and_then(Value::as_array);
         let is_required = |key: &str| required.is_some_and(|list| list.iter().any(|one| one == key));
         prepared.retain(|key, value| !value.is_null() || is_required(key));
-        validate_with(name, schema, &prepared, NullText::Word)
+        validate_with(name, schema, &prepared, NullText::Word, dialect)
     }
 
     /// Runs a call from the model's arguments. When the future is dropped, a running command is killed.
     pub async fn run(&self, call: ToolRequest, ctx: ToolContext) -> ToolOutcome {
-        match Self::prepare(&call.name, &call.args) {
+        match Self::prepare(&call.name, &call.args, self.shared.config.dialect) {
             Ok(args) => self.run_validated(ToolRequest { args, ..call }, ctx).await,
             Err(text) => ToolOutcome::error(text),
         }
@@ -142,6 +147,7 @@ impl Toolbox {
                     tmp_dir: &shared.config.tmp_dir,
                     guard: shared.guard.as_ref(),
                     default_timeout: shared.config.bash_timeout,
+                    dialect: shared.config.dialect,
                     client: self.client(&ctx, None, &[Service::Run]),
                 };
                 return bash::tool::run(&args, &ctx, &means).await;
@@ -176,6 +182,7 @@ impl Toolbox {
             tmp_dir: &shared.config.tmp_dir,
             guard: shared.guard.as_ref().filter(|guard| guard.is_for_users()),
             default_timeout: None,
+            dialect: shared.config.dialect,
             client: None,
         };
         bash::user::run(request, &means).await
@@ -193,6 +200,7 @@ impl Toolbox {
             tmp_dir: &shared.config.tmp_dir,
             guard: shared.guard.as_ref(),
             default_timeout: None,
+            dialect: shared.config.dialect,
             client: None,
         };
         bash::background::start(command, &means).await

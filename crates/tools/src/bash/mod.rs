@@ -19,6 +19,7 @@ use process::Reaper;
 use process::sandbox::Guard;
 pub(crate) use shell::Shell;
 pub use user::{BashRun, UserBash};
+use wire::Dialect;
 
 /// What commands are run with.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +32,8 @@ pub(crate) struct Means<'a> {
     pub(crate) guard: Option<&'a Guard>,
     /// Timeout of a call of the model that names none; none is without end.
     pub(crate) default_timeout: Option<Duration>,
+    /// The dialect that the process starts with: what it shows of long outputs and of signals.
+    pub(crate) dialect: Dialect,
     /// The client whose terminal runs commands, if one does.
     pub(crate) client: Option<CallClient<'a>>,
 }

@@ -3,6 +3,8 @@
 use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
+use wire::Dialect;
+
 use super::log::Log;
 use crate::limits::{self, MAX_BYTES, MAX_LINES};
 use crate::text::truncate::{Totals, Truncation, tail};
@@ -19,12 +21,32 @@ pub(crate) struct Collector {
     line_bytes: (u64, u64),
     log: Option<Log>,
     log_failed: bool,
+    last_feed: LastFeed,
+}
+
+/// What the last line feed of a cut output is. pi changed it after 0.74 (pi-1.5-delta.md 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LastFeed {
+    /// It begins an empty line, which is shown and counted.
+    BeginsLine,
+    /// It ends the last line, and is not shown.
+    EndsLine,
+}
+
+impl From<Dialect> for LastFeed {
+    fn from(dialect: Dialect) -> Self {
+        match dialect.is_newest_pi() {
+            true => Self::EndsLine,
+            false => Self::BeginsLine,
+        }
+    }
 }
 
 impl Collector {
     /// Nothing yet; a log would go to `tmp_dir`.
-    pub(crate) fn new(tmp_dir: &Path) -> Self {
+    pub(crate) fn new(tmp_dir: &Path, last_feed: LastFeed) -> Self {
         Self {
+            last_feed,
             tmp_dir: tmp_dir.to_path_buf(),
             tail: Vec::new(),
             trimmed: false,
@@ -113,7 +135,17 @@ impl Collector {
         } else {
             self.totals
         };
-        tail(&text, totals, MAX_LINES)
+        match text.strip_suffix('\n') {
+            Some(lines) if self.last_feed == LastFeed::EndsLine && !totals.fits(MAX_LINES) => {
+                let totals = Totals {
+                    newlines: totals.newlines.saturating_sub(1),
+                    ends_in_newline: false,
+                    ..totals
+                };
+                tail(lines, totals, MAX_LINES)
+            }
+            _ => tail(&text, totals, MAX_LINES),
+        }
     }
 
     /// Where the whole output is, if it was logged.
@@ -129,8 +161,9 @@ impl Collector {
             Some(path) => format!("Full output: {path}"),
             None => "The full output could not be saved".to_owned(),
         };
-        // The record counts the empty line after the last line feed, as pi does; the notice does not.
-        let empty = u64::from(self.totals.ends_in_newline);
+        // The record counts the empty line after the last line feed, as pi 0.74 does; the notice does not.
+        let is_counted = self.totals.ends_in_newline && self.last_feed == LastFeed::BeginsLine;
+        let empty = u64::from(is_counted);
         let last = cut.total_lines.saturating_sub(empty);
         if cut.last_line_partial {
             let line = last;
@@ -242,7 +275,7 @@ mod tests {
 
     async fn collect(parts: &[&[u8]]) -> (Collector, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
-        let mut collector = Collector::new(dir.path());
+        let mut collector = Collector::new(dir.path(), LastFeed::BeginsLine);
         for part in parts {
             collector.push(part);
             collector.flush(false).await;
@@ -298,6 +331,28 @@ mod tests {
         }
     }
 
+    /// As in the recorded sessions bash-big-output and tool-bash-truncate-bytes of pi 1.5.2.
+    #[tokio::test]
+    async fn last_line_feed_ends_line_for_newest_pi() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut c = Collector::new(dir.path(), LastFeed::from(Dialect::PiDelta));
+        c.push(b"short\n");
+        assert_eq!(c.snapshot(true).content, "short\n");
+        let numbers: String = (1..=3000).map(|i| format!("{i}\n")).collect();
+        let mut c = Collector::new(dir.path(), LastFeed::from(Dialect::PiDelta));
+        c.push(numbers.as_bytes());
+        let cut = c.snapshot(true);
+        assert!(cut.content.starts_with("1001\n") && cut.content.ends_with("\n3000"));
+        assert_eq!((cut.total_lines, cut.output_lines), (3000, 2000));
+        assert!(c.notice(&cut).starts_with("[Showing lines 1001-3000 of 3000. "));
+        let lines: String = (1..=400).map(|i| format!("{i} {}\n", "x".repeat(300))).collect();
+        let mut c = Collector::new(dir.path(), LastFeed::from(Dialect::PiDelta));
+        c.push(lines.as_bytes());
+        let cut = c.snapshot(true);
+        assert_eq!((cut.total_lines, cut.total_bytes), (400, 121_892));
+        assert_eq!((cut.output_lines, cut.output_bytes), (167, 50_934));
+    }
+
     #[tokio::test]
     async fn huge_last_line_is_cut_with_notice() {
         for (end, line) in [("", 2), ("\n", 2)] {
@@ -324,7 +379,7 @@ mod tests {
 
     #[tokio::test]
     async fn output_without_log_directory_is_reported() {
-        let mut c = Collector::new(Path::new("/no/such/dir"));
+        let mut c = Collector::new(Path::new("/no/such/dir"), LastFeed::BeginsLine);
         c.push(&b"x\n".repeat(3000));
         let notice = c.notice(&c.snapshot(true));
         assert_eq!(

@@ -23,7 +23,7 @@ pub(super) async fn run(
     spec: &SpawnSpec,
     limit: Option<Duration>,
     ctx: &ToolContext,
-    tmp_dir: &Path,
+    mut collector: Collector,
 ) -> Result<Option<(Collector, Stop)>, String> {
     let command = command(spec, ctx)?;
     let Some(process) = client.start(command, &ctx.cancel).await? else {
@@ -40,7 +40,6 @@ pub(super) async fn run(
         // A client that does not answer must not keep the call; the terminal is released in any case.
         let _ended = timeout(limits::CLIENT_KILL_WAIT, kill(&*process)).await;
     }
-    let mut collector = Collector::new(tmp_dir);
     let wait = match stop {
         Stop::Aborted => limits::CLIENT_KILL_WAIT,
         _ => limits::CLIENT_WAIT,

@@ -47,8 +47,9 @@ async fn run_command(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Resul
         .spec(command, &ctx.cwd, &ctx.env)
         .map_err(|error| error.to_string())?;
     let began = Instant::now();
+    let collector = || Collector::new(means.tmp_dir, means.dialect.into());
     if let Some(client) = means.client
-        && let Some((collector, stop)) = terminal::run(client, &spec, limit, ctx, means.tmp_dir).await?
+        && let Some((collector, stop)) = terminal::run(client, &spec, limit, ctx, collector()).await?
     {
         let done = conclude(&collector, stop, seconds);
         return Ok(outcome(done, &collector, stop, began).await);
@@ -66,7 +67,7 @@ async fn run_command(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Resul
         return Err("Command aborted".to_owned());
     };
     let began = Instant::now();
-    let mut sink = Updates::new(&ctx.progress, Collector::new(means.tmp_dir));
+    let mut sink = Updates::new(&ctx.progress, collector());
     let stop = drive(child, pipe, limit, &ctx.cancel, &mut sink).await;
     let collector = sink.finish().await;
     let done = conclude(&collector, stop, seconds);

@@ -35,7 +35,7 @@ pub struct UserBash {
 pub struct BashRun {
     /// The end of the cleaned output.
     pub output: String,
-    /// None when it was aborted or killed by a signal.
+    /// None when it was aborted; for older dialects also when a signal killed it.
     pub exit_code: Option<i32>,
     /// True if the command was aborted.
     pub cancelled: bool,
@@ -62,7 +62,7 @@ pub(crate) async fn run(request: UserBash, means: &Means<'_>) -> Result<BashRun,
         spec = guard.command(spec, &policy).map_err(ToolsError::Sandbox)?;
     }
     let started = start(means.reaper, spec, &cancel).await?;
-    let collector = Collector::new(means.tmp_dir);
+    let collector = Collector::new(means.tmp_dir, means.dialect.into());
     let mut sink = Clean {
         cleaner: Cleaner::default(),
         text: String::new(),
@@ -79,6 +79,8 @@ pub(crate) async fn run(request: UserBash, means: &Means<'_>) -> Result<BashRun,
     Ok(BashRun {
         exit_code: match stop {
             Stop::Ended(Ended::Code(code)) => Some(code),
+            // As shells report it. pi left it out before 1.0.
+            Stop::Ended(Ended::Signal(number)) if means.dialect.is_newest_pi() => Some(128 + number),
             _ => None,
         },
         cancelled: stop == Stop::Aborted,

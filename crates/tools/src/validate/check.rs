@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Budget, Problem, is_reference, is_type, types};
+use super::{Budget, Fault, Problem, is_reference, is_type, type_name, types};
 use crate::limits;
 
 /// Returns true if a schema accepts a value.
@@ -24,7 +24,7 @@ pub(super) fn check(
         return;
     }
     match schema {
-        Value::Bool(false) => add(problems, path, "schema is false".to_owned()),
+        Value::Bool(false) => add(problems, path, Fault::Other("schema is false".to_owned())),
         Value::Object(schema) if !is_reference(schema) => {
             budget.enter(|budget| {
                 Check {
@@ -39,13 +39,9 @@ pub(super) fn check(
     }
 }
 
-fn add(problems: &mut Vec<Problem>, path: &[String], message: String) {
-    let path = if path.is_empty() {
-        "root".to_owned()
-    } else {
-        path.join(".")
-    };
-    problems.push(Problem { path, message });
+fn add(problems: &mut Vec<Problem>, path: &[String], fault: Fault) {
+    let path = path.join(".");
+    problems.push(Problem { path, fault });
 }
 
 struct Check<'a> {
@@ -56,7 +52,7 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn fail(&mut self, message: impl Into<String>) {
-        add(self.problems, self.path, message.into());
+        add(self.problems, self.path, Fault::Other(message.into()));
     }
 
     fn inside(&mut self, key: String, schema: &Value, value: &Value) {
@@ -68,10 +64,11 @@ impl Check<'_> {
     fn schema(&mut self, schema: &Map<String, Value>, value: &Value) {
         let types = types(schema);
         if !types.is_empty() && !types.iter().any(|name| is_type(value, name)) {
-            return match types.as_slice() {
-                [one] => self.fail(format!("must be {one}")),
-                many => self.fail(format!("must be either {}", many.join(" or "))),
+            let fault = Fault::Type {
+                expected: types.iter().map(|name| (*name).to_owned()).collect(),
+                found: type_name(value),
             };
+            return add(self.problems, self.path, fault);
         }
         if schema.get("const").is_some_and(|constant| !same(constant, value)) {
             self.fail("must be equal to constant");
@@ -215,16 +212,13 @@ impl Check<'_> {
         let Some(Value::Array(required)) = schema.get("required") else {
             return;
         };
-        let missing: Vec<&str> = required
-            .iter()
-            .filter_map(Value::as_str)
+        let names = required.iter().filter_map(Value::as_str);
+        let missing: Vec<String> = names
             .filter(|key| !map.contains_key(*key))
+            .map(str::to_owned)
             .collect();
-        if let Some(first) = missing.first() {
-            // The first missing property counts as the place.
-            self.path.push((*first).to_owned());
-            self.fail(format!("must have required properties {}", missing.join(", ")));
-            self.path.pop();
+        if !missing.is_empty() {
+            add(self.problems, self.path, Fault::Missing(missing));
         }
     }
 }

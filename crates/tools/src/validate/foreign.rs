@@ -8,8 +8,9 @@ use boon::{
     CompileError, Compiler, ErrorKind, SchemaIndex, Schemas, Type, Types, UrlLoader, ValidationError,
 };
 use serde_json::{Map, Value};
+use wire::Dialect;
 
-use super::{Budget, Problem, check, cost, failure, patterns};
+use super::{Budget, Fault, Problem, check, cost, failure, patterns};
 use crate::limits;
 
 /// Location under which the schema is compiled. Never fetched: [`NoLoader`] refuses every load.
@@ -67,7 +68,11 @@ fn compile_failure(error: &CompileError) -> String {
         collect_problems(src, limits::SCHEMA_DEPTH, &mut problems);
     }
     match problems.into_iter().next() {
-        Some(Problem { path, message }) => format!("{path}: {message}"),
+        Some(problem) => {
+            let lines = problem.lines(Dialect::default()).into_iter();
+            let lines = lines.map(|(path, message)| format!("{path}: {message}"));
+            lines.collect::<Vec<_>>().join("; ")
+        }
         None => error.to_string().replace(LOCATION, ""),
     }
 }
@@ -123,7 +128,8 @@ impl ForeignSchema {
                 break;
             }
         }
-        Err(failure(tool, &problems(&self.schema, validator, &value), args))
+        let problems = problems(&self.schema, validator, &value);
+        Err(failure(tool, &problems, args, Dialect::default()))
     }
 
     fn validator(&self) -> Option<&Validator> {
@@ -160,10 +166,8 @@ fn collect_problems(error: &ValidationError<'_, '_>, depth: usize, problems: &mu
     } else if problems.len() < limits::SCHEMA_ERRORS {
         let pointer = error.instance_location.to_string();
         let path = pointer.trim_start_matches('/').replace('/', ".");
-        problems.push(Problem {
-            path: if path.is_empty() { "root".to_owned() } else { path },
-            message: error.kind.to_string(),
-        });
+        let fault = Fault::Other(error.kind.to_string());
+        problems.push(Problem { path, fault });
     }
 }
 

@@ -15,6 +15,7 @@ mod patterns;
 mod tests;
 
 use serde_json::{Map, Value};
+use wire::Dialect;
 
 use crate::limits;
 pub(crate) use coerce::NullText;
@@ -26,15 +27,16 @@ pub use output::OutputSchema;
 /// # Errors
 /// The whole failure text for the model.
 pub fn validate(tool: &str, schema: &Value, args: &Map<String, Value>) -> Result<Map<String, Value>, String> {
-    validate_with(tool, schema, args, NullText::Empty)
+    validate_with(tool, schema, args, NullText::Empty, Dialect::default())
 }
 
-/// As [`validate`], with a choice of what `null` becomes where a text is wanted.
+/// As [`validate`], with a choice of what `null` becomes where a text is wanted, in the words of a dialect.
 pub(crate) fn validate_with(
     tool: &str,
     schema: &Value,
     args: &Map<String, Value>,
     null: NullText,
+    dialect: Dialect,
 ) -> Result<Map<String, Value>, String> {
     let mut budget = Budget::default();
     let coerced = coerce::coerce(schema, Value::Object(args.clone()), null, &mut budget);
@@ -42,14 +44,14 @@ pub(crate) fn validate_with(
     check::check(schema, &coerced, &mut Vec::new(), &mut budget, &mut problems);
     match coerced {
         Value::Object(map) if problems.is_empty() => Ok(map),
-        _ => Err(failure(tool, &problems, args)),
+        _ => Err(failure(tool, &problems, args, dialect)),
     }
 }
 
-fn failure(tool: &str, problems: &[Problem], args: &Map<String, Value>) -> String {
+fn failure(tool: &str, problems: &[Problem], args: &Map<String, Value>, dialect: Dialect) -> String {
     let mut text = format!("Validation failed for tool \"{tool}\":\n");
-    for problem in problems {
-        text.push_str(&format!("  - {}: {}\n", problem.path, problem.message));
+    for (path, message) in problems.iter().flat_map(|problem| problem.lines(dialect)) {
+        text.push_str(&format!("  - {path}: {message}\n"));
     }
     let received = serde_json::to_string_pretty(args).unwrap_or_default();
     text + "\nReceived arguments:\n" + &received
@@ -58,9 +60,73 @@ fn failure(tool: &str, problems: &[Problem], args: &Map<String, Value>) -> Strin
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Problem {
-    /// Where, with dots; `root` for the whole.
+    /// Where, with dots; empty for the whole.
     path: String,
-    message: String,
+    fault: Fault,
+}
+
+/// A broken rule of a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Fault {
+    /// Members that an object lacks.
+    Missing(Vec<String>),
+    /// The value has none of the types.
+    Type {
+        expected: Vec<String>,
+        found: &'static str,
+    },
+    /// Another rule, in words.
+    Other(String),
+}
+
+impl Problem {
+    /// Place and text of each line about it. pi changed the words for types and missing members in 1.5
+    /// (pi-1.5-delta.md 7).
+    fn lines(&self, dialect: Dialect) -> Vec<(String, String)> {
+        let place = || match self.path.as_str() {
+            "" => "root".to_owned(),
+            path => path.to_owned(),
+        };
+        let member = |name: &str| match self.path.as_str() {
+            "" => name.to_owned(),
+            path => format!("{path}.{name}"),
+        };
+        match &self.fault {
+            Fault::Missing(names) if dialect.is_newest_pi() => {
+                let lines = names.iter().map(|name| (member(name), "missing".to_owned()));
+                lines.collect()
+            }
+            Fault::Missing(names) => {
+                // The first missing member counts as the place.
+                let first = names.first().map(String::as_str).unwrap_or_default();
+                let text = format!("must have required properties {}", names.join(", "));
+                vec![(member(first), text)]
+            }
+            Fault::Type { expected, found } => {
+                let expected = expected.join(" or ");
+                let text = match (dialect.is_newest_pi(), expected.contains(" or ")) {
+                    (true, _) => format!("expected {expected}, got {found}"),
+                    (false, true) => format!("must be either {expected}"),
+                    (false, false) => format!("must be {expected}"),
+                };
+                vec![(place(), text)]
+            }
+            Fault::Other(text) => vec![(place(), text.clone())],
+        }
+    }
+}
+
+/// The name of a value's type.
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) if is_type(value, "integer") => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }
 
 /// How far a validation may go.

@@ -2,6 +2,7 @@
 //! understood completely: a result is valid only if every part of the schema was checked.
 
 use serde_json::{Map, Value, json};
+use wire::Dialect;
 
 use super::foreign::{Validator, drop_nothings, problems, read_texts};
 use super::{cost, failure, patterns};
@@ -108,6 +109,7 @@ impl OutputSchema {
             tool,
             &problems(&self.schema, &self.validator, &value),
             args,
+            Dialect::default(),
         ))
     }
 

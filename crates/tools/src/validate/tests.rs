@@ -13,6 +13,32 @@ fn property(schema: Value, value: Value) -> Result<Value, String> {
     validate("t", &schema, &map(json!({ "x": value }))).map(|args| args["x"].clone())
 }
 
+/// Recorded from pi 1.5.2.
+#[test]
+fn newest_pi_words_argument_errors_differently() {
+    let schema = json!({"type": "object", "required": ["path", "edits"], "properties": {
+        "path": {"type": "string"},
+        "limit": {"type": "number"},
+        "edits": {"type": "array", "items": {"type": "object", "required": ["oldText", "newText"]}},
+    }});
+    let lines = |args: Value| {
+        let error = validate_with("edit", &schema, &map(args), NullText::Word, Dialect::PiDelta).unwrap_err();
+        let (head, _) = error.split_once("\n\nReceived arguments:\n").unwrap();
+        head.strip_prefix("Validation failed for tool \"edit\":\n")
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(lines(json!({})), "  - path: missing\n  - edits: missing");
+    assert_eq!(
+        lines(json!({"path": ["a"], "edits": [], "limit": "many"})),
+        "  - path: expected string, got array\n  - limit: expected number, got string"
+    );
+    assert_eq!(
+        lines(json!({"path": "a", "edits": [{}, 7]})),
+        "  - edits.0.oldText: missing\n  - edits.0.newText: missing\n  - edits.1: expected object, got integer"
+    );
+}
+
 #[test]
 fn validation_texts_match_recording() {
     // tool-invalid-args, tool-write-errors
@@ -97,6 +123,7 @@ fn arguments_are_converted_to_schema_types() {
         &json!({ "properties": { "path": { "type": "string" } } }),
         &map(json!({ "path": null })),
         NullText::Word,
+        Dialect::default(),
     );
     assert_eq!(word.unwrap()["path"], "null");
 }

@@ -20,7 +20,7 @@ use wire::hosted::{HostToolNames, HostToolsParams, HostUriSchemes, HostUriScheme
 use crate::outbox::Outbox;
 use crate::strings;
 
-use super::tool_calls::{Layer, Tool, ToolRegistry, built_in_tools};
+use super::tool_calls::{Layer, Tool, ToolRegistry};
 
 pub(super) use self::client::ClientTools;
 use self::definitions::ClientDefinition;
@@ -93,7 +93,7 @@ impl ClientTools {
         let schemes = definitions::schemes(&params.schemes)?;
         let names = schemes.iter().map(|scheme| scheme.scheme.clone()).collect();
         self.lock().schemes = schemes;
-        let tools = built_in_tools().into_iter();
+        let tools = registry.built_in_tools().into_iter();
         let tools = tools.map(|tool| uris::serve(tool, self)).collect();
         registry.set(Layer::BuiltIn, tools);
         Ok(HostUriSchemes { schemes: names })

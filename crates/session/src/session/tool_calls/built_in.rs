@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tools::client::Caller;
 use tools::{Progress, ToolContext, ToolInfo, ToolRequest, Toolbox};
-use wire::ToolCall;
+use wire::{Dialect, ToolCall};
 
 use permissions::Source;
 
@@ -14,13 +14,13 @@ use crate::session::checkpoints::TurnCheckpoint;
 use super::tool::{Access, Definition, Environment, Invocation, Place, PreparedCall, Running, Tool};
 
 /// A built-in tool.
-struct BuiltInTool(&'static ToolInfo);
+struct BuiltInTool(&'static ToolInfo, Dialect);
 
-/// The built-in tools in their order.
-pub(crate) fn built_in_tools() -> Vec<Arc<dyn Tool>> {
+/// The built-in tools in their order. Errors of arguments have the words of `dialect`.
+pub(crate) fn built_in_tools(dialect: Dialect) -> Vec<Arc<dyn Tool>> {
     let tools = Toolbox::infos().iter();
     tools
-        .map(|info| -> Arc<dyn Tool> { Arc::new(BuiltInTool(info)) })
+        .map(|info| -> Arc<dyn Tool> { Arc::new(BuiltInTool(info, dialect)) })
         .collect()
 }
 
@@ -58,7 +58,7 @@ impl Tool for BuiltInTool {
     }
 
     fn prepare(self: Arc<Self>, call: &ToolCall) -> Result<PreparedCall, String> {
-        let args = Toolbox::prepare(self.name(), &call.arguments)?;
+        let args = Toolbox::prepare(self.name(), &call.arguments, self.1)?;
         Ok(PreparedCall::new(self, call, args))
     }
 

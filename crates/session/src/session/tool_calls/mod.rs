@@ -31,7 +31,7 @@ use crate::{limits, strings};
 
 pub(super) use self::background::Exits;
 pub use self::background::PROCESS_TOOL;
-pub(super) use self::built_in::{built_in_access, built_in_tools};
+pub(super) use self::built_in::built_in_access;
 pub(super) use self::parse::{block, result};
 pub(super) use self::registry::{Layer, ToolRegistry};
 pub(super) use self::report::{CallReport, CallUpdate, ProgressSender};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use agent::{TASK_TOOL, output, todo};
 use tools::OutputSchema;
 use tools::nearest::unknown_tool;
-use wire::ToolSpec;
 use wire::tool::{ActiveTools, Tools};
+use wire::{Dialect, ToolSpec};
 
 use crate::factory::Agent;
 
@@ -74,6 +74,8 @@ pub(crate) struct ToolRegistry {
     wants_result: bool,
     /// What could not be read of the tools.
     problems: Vec<String>,
+    /// Errors of arguments have the words of this dialect.
+    dialect: Dialect,
 }
 
 impl ToolRegistry {
@@ -83,7 +85,7 @@ impl ToolRegistry {
             active,
             ..Self::default()
         };
-        registry.set(Layer::BuiltIn, built_in_tools());
+        registry.set(Layer::BuiltIn, registry.built_in_tools());
         let todo = TodoTool::new(registry.todo.clone());
         registry.set(Layer::Optional, vec![Arc::new(todo)]);
         registry
@@ -92,6 +94,8 @@ impl ToolRegistry {
     /// The tools of a session of this agent.
     pub(crate) fn of_agent(agent: &Agent) -> Self {
         let mut registry = Self::new(agent.options.tools.clone());
+        registry.dialect = agent.options.dialect;
+        registry.set(Layer::BuiltIn, registry.built_in_tools());
         let tools = registry.layers.entry(Layer::Optional).or_default();
         tools.push(Arc::new(FetchTool::new(agent)));
         let subagents = SubagentRegister::new(agent.settings.tools.parallel_subagents);
@@ -105,6 +109,11 @@ impl ToolRegistry {
             registry.problems = task.problems().iter().map(ToString::to_string).collect();
         }
         registry
+    }
+
+    /// The built-in tools as they are without wrappers.
+    pub(crate) fn built_in_tools(&self) -> Vec<Arc<dyn Tool>> {
+        built_in_tools(self.dialect)
     }
 
     /// Lets `bash` start processes in the background.
