@@ -32,8 +32,8 @@ pub(super) type Chosen = (Option<Model>, Option<ThinkingLevel>);
 pub(super) struct LevelSettings {
     /// The level of this model alone.
     pub(super) own: Option<ThinkingLevel>,
-    /// The level that the model starts with when nothing else says one.
-    pub(super) default: ThinkingLevel,
+    /// The level after a model that cannot reason. Without one, thinking stays off, as in pi 1.5.
+    pub(super) restored: Option<ThinkingLevel>,
 }
 
 /// A change of model, of thinking level, or of both.
@@ -111,12 +111,12 @@ impl ModelChoice {
         level: Option<ThinkingLevel>,
         settings: LevelSettings,
     ) -> Switch {
-        let wanted = match level {
-            Some(level) => level,
-            // The level was lost on a model that cannot reason.
-            None if !self.model.reasoning && model.reasoning => settings.default,
-            None => settings.own.unwrap_or(self.thinking),
-        };
+        // The level was lost on a model that cannot reason.
+        let is_lost = !self.model.reasoning && model.reasoning;
+        let wanted = level
+            .or(settings.restored.filter(|_| is_lost))
+            .or(settings.own)
+            .unwrap_or(self.thinking);
         self.chosen.0 = Some(model.clone());
         let previous = std::mem::replace(&mut self.model, model);
         Switch {

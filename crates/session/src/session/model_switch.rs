@@ -43,13 +43,11 @@ pub(super) async fn select_model(
     level: Option<ThinkingLevel>,
     source: &str,
 ) {
+    let agent = &driver.core.agent;
+    let restores = !agent.options.dialect.is_newest_pi();
     let settings = LevelSettings {
-        own: driver
-            .core
-            .agent
-            .settings
-            .model_thinking_level(&model.provider, &model.id),
-        default: driver.core.agent.default_thinking(&model),
+        own: agent.settings.model_thinking_level(&model.provider, &model.id),
+        restored: restores.then(|| agent.default_thinking(&model)),
     };
     let switch = driver.core.conversation.choice.select(model, level, settings);
     switched(driver, switch, source).await;

@@ -15,7 +15,7 @@ async fn stored_switch_announces_changed_level_only() {
     let mut conversation = conversation(None);
     let settings = LevelSettings {
         own: None,
-        default: ThinkingLevel::Medium,
+        restored: Some(ThinkingLevel::Medium),
     };
     let same = conversation.choice.select(model("b", true), None, settings);
     conversation.store_switch(&same, &outbox).await;

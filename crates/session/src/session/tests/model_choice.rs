@@ -9,7 +9,7 @@ use super::{choice, model};
 
 const SETTINGS: LevelSettings = LevelSettings {
     own: None,
-    default: Low,
+    restored: Some(Low),
 };
 
 #[test]
@@ -49,7 +49,7 @@ fn level_of_model_settings_counts() {
     let mut choice = choice(model("a", true), Medium);
     let own = LevelSettings {
         own: Some(High),
-        default: Low,
+        restored: Some(Low),
     };
     choice.select(model("b", true), None, own);
     assert_eq!(choice.thinking, High);
