@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use agent::todo;
-use config::resources::{Package, PackageSpec, ResourceOptions};
+use config::resources::{OpenQuote, Package, PackageSpec, ResourceOptions};
 use config::settings::Settings;
 use config::trust::ProjectAccess;
 use config::{Choice, Diagnostic, ExtraPath, Generation, Scope};
@@ -171,10 +171,17 @@ pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environme
             .chain(flags)
             .collect::<Vec<ExtraPath>>()
     };
+    let is_newest_pi = dialect::of(args, env).0.is_newest_pi();
     ResourceOptions {
         changes: settings.changes.clone(),
         packages: packages(args, settings, env).0,
-        project: settings.project != ProjectAccess::None,
+        // pi 1.5 reads no texts of a project without a decision (pi-1.5-delta.md 6). Its settings can make permissions stricter,
+        // so they count in every dialect.
+        project: match settings.project {
+            ProjectAccess::None => false,
+            ProjectAccess::Data => !is_newest_pi,
+            ProjectAccess::Full => true,
+        },
         context_files: !args.no_context_files,
         skills: !args.no_skills,
         templates: !args.no_prompt_templates,
@@ -184,6 +191,10 @@ pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environme
         system_prompt: args.system_prompt.clone(),
         append_system_prompt: args.append_system_prompt.clone(),
         boundaries: boundaries(args, settings, env),
+        open_quote: match is_newest_pi {
+            true => OpenQuote::IsText,
+            false => OpenQuote::Groups,
+        },
         ..ResourceOptions::new(&env.agent_dir, &env.cwd, env.home.as_deref())
     }
 }

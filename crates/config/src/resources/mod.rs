@@ -44,6 +44,7 @@ pub use packages::{Package, PackageSpec};
 pub use prompt_texts::{PromptTexts, prompt_texts};
 pub use skills::Skill;
 pub use system_prompt::{PromptParts, ToolHint, system_prompt};
+pub use template_args::OpenQuote;
 pub use templates::Template;
 
 /// Where to look and what to leave out.
@@ -82,6 +83,8 @@ pub struct ResourceOptions {
     pub literal: bool,
     /// How far the links of a project lead.
     pub boundaries: Boundaries,
+    /// How arguments of templates are split.
+    pub open_quote: OpenQuote,
 }
 
 impl ResourceOptions {
@@ -105,6 +108,7 @@ impl ResourceOptions {
             append_system_prompt: Vec::new(),
             literal: false,
             boundaries: Boundaries::new(agent_dir, home),
+            open_quote: OpenQuote::default(),
         }
     }
 }
@@ -216,7 +220,7 @@ impl Resources {
         }
         let done = match skills::expand(self.skills(), text) {
             Some(done) => Some(done),
-            None => templates::expand(self.templates(), text),
+            None => templates::expand(self.templates(), text, self.options.open_quote),
         };
         match done {
             Some(Ok(text)) => Expanded { text, problem: None },

@@ -2,9 +2,19 @@
 
 use crate::resources::limits;
 
+/// What a double quote does that opens a word and is never closed, as recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OpenQuote {
+    /// It groups all that follows, as in pi 0.74.
+    #[default]
+    Groups,
+    /// It is text, as in pi 1.5.
+    IsText,
+}
+
 /// Splits what follows `/name` at white space. A quote groups only where it opens a word and is closed; else it is text, as in
-/// `don't`; only a double quote that opens a word and is never closed groups all that follows, as recorded. In quotes a backslash before the same quote makes it text. Empty quoted arguments count (pi 1.5).
-pub(crate) fn split(text: &str) -> Vec<String> {
+/// `don't`; with [`OpenQuote::Groups`] a double quote that opens a word and is never closed groups all that follows. In quotes a backslash before the same quote makes it text. Empty quoted arguments count (pi 1.5).
+pub(crate) fn split(text: &str, open: OpenQuote) -> Vec<String> {
     let mut out = Vec::new();
     let mut word: Option<String> = None;
     let mut rest = text;
@@ -16,7 +26,7 @@ pub(crate) fn split(text: &str) -> Vec<String> {
         }
         let opens_word = word.is_none();
         let current = word.get_or_insert_default();
-        match quoted(c, rest).filter(|_| opens_word) {
+        match quoted(c, rest, open).filter(|_| opens_word) {
             Some((inside, after)) => {
                 current.push_str(&inside);
                 rest = after;
@@ -30,7 +40,7 @@ pub(crate) fn split(text: &str) -> Vec<String> {
 
 /// What a quote that was just opened holds, and what follows it; nothing when it is none or is never closed. An apostrophe
 /// inside a word closes nothing.
-fn quoted(quote: char, text: &str) -> Option<(String, &str)> {
+fn quoted(quote: char, text: &str, open: OpenQuote) -> Option<(String, &str)> {
     if !matches!(quote, '"' | '\'') {
         return None;
     }
@@ -39,7 +49,7 @@ fn quoted(quote: char, text: &str) -> Option<(String, &str)> {
     loop {
         let Some((before, after)) = rest.split_once(quote) else {
             inside.push_str(rest);
-            return (quote == '"').then_some((inside, ""));
+            return (quote == '"' && open == OpenQuote::Groups).then_some((inside, ""));
         };
         let (plain, is_text) = match before.strip_suffix('\\') {
             Some(plain) => (plain, true),

@@ -13,7 +13,7 @@ use crate::resources::frontmatter;
 use crate::resources::kind::Kind;
 use crate::resources::limits;
 use crate::resources::place::Place;
-use crate::resources::template_args::{split, substitute};
+use crate::resources::template_args::{OpenQuote, split, substitute};
 use crate::source::{Scope, SourceInfo};
 
 /// A prompt template: a Markdown file with placeholders.
@@ -173,11 +173,15 @@ fn first_line(body: &str) -> String {
 }
 
 /// Carries out `/name args`. `None` when the text calls no known template and stays as it is.
-pub(crate) fn expand(templates: &[Template], text: &str) -> Option<Result<String, Diagnostic>> {
+pub(crate) fn expand(
+    templates: &[Template],
+    text: &str,
+    open: OpenQuote,
+) -> Option<Result<String, Diagnostic>> {
     let call = text.strip_prefix('/')?;
     let (name, args) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
     let template = templates.iter().find(|template| template.name == name)?;
-    Some(substitute(&template.content, &split(args)).ok_or_else(|| {
+    Some(substitute(&template.content, &split(args, open)).ok_or_else(|| {
         let mib = limits::EXPANSION_BYTES / (1024 * 1024);
         Diagnostic::new(
             &template.path,

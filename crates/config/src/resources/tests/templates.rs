@@ -2,7 +2,7 @@
 
 use super::{GOLDEN, Place, complaints};
 use crate::resources::limits;
-use crate::resources::template_args::{split, substitute};
+use crate::resources::template_args::{OpenQuote, split, substitute};
 use crate::source::Scope;
 
 #[test]
@@ -62,8 +62,11 @@ fn template_arguments_are_split_with_quotes() {
         ("ä\u{a0}ö", &["ä", "ö"]),
     ];
     for (text, expected) in table {
-        assert_eq!(split(text), *expected, "{text:?}");
+        assert_eq!(split(text, OpenQuote::Groups), *expected, "{text:?}");
     }
+    let open = split("\"open end", OpenQuote::IsText);
+    assert_eq!(open, ["\"open", "end"]);
+    assert_eq!(split("\"a b\" c", OpenQuote::IsText), ["a b", "c"]);
 }
 
 #[test]
