@@ -393,12 +393,7 @@ fn retry_wait_can_be_aborted_and_steered() {
     world.step(Input::AbortRetry);
     assert_eq!(
         world.take(),
-        [
-            "NO TIMER",
-            "retry_end false 1 Retry cancelled",
-            "settled aborted",
-            "IDLE"
-        ]
+        ["NO TIMER", "retry_end false 1 Retry cancelled", "settled", "IDLE"]
     );
     world.step(Input::RetryDue);
     assert_eq!(world.take(), Vec::<String>::new(), "a late timer does nothing");

@@ -276,9 +276,8 @@ impl SessionHandler for Session {
         Ok(())
     }
 
-    async fn abort_retry(&mut self, _: NoParams) -> Result<(), String> {
-        self.driver.drive(Input::AbortRetry).await;
-        Ok(())
+    async fn abort_retry(&mut self, _: NoParams, responder: Responder<()>) {
+        self.driver.abort_retry(responder).await;
     }
 
     async fn bash(&mut self, params: BashParams, responder: Responder<BashResult>) {

@@ -16,7 +16,10 @@ use wire::command::SessionNameParams;
 use wire::connection::Snapshot;
 use wire::entry::CustomEntry;
 use wire::event::CompactionReason;
+use wire::table::Respond;
 use wire::{EntryBody, Event, Message, SessionCommand};
+
+use crate::outbox::Responder;
 
 use super::clock::now_ms;
 use super::permission_wait;
@@ -106,11 +109,34 @@ impl Driver {
         while let Some(input) = inputs.pop_front() {
             let mut effects = Vec::new();
             self.core.machine.step(input, &mut effects);
-            // An input that an effect gives at once waits in `inputs`: the other effects of this step were decided without it.
-            let mut effects = VecDeque::from(effects);
-            while let Some(effect) = effects.pop_front() {
-                self.perform(effect, &mut effects, &mut inputs).await;
-            }
+            self.perform_all(effects, &mut inputs).await;
+        }
+    }
+
+    /// Cancels a retry delay. Clients of today's pi get the response before the session settles, others after it.
+    pub(super) async fn abort_retry(&mut self, responder: Responder<()>) {
+        let mut effects = Vec::new();
+        self.core.machine.step(Input::AbortRetry, &mut effects);
+        let settles = |effect: &Effect| matches!(effect, Effect::Emit(Event::AgentSettled { .. }));
+        let end = match self.core.is_newest_pi() {
+            true => effects.iter().position(settles).unwrap_or(effects.len()),
+            false => effects.len(),
+        };
+        let rest = effects.split_off(end);
+        let mut inputs = VecDeque::new();
+        self.perform_all(effects, &mut inputs).await;
+        responder.respond(Ok(())).await;
+        self.perform_all(rest, &mut inputs).await;
+        for input in inputs {
+            self.drive(input).await;
+        }
+    }
+
+    async fn perform_all(&mut self, effects: Vec<Effect>, inputs: &mut VecDeque<Input>) {
+        // An input that an effect gives at once waits in `inputs`: the other effects of this step were decided without it.
+        let mut effects = VecDeque::from(effects);
+        while let Some(effect) = effects.pop_front() {
+            self.perform(effect, &mut effects, inputs).await;
         }
     }
 

@@ -13,7 +13,7 @@ use super::session_core::SessionCore;
 
 impl SessionCore {
     /// Returns true if the process speaks the dialect of today's pi.
-    fn is_newest_pi(&self) -> bool {
+    pub(super) fn is_newest_pi(&self) -> bool {
         self.agent.options.dialect.is_newest_pi()
     }
 

@@ -152,6 +152,10 @@ impl Session {
                 .shells
                 .store(&mut core.conversation, &core.outbox)
                 .await;
+            if core.is_newest_pi() {
+                // Today's pi lists commands of the user as soon as the run has ended, others with the next prompt.
+                core.hear();
+            }
             match self.deferred.next(readiness) {
                 None => {
                     process_exits::wake(&mut self.driver).await;

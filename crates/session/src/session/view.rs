@@ -33,6 +33,8 @@ impl View<'_> {
     pub(super) fn state(&self, agent: &Agent, permission_mode: PermissionMode) -> SessionState {
         let settings = self.machine.settings();
         let queued = self.machine.queues().len();
+        // Today's pi is busy during the delay before a retry.
+        let waits = agent.options.dialect.is_newest_pi() && self.machine.is_waiting_to_retry();
         let Conversation {
             log,
             choice,
@@ -42,7 +44,7 @@ impl View<'_> {
         SessionState {
             model: Some(choice.model.clone()),
             thinking_level: choice.thinking,
-            is_streaming: self.machine.is_running(),
+            is_streaming: self.machine.is_running() || waits,
             is_compacting: self.machine.is_compacting(),
             is_retrying: self.machine.is_waiting_to_retry(),
             queue_mode: settings.steering_mode,

@@ -318,7 +318,7 @@ commands! {
     /// Enable or disable automatic retries.
     SetAutoRetry(EnabledParams) = "set_auto_retry", Runs, ALL, Ordered, Session::set_auto_retry -> ();
     /// Cancel a retry delay. The run then ends as failed.
-    AbortRetry(NoParams) = "abort_retry", Runs, ALL, Control, Session::abort_retry -> ();
+    AbortRetry(NoParams) = "abort_retry", Runs, ALL, Control, Session::abort_retry => ();
     /// Run a shell command for the user. The model receives command and output with the next prompt.
     Bash(BashParams) = "bash", Runs, ALL, Task, Session::bash => BashResult;
     /// Kill all running `bash` commands.

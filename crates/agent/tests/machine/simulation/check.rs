@@ -190,10 +190,7 @@ impl Checker {
                 self.note_abort(busy);
                 self.aborted |= busy;
             }
-            Input::AbortRetry => {
-                self.silent = !self.waiting;
-                self.aborted |= self.waiting;
-            }
+            Input::AbortRetry => self.silent = !self.waiting,
             Input::Model(ModelInput::Finished(..)) => self.asking = false,
             Input::Tool(slot, news) => {
                 let reviews = machine
