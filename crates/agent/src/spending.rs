@@ -29,6 +29,7 @@ pub fn total(entries: &[Arc<Entry>]) -> (TokenStats, f64) {
             (&mut tokens.cache_read, spent.tokens.cache_read),
             (&mut tokens.cache_write, spent.tokens.cache_write),
             (&mut tokens.total, spent.tokens.total),
+            (&mut tokens.reasoning, spent.tokens.reasoning),
         ] {
             *sum = sum.saturating_add(count);
         }
@@ -123,6 +124,7 @@ impl Spending {
         add(&mut tokens.output, usage.output);
         add(&mut tokens.cache_read, usage.cache_read);
         add(&mut tokens.cache_write, usage.cache_write);
+        add(&mut tokens.reasoning, usage.reasoning.unwrap_or_default());
         for count in [usage.input, usage.output, usage.cache_read, usage.cache_write] {
             add(&mut tokens.total, count);
         }

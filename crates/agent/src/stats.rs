@@ -42,6 +42,7 @@ pub fn count(messages: &[Arc<Message>]) -> Counts {
                 counts.tokens.output += answer.usage.output;
                 counts.tokens.cache_read += answer.usage.cache_read;
                 counts.tokens.cache_write += answer.usage.cache_write;
+                counts.tokens.reasoning += answer.usage.reasoning.unwrap_or_default();
                 counts.cost += answer.usage.cost.total;
             }
             _ => {}

@@ -263,6 +263,13 @@ impl Dialect {
         matches!(self, Self::OmpNow | Self::Xcsh)
     }
 
+    /// Returns true if results of failed calls and the statistics of a session have the members of today's oh-my-pi: `isError`,
+    /// `reasoning`.
+    #[must_use]
+    pub const fn has_omp_members(self) -> bool {
+        matches!(self, Self::OmpNow)
+    }
+
     /// Returns true if clients of this dialect get the event without naming it in `hello`. Only the web dialect has
     /// several clients in one session; these events tell a client about commands of the others.
     #[must_use]

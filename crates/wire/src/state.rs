@@ -300,6 +300,9 @@ pub struct TokenStats {
     pub cache_write: u64,
     /// Sum of the four.
     pub total: u64,
+    /// Output spent on reasoning, part of `output`; only in dialects that have it.
+    #[serde(skip)]
+    pub reasoning: u64,
 }
 
 /// Tokens and cost of one model in a session.

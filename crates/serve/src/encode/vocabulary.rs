@@ -10,6 +10,7 @@ use wire::dialect::{BUSY, CompactionEvents};
 use wire::event::{CompactionReason, CompactionResult};
 use wire::omp::{PAGE_BUSY, PAGE_STALE};
 use wire::reply::Messages;
+use wire::state::OutputCounts;
 use wire::ui::UiMethod;
 use wire::{Dialect, Event, Message, Reply, Response, StopReason, ToolResult};
 
@@ -102,8 +103,23 @@ impl Vocabulary {
         match &response.outcome {
             Ok(Reply::Bash(result)) if manner.dialect.counts_bash_output() => {
                 let mut line = object(response);
-                if let (Some(counts), Some(Value::Object(data))) = (&result.counts, line.get_mut("data")) {
+                // Today's oh-my-pi counts no line in an empty output, xcsh counts one.
+                let is_empty = manner.dialect.has_omp_members() && result.output.is_empty();
+                let counts = match is_empty {
+                    true => Some(OutputCounts::default()),
+                    false => result.counts,
+                };
+                if let (Some(counts), Some(Value::Object(data))) = (&counts, line.get_mut("data")) {
                     data.extend(object(counts));
+                }
+                push(&line, out);
+            }
+            Ok(Reply::Stats(stats)) if manner.dialect.has_omp_members() => {
+                let mut line = object(response);
+                if let Some(Value::Object(tokens)) =
+                    line.get_mut("data").and_then(|data| data.get_mut("tokens"))
+                {
+                    tokens.insert("reasoning".to_owned(), stats.tokens.reasoning.into());
                 }
                 push(&line, out);
             }
@@ -156,6 +172,17 @@ fn tool_result(event: &Event, manner: Manner, out: &mut Vec<u8>) {
                 Some(shown) => with_member(event, "result", shown.into(), out),
                 None => push(event, out),
             }
+        }
+        Event::ToolExecutionEnd {
+            result,
+            is_error: true,
+            ..
+        } if manner.dialect.has_omp_members() => {
+            let mut shown = object(result);
+            shown.remove("structuredContent");
+            shown.entry("details").or_insert_with(|| json!({}));
+            shown.insert("isError".to_owned(), true.into());
+            with_member(event, "result", shown.into(), out);
         }
         Event::ToolExecutionEnd { result, .. }
             if result.structured_content.is_some() && !manner.dialect.has_structured_content() =>

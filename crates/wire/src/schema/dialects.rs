@@ -236,6 +236,13 @@ fn data_members() -> Vec<Member> {
             "Whether the session is idle and every prompt has its `prompt_result`.",
         ),
         state("hasPendingAsyncWork", "Whether an automatic retry waits."),
+        (
+            "TokenStats",
+            "reasoning",
+            count(),
+            "Output spent on reasoning, part of `output`.",
+            Dialect::has_omp_members,
+        ),
         counts("totalLines", "Lines of the whole output."),
         counts("totalBytes", "Bytes of the whole output."),
         counts("outputLines", "Lines in `output`."),
