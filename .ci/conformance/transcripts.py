@@ -35,6 +35,11 @@ def normaliser(kit):
     base: Any = kit.Normaliser
 
     class Normaliser(base):
+        def transcript(self):
+            # Long texts become a hash below, so that pieces have to be joined before.
+            self.run.lines = whole_outputs(self.run.lines)
+            return super().transcript()
+
         def value(self, v, key=None):
             if isinstance(v, dict) and v.get("role") == "system" and "sections" in v:
                 # Prompt texts and tool descriptions are the agent's own: that there are some is compared, not what they say.
@@ -44,6 +49,25 @@ def normaliser(kit):
             return super().value(v, key)
 
     return Normaliser
+
+
+def whole_outputs(lines):
+    """The pieces of the output of one shell command as one line: how they are cut is free."""
+    out: list[Any] = []
+    last: Any = None
+    for row in lines:
+        direction, text, *rest = row
+        if direction != "out":
+            out.append(row)
+            continue
+        piece = json.loads(text) if text.startswith('{"type":"bash_execution_update"') else None
+        if piece and last and last[1].get("id") == piece.get("id"):
+            last[1]["delta"] += piece["delta"]
+            out[last[0]] = (direction, json.dumps(last[1]), *rest)
+            continue
+        last = (len(out), piece) if piece else None
+        out.append(row)
+    return out
 
 
 def adapt(scenario):
@@ -91,8 +115,9 @@ def reduced(run, doc):
 
 
 def left_out(golden):
-    """Names of the members and events that are not compared, from the list beside the golden."""
+    """Names of the members and events that are not compared, from the list beside the golden, and whether the texts of tools are not."""
     members: list[str] = []
+    has_own_tools = False
     events = ["extension_ui_request:setWidget"]
     path = golden.replace(".jsonl.gz", ".left-out")
     if os.path.exists(path):
@@ -101,16 +126,32 @@ def left_out(golden):
                 kind, _, rest = line.partition(" ")
                 if kind in ("member", "event"):
                     (members if kind == "member" else events).append(rest.split()[0])
-    return members, events
+                has_own_tools = has_own_tools or kind == "texts"
+    return members, events, has_own_tools
 
 
-def without(run, doc, members, events):
+def without_texts(value):
+    """The value without what tools answered: that they did, and whether they failed, stays."""
+    if isinstance(value, list):
+        return [without_texts(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    value = {k: without_texts(v) for k, v in value.items()}
+    if value.get("role") == "toolResult":
+        value["content"] = "<text>"
+    if value.get("type") == "tool_execution_end" and isinstance(value.get("result"), dict):
+        value["result"]["content"] = "<text>"
+    return value
+
+
+def without(run, doc, members, events, has_own_tools):
     def is_left_out(line):
         kind = line.get("type") if isinstance(line, dict) else None
         method = line.get("method") if kind else None
         return kind in events or f"{kind}:{method}" in events
 
     rows = [row for row in doc["transcript"] if not is_left_out(row.get("out"))]
+    rows = without_texts(rows) if has_own_tools else rows
     return dict(doc, transcript=run.scrub(rows, members) if members else rows)
 
 
