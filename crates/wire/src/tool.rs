@@ -74,6 +74,9 @@ pub struct ToolResult {
     /// True ends the run after this turn if all results of the turn have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminate: Option<bool>,
+    /// True if the command of `bash` ended with another exit code than 0, whatever hooks made of the result.
+    #[serde(skip)]
+    pub has_failed: bool,
 }
 
 impl ToolResult {
@@ -85,6 +88,7 @@ impl ToolResult {
             structured_content: None,
             usage: None,
             terminate: None,
+            has_failed: false,
         }
     }
 

@@ -224,7 +224,7 @@ fn error_code(response: &Response, error: &str) -> Option<&'static str> {
 fn newest_result(tool: &str, result: &ToolResult, is_error: bool) -> Option<Map<String, Value>> {
     let mut shown = object(result);
     if tool == "bash" {
-        if !is_error || result.structured_content.is_none() {
+        if !result.has_failed {
             return None;
         }
         shown.insert("isError".to_owned(), true.into());

@@ -41,6 +41,7 @@ async fn run_command(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Resul
         structured_content: None,
         usage: None,
         terminate: None,
+        has_failed: false,
     });
     let mut spec = means
         .shell
@@ -89,6 +90,7 @@ async fn outcome(
     if let Stop::Ended(Ended::Code(code)) = stop {
         let seconds = (began.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         outcome.result.structured_content = Some(structured(collector, code, seconds).await);
+        outcome.result.has_failed = code != 0;
     }
     outcome
 }
@@ -248,6 +250,7 @@ impl<'a> Updates<'a> {
             structured_content: None,
             usage: None,
             terminate: None,
+            has_failed: false,
         });
         self.sent = Some(Instant::now());
         self.dirty = false;

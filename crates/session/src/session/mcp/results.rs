@@ -57,6 +57,7 @@ pub(super) fn shown(outcome: Outcome, room: &Room) -> ToolResult {
         structured_content: None,
         usage: None,
         terminate: None,
+        has_failed: false,
     }
 }
 
