@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use agent::todo;
 use config::resources::{OpenQuote, Package, PackageSpec, ResourceOptions};
 use config::settings::Settings;
-use config::trust::ProjectAccess;
+use config::trust::{ProjectAccess, Texts};
 use config::{Choice, Diagnostic, ExtraPath, Generation, Scope};
 use files::Boundaries;
 use models::StartRequest;
@@ -171,17 +171,13 @@ pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environme
             .chain(flags)
             .collect::<Vec<ExtraPath>>()
     };
-    let is_newest_pi = dialect::of(args, env).0.is_newest_pi();
+    let dialect = dialect::of(args, env).0;
     ResourceOptions {
         changes: settings.changes.clone(),
         packages: packages(args, settings, env).0,
         // pi 1.5 reads no texts of a project without a decision (pi-1.5-delta.md 6). Its settings can make permissions stricter,
         // so they count in every dialect.
-        project: match settings.project {
-            ProjectAccess::None => false,
-            ProjectAccess::Data => !is_newest_pi,
-            ProjectAccess::Full => true,
-        },
+        project: Texts::from(dialect).count(settings.project),
         context_files: !args.no_context_files,
         skills: !args.no_skills,
         templates: !args.no_prompt_templates,
@@ -191,7 +187,7 @@ pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environme
         system_prompt: args.system_prompt.clone(),
         append_system_prompt: args.append_system_prompt.clone(),
         boundaries: boundaries(args, settings, env),
-        open_quote: match is_newest_pi {
+        open_quote: match dialect.is_newest_pi() {
             true => OpenQuote::IsText,
             false => OpenQuote::Groups,
         },

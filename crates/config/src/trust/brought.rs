@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use wire::Dialect;
 
 use crate::settings::{FileState, KeyUse, Settings};
 use crate::trust::ProjectAccess;
@@ -38,6 +39,37 @@ const ENTRIES: [(&str, &str, bool); 11] = [
     ("settings.json", "settings", false),
 ];
 
+/// Whether skills, prompts and other texts of a project without a decision count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Texts {
+    /// They do.
+    #[default]
+    Count,
+    /// They do not, as in pi 1.5.
+    NeedTrust,
+}
+
+impl Texts {
+    /// Returns true if texts of a project count with this access.
+    #[must_use]
+    pub fn count(self, access: ProjectAccess) -> bool {
+        match access {
+            ProjectAccess::None => false,
+            ProjectAccess::Data => self == Self::Count,
+            ProjectAccess::Full => true,
+        }
+    }
+}
+
+impl From<Dialect> for Texts {
+    fn from(dialect: Dialect) -> Self {
+        match dialect.is_newest_pi() {
+            true => Self::NeedTrust,
+            false => Self::Count,
+        }
+    }
+}
+
 /// A project, and the user's own directories in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Project<'a> {
@@ -53,11 +85,13 @@ impl Project<'_> {
     /// Returns true if it brings anything that needs trust.
     #[must_use]
     pub fn needs_trust(&self) -> bool {
-        !self.without(ProjectAccess::None).is_empty()
+        !self.without(ProjectAccess::None, Texts::Count).is_empty()
     }
 
     /// What counts no more with this access, by its place.
-    fn without(&self, access: ProjectAccess) -> Vec<Brought> {
+    fn without(&self, access: ProjectAccess, texts: Texts) -> Vec<Brought> {
+        let drops_texts = access == ProjectAccess::None || texts == Texts::NeedTrust;
+        let drops_settings = access == ProjectAccess::None;
         if access == ProjectAccess::Full {
             return Vec::new();
         }
@@ -67,7 +101,10 @@ impl Project<'_> {
         }
         let mut found: Vec<Brought> = ENTRIES
             .iter()
-            .filter(|(_, _, runs)| *runs || access == ProjectAccess::None)
+            .filter(|(_, kind, runs)| match *kind {
+                "settings" => drops_settings,
+                _ => *runs || drops_texts,
+            })
             .map(|(name, kind, _)| (pi.join(name), *kind))
             .filter(|(path, _)| is_something(path) && !self.agent_dir.starts_with(path))
             .map(|(path, kind)| brought(kind, path))
@@ -76,7 +113,7 @@ impl Project<'_> {
         if is_something(&servers) {
             found.push(brought("mcp", servers));
         }
-        if access == ProjectAccess::None {
+        if drops_texts {
             let home = self.home.map(|home| home.join(".agents"));
             for dir in self.cwd.ancestors().take(limits::ANCESTORS) {
                 let agents = dir.join(".agents");
@@ -96,8 +133,8 @@ impl Project<'_> {
 
 /// What a project brings that does not count, with these settings.
 #[must_use]
-pub fn held_back(project: &Project<'_>, settings: &Settings) -> Vec<Brought> {
-    let mut held = project.without(settings.project);
+pub fn held_back(project: &Project<'_>, settings: &Settings, texts: Texts) -> Vec<Brought> {
+    let mut held = project.without(settings.project, texts);
     let files = settings.files.iter();
     for file in files.filter(|file| file.scope == crate::source::Scope::Project) {
         let keys: Vec<String> = file

@@ -19,7 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::diagnostic::Diagnostic;
 
 pub use access::{ProjectAccess, ProjectTrust};
-pub use brought::{Brought, Project, held_back};
+pub use brought::{Brought, Project, Texts, held_back};
 use sandboxed::SandboxedDirs;
 pub(crate) use store::Lock;
 pub use store::{Stored, TrustFile, real};

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{anyhow, bail};
 use config::Diagnostic;
 use config::trust::ProjectAccess;
-use config::trust::{Brought, Project, Trust, held_back, real};
+use config::trust::{Brought, Project, Texts, Trust, held_back, real};
 use serde_json::json;
 
 use crate::args::Args;
@@ -64,7 +64,7 @@ fn report(args: &Args, env: &Environment, trust: &Trust, dir: &Path) -> anyhow::
         agent_dir: &env.agent_dir,
         home: env.home.as_deref(),
     };
-    let held = held_back(&project, &settings);
+    let held = held_back(&project, &settings, Texts::Count);
     if args.json {
         say(&json!({
             "path": env.cwd,

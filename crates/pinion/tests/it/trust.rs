@@ -114,6 +114,26 @@ fn project_code_runs_only_after_trust() {
     assert!(!runs(&world, &[]));
 }
 
+/// As pi 1.5. Settings count in every dialect, since they can make permissions stricter.
+#[test]
+fn newest_pi_reads_no_texts_before_trust() {
+    let world = tempting([]);
+    let args = ["--rpc-dialect", "pi-delta"];
+    let pi = world.start_with(&args);
+    assert_eq!(pi.get("get_commands")["commands"], json!([]));
+    assert_eq!(pi.state()["thinkingLevel"], "low");
+    let state = pi.state()["projectTrust"].clone();
+    assert_eq!(
+        held(&state),
+        ["extensions", "hooks", "tools", "mcp", "prompts", "settings"]
+    );
+    pi.finish();
+    assert_eq!(trust(&world, &[])["project"], "trusted");
+    let pi = world.start_with(&args);
+    assert_eq!(pi.get("get_commands")["commands"][0]["name"], "theirs");
+    pi.finish();
+}
+
 #[test]
 fn trust_needs_existing_directory() {
     let world = World::new([]);

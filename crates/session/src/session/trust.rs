@@ -11,7 +11,7 @@ use crate::factory::Agent;
 
 /// The trust in the project for `get_state`; `None` if nothing of the project is held back.
 pub(super) fn state(agent: &Agent) -> Option<TrustState> {
-    let held = held_back(&agent.project(), &agent.settings);
+    let held = held_back(&agent.project(), &agent.settings, agent.options.dialect.into());
     let pending = agent.decision().access != agent.settings.project;
     (!held.is_empty() || pending).then(|| TrustState {
         trusted: agent.settings.project == ProjectAccess::Full,

@@ -1,7 +1,7 @@
 //! Section: the directories, the version, and how far the project is trusted.
 
 use config::trust::ProjectAccess;
-use config::trust::{DecidedBy, Project, held_back};
+use config::trust::{DecidedBy, Project, Texts, held_back};
 use serde_json::json;
 
 use super::Patient;
@@ -25,7 +25,7 @@ pub(super) fn section(patient: &Patient<'_>) -> Section {
         agent_dir: &env.agent_dir,
         home: env.home.as_deref(),
     };
-    let held = held_back(&project, &patient.settings);
+    let held = held_back(&project, &patient.settings, Texts::Count);
     for (at, held) in held.iter().enumerate() {
         section.row(if at == 0 { "held back" } else { "" }, described(held));
     }
