@@ -384,6 +384,16 @@ fn retries_end_after_last_attempt() {
 }
 
 #[test]
+fn abort_during_retry_wait_settles_as_aborted() {
+    let mut world = world();
+    world.prompt("go");
+    world.fail("500", Verdict::Retry(None));
+    world.take();
+    world.step(Input::Abort);
+    assert!(world.take().contains(&"settled aborted".to_owned()));
+}
+
+#[test]
 fn retry_wait_can_be_aborted_and_steered() {
     let mut world = world();
     world.prompt("go");

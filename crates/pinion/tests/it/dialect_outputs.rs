@@ -4,7 +4,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use testkit::llm::{ErrorKind, Reply};
+use testkit::llm::{ErrorKind, Reply, Usage};
 
 use crate::auto_compaction::{full, summary, world as small_world};
 use crate::kit::{LONG, Pi, World, answered_at, bash, kinds, of_type};
@@ -448,6 +448,47 @@ fn row_26_bash_response_has_path_and_counts() {
     let pi = speaking(&world, "pi");
     assert!(pi.data(command).get("totalLines").is_none());
     pi.finish();
+}
+
+#[test]
+fn newest_omp_counts_no_line_in_empty_output() {
+    let world = World::new([]);
+    for (dialect, lines) in [("xcsh", 1), ("omp-now", 0)] {
+        let pi = speaking(&world, dialect);
+        let result = pi.data(json!({"type": "bash", "command": "true"}));
+        assert_eq!(
+            (&result["totalLines"], &result["outputLines"]),
+            (&json!(lines), &json!(lines)),
+            "{dialect}"
+        );
+        pi.finish();
+    }
+}
+
+#[test]
+fn newest_omp_marks_failed_results_and_sums_reasoning() {
+    let thinking = Usage {
+        output: 40,
+        thinking: 30,
+        ..Usage::default()
+    };
+    for (dialect, has) in [("omp-now", true), ("xcsh", false)] {
+        let calls = bash("c1", "exit 3").then_tool("c2", "bash", json!({"command": "true"}));
+        let world = World::new([calls, Reply::text(["x"]).usage(thinking)]);
+        let pi = speaking(&world, dialect);
+        let lines = pi.say("go");
+        let ends = of_type(&lines, "tool_execution_end").into_iter();
+        let marks: Vec<bool> = ends
+            .map(|end| end["result"]["isError"] == true && end["isError"] == true)
+            .collect();
+        assert_eq!(
+            marks.iter().filter(|is_marked| **is_marked).count(),
+            usize::from(has)
+        );
+        let tokens = pi.data(json!({"type": "get_session_stats"}))["tokens"].clone();
+        assert_eq!(tokens.get("reasoning").is_some(), has, "{dialect}: {tokens}");
+        pi.finish();
+    }
 }
 
 #[test]

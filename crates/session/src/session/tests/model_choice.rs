@@ -45,6 +45,24 @@ fn level_lost_on_plain_model_returns() {
 }
 
 #[test]
+fn level_stays_off_when_none_is_restored() {
+    let settings = LevelSettings {
+        own: None,
+        restored: None,
+    };
+    let mut choice = choice(model("a", true), High);
+    choice.select(model("plain", false), None, settings);
+    let back = choice.select(model("a", true), None, settings);
+    assert_eq!((choice.thinking, back.previous_level), (Off, None));
+    let own = LevelSettings {
+        own: Some(High),
+        restored: None,
+    };
+    choice.select(model("b", true), None, own);
+    assert_eq!(choice.thinking, High, "the level of the settings still counts");
+}
+
+#[test]
 fn level_of_model_settings_counts() {
     let mut choice = choice(model("a", true), Medium);
     let own = LevelSettings {
