@@ -4151,7 +4151,13 @@ class Todos(TypedDict):
     todoPhases: list["TodoPhase"]
 
 
-class TokenStats(TypedDict):
+class _TokenStats(TypedDict, total=False):
+
+    #: Output spent on reasoning, part of `output`. Dialects: omp-now.
+    reasoning: int
+
+
+class TokenStats(_TokenStats):
     """Token sums of a session."""
 
     #: Uncached input.

@@ -5314,6 +5314,8 @@ export interface TokenStats {
   cacheWrite: number;
   /** Sum of the four. */
   total: number;
+  /** Output spent on reasoning, part of `output`. Dialects: omp-now. */
+  reasoning?: number;
 }
 
 /** A tool call the model asked for. */
