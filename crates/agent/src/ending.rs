@@ -201,7 +201,7 @@ impl TurnLoop {
                     self.advance(run, batch, false, now, out);
                 }
             }
-            Phase::Waiting => self.end_retries(true, out),
+            Phase::Waiting => self.abort_retry(true, out),
             Phase::Compacting(..) | Phase::Moving(_) => match self.hooks.take_compaction() {
                 Some(ticket) => out.extend([Effect::CancelHooks(ticket), Effect::EndCompaction(None)]),
                 None => out.push(Effect::CancelCompaction),
@@ -211,14 +211,11 @@ impl TurnLoop {
         }
     }
 
-    /// Without another attempt, the run ends as failed. It is no abort (recorded from pi 1.5.2).
-    pub(crate) fn abort_retry(&mut self, out: &mut Vec<Effect>) {
-        if matches!(self.phase, Phase::Waiting) {
-            self.end_retries(false, out);
+    /// Ends a retry delay. Without another attempt the run has failed, which is no abort (recorded from pi 1.5.2).
+    pub(crate) fn abort_retry(&mut self, aborted: bool, out: &mut Vec<Effect>) {
+        if !matches!(self.phase, Phase::Waiting) {
+            return;
         }
-    }
-
-    fn end_retries(&mut self, aborted: bool, out: &mut Vec<Effect>) {
         out.push(Effect::CancelRetryTimer);
         self.give_up_retrying(RETRY_CANCELLED.to_owned(), out);
         self.settle(aborted, out);

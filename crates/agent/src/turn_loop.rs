@@ -231,7 +231,7 @@ impl TurnLoop {
             | Input::RemoveQueued(_)) => out.extend(self.queues.take(input).map(Effect::Emit)),
             Input::Continue { full } => self.resume(full, now, out),
             Input::Abort => self.abort(now, out),
-            Input::AbortRetry => self.abort_retry(out),
+            Input::AbortRetry => self.abort_retry(false, out),
             Input::RetryDue => {
                 if matches!(self.phase, Phase::Waiting) {
                     self.start_run(Vec::new(), now, out);

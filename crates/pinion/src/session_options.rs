@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 
 use agent::todo;
-use config::resources::{OpenQuote, Package, PackageSpec, ResourceOptions};
+use config::resources::{Package, PackageSpec, ResourceOptions, TemplateOptions};
 use config::settings::Settings;
-use config::trust::{ProjectAccess, Texts};
+use config::trust::Texts;
 use config::{Choice, Diagnostic, ExtraPath, Generation, Scope};
 use files::Boundaries;
 use models::StartRequest;
@@ -175,22 +175,16 @@ pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environme
     ResourceOptions {
         changes: settings.changes.clone(),
         packages: packages(args, settings, env).0,
-        // pi 1.5 reads no texts of a project without a decision (pi-1.5-delta.md 6). Its settings can make permissions stricter,
-        // so they count in every dialect.
         project: Texts::from(dialect).count(settings.project),
         context_files: !args.no_context_files,
         skills: !args.no_skills,
-        templates: !args.no_prompt_templates,
+        templates: TemplateOptions::new(!args.no_prompt_templates, dialect),
         rules: !args.no_rules,
         skill_paths: extra(&settings.skills, &args.skills),
         template_paths: extra(&settings.prompts, &args.prompt_templates),
         system_prompt: args.system_prompt.clone(),
         append_system_prompt: args.append_system_prompt.clone(),
         boundaries: boundaries(args, settings, env),
-        open_quote: match dialect.is_newest_pi() {
-            true => OpenQuote::IsText,
-            false => OpenQuote::Groups,
-        },
         ..ResourceOptions::new(&env.agent_dir, &env.cwd, env.home.as_deref())
     }
 }

@@ -91,13 +91,6 @@ impl Toolbox {
         &self.shared.config.env
     }
 
-    /// The part of argument repair that shows in `tool_execution_start` and in the message: `edits` as JSON text.
-    pub fn repair_args(name: &str, args: &mut Map<String, Value>) {
-        if name == "edit" {
-            edit::parse_text_edits(args);
-        }
-    }
-
     /// Brings a call's arguments into the schema's types; this is what hooks see and [`Self::run_validated`] takes. Errors
     /// have the words of a dialect.
     ///

@@ -74,7 +74,7 @@ pub struct ToolResult {
     /// True ends the run after this turn if all results of the turn have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminate: Option<bool>,
-    /// True if the command of `bash` ended with another exit code than 0, whatever hooks made of the result.
+    /// True if the command of `bash` ended with another exit code than 0, even if hooks changed the result.
     #[serde(skip)]
     pub has_failed: bool,
 }

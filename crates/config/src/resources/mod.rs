@@ -45,7 +45,7 @@ pub use prompt_texts::{PromptTexts, prompt_texts};
 pub use skills::Skill;
 pub use system_prompt::{PromptParts, ToolHint, system_prompt};
 pub use template_args::OpenQuote;
-pub use templates::Template;
+pub use templates::{Template, TemplateOptions};
 
 /// Where to look and what to leave out.
 #[derive(Debug, Clone)]
@@ -63,8 +63,8 @@ pub struct ResourceOptions {
     pub context_files: bool,
     /// False for `--no-skills`: only paths of scope `Temporary` load.
     pub skills: bool,
-    /// False for `--no-prompt-templates`: only paths of scope `Temporary` load.
-    pub templates: bool,
+    /// Which templates load, and how their arguments are split.
+    pub templates: TemplateOptions,
     /// False for `--no-rules`.
     pub rules: bool,
     /// Skills named by settings and flags.
@@ -83,8 +83,6 @@ pub struct ResourceOptions {
     pub literal: bool,
     /// How far the links of a project lead.
     pub boundaries: Boundaries,
-    /// How arguments of templates are split.
-    pub open_quote: OpenQuote,
 }
 
 impl ResourceOptions {
@@ -98,7 +96,7 @@ impl ResourceOptions {
             project: true,
             context_files: true,
             skills: true,
-            templates: true,
+            templates: TemplateOptions::default(),
             rules: true,
             skill_paths: Vec::new(),
             template_paths: Vec::new(),
@@ -108,7 +106,6 @@ impl ResourceOptions {
             append_system_prompt: Vec::new(),
             literal: false,
             boundaries: Boundaries::new(agent_dir, home),
-            open_quote: OpenQuote::default(),
         }
     }
 }
@@ -220,7 +217,7 @@ impl Resources {
         }
         let done = match skills::expand(self.skills(), text) {
             Some(done) => Some(done),
-            None => templates::expand(self.templates(), text, self.options.open_quote),
+            None => templates::expand(self.templates(), text, self.options.templates.open_quote),
         };
         match done {
             Some(Ok(text)) => Expanded { text, problem: None },

@@ -3,10 +3,9 @@
 use crate::resources::limits;
 
 /// What a double quote does that opens a word and is never closed, as recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenQuote {
     /// It groups all that follows, as in pi 0.74.
-    #[default]
     Groups,
     /// It is text, as in pi 1.5.
     IsText,

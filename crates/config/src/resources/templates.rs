@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use files::Root;
+use wire::Dialect;
 
 use crate::diagnostic::Diagnostic;
 use crate::resources::ResourceOptions;
@@ -78,13 +79,13 @@ fn places(options: &ResourceOptions) -> Vec<Place> {
         wanted.flat_map(|package| package.places(Kind::Prompts))
     };
     let mut out: Vec<Place> = of_packages(true).collect();
-    if options.templates && options.project {
+    if options.templates.load && options.project {
         out.extend(named(Scope::Project));
         let pi = options.cwd.join(".pi");
         let root = options.boundaries.project(&options.cwd);
         out.push(Place::auto(root, pi.join("prompts"), &pi, Scope::Project));
     }
-    if options.templates {
+    if options.templates.load {
         out.extend(named(Scope::User));
         out.push(Place::auto(
             Root::user(),
@@ -169,6 +170,33 @@ fn first_line(body: &str) -> String {
     match line.char_indices().nth(limits::TEMPLATE_DESCRIPTION_CHARS) {
         Some((at, _)) => format!("{}...", line.get(..at).unwrap_or(line)),
         None => line.to_owned(),
+    }
+}
+
+/// Which templates load, and how their arguments are split.
+#[derive(Debug, Clone, Copy)]
+pub struct TemplateOptions {
+    /// False for `--no-prompt-templates`: only paths of scope `Temporary` load.
+    pub load: bool,
+    /// What a double quote does that is never closed.
+    pub open_quote: OpenQuote,
+}
+
+impl TemplateOptions {
+    /// The options for a dialect: pi changed the split after 0.74.
+    #[must_use]
+    pub fn new(load: bool, dialect: Dialect) -> Self {
+        let open_quote = match dialect.is_newest_pi() {
+            true => OpenQuote::IsText,
+            false => OpenQuote::Groups,
+        };
+        Self { load, open_quote }
+    }
+}
+
+impl Default for TemplateOptions {
+    fn default() -> Self {
+        Self::new(true, Dialect::default())
     }
 }
 

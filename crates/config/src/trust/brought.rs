@@ -39,13 +39,14 @@ const ENTRIES: [(&str, &str, bool); 11] = [
     ("settings.json", "settings", false),
 ];
 
-/// Whether skills, prompts and other texts of a project without a decision count.
+/// Whether skills, prompts and other texts of a project without a decision count. Its settings count in every dialect, since they
+/// can make permissions stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Texts {
     /// They do.
     #[default]
     Count,
-    /// They do not, as in pi 1.5.
+    /// They do not, as in pi 1.5 (pi-1.5-delta.md 6).
     NeedTrust,
 }
 

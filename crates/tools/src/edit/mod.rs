@@ -23,8 +23,8 @@ pub(crate) use plan::Edit;
 
 const NO_EDITS: &str = "Edit tool input is invalid. edits must contain at least one replacement.";
 
-/// Parses `edits` where a model wrote them as a JSON text. This part of the repair shows in the recorded arguments.
-pub(crate) fn parse_text_edits(args: &mut Map<String, Value>) {
+/// Parses `edits` where a model wrote them as a JSON text.
+fn parse_text_edits(args: &mut Map<String, Value>) {
     let parsed = match args.get("edits") {
         Some(Value::String(text)) => serde_json::from_str::<Value>(text).ok(),
         _ => None,

@@ -57,7 +57,7 @@ fn package_without_manifest_uses_default_directories() {
     // Packages of the command line come before everything.
     place.options.packages[0].scope = Scope::Temporary;
     place.options.skills = false;
-    place.options.templates = false;
+    place.options.templates.load = false;
     let names: Vec<String> = place.resources().commands().into_iter().map(|c| c.name).collect();
     assert_eq!(names, ["hello", "skill:deep"]);
 }

@@ -157,7 +157,7 @@ fn template_precedence_and_ignored_files() {
         .collect();
     assert_eq!(found, [("a", "project"), ("d", "cli d")]);
     assert_eq!(complaints(&resources, place.root.path()).len(), 2);
-    place.options.templates = false;
+    place.options.templates.load = false;
     let names: Vec<String> = place
         .resources()
         .templates()
