@@ -130,6 +130,14 @@ pub(crate) async fn attach(url: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Runs `attach --each`.
+pub(crate) async fn attach_many(url: &str) -> Result<ExitCode> {
+    let address = nats(url)?;
+    let (input, output) = (Input::spawn(std::io::stdin()), Output::spawn(std::io::stdout()));
+    gateway::attach_many(address, input, output).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{gateway_options, worker_options};

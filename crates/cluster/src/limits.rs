@@ -141,6 +141,9 @@ pub const HEALTH_WAIT: Duration = Duration::from_secs(5);
 /// Commands of one gateway that wait for a response at a time. A gateway with so many reads no further input.
 pub const GATEWAY_COMMANDS: usize = 1_000;
 
+/// Sessions of one gateway for many sessions.
+pub const GATEWAY_SESSIONS: usize = 10_000;
+
 /// Lines between a gateway and its input or output.
 pub const GATEWAY_LINES: usize = 64;
 

@@ -21,6 +21,7 @@ Usage:
   pinion-cluster sessions list URL                              Print the ids of the sessions in the store
   pinion-cluster worker --nats URL [options] [-- ARGS]          Run sessions until SIGTERM; ARGS go to pinion --mode rpc
   pinion-cluster attach nats://HOST/[PREFIX/]SESSION            Serve a client of a session on stdin and stdout
+  pinion-cluster attach --each nats://HOST[/PREFIX]             Serve clients of all sessions; each line names its session
 
 Without an ID, push and pull copy all sessions. --flat: session files are in DIR itself, not in one directory per working directory.
 
@@ -72,6 +73,8 @@ fn start(words: &[String]) -> Result<ExitCode> {
         }
         #[cfg(feature = "nats")]
         ["worker", rest @ ..] => runtime()?.block_on(cli::worker(rest)),
+        #[cfg(feature = "nats")]
+        ["attach", "--each", url] => runtime()?.block_on(cli::attach_many(url)),
         #[cfg(feature = "nats")]
         ["attach", url] => runtime()?.block_on(cli::attach(url)),
         #[cfg(feature = "nats")]

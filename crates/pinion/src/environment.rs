@@ -9,6 +9,10 @@ use std::sync::Arc;
 use anyhow::Context;
 use llm::{CacheRetention, ProxyConfig};
 
+/// The variable with the token that clients of the web server must send, for hosts that must not put it on the command line, which
+/// other users can read.
+pub(crate) const WEB_TOKEN: &str = "PINION_WEB_TOKEN";
+
 /// The surroundings.
 #[derive(Debug, Clone)]
 pub(crate) struct Environment {
@@ -87,11 +91,11 @@ impl Environment {
         Arc::new(move |name: &str| text.get(name).cloned())
     }
 
-    /// The environment of tools: everything but the variables that hold keys.
+    /// The environment of tools: everything but the variables that hold keys, and the token of the web server.
     pub(crate) fn for_tools(&self, secrets: &[String]) -> Vec<(OsString, OsString)> {
         let hidden = |name: &OsString| {
             name.to_str()
-                .is_some_and(|name| secrets.iter().any(|secret| secret == name))
+                .is_some_and(|name| name == WEB_TOKEN || secrets.iter().any(|secret| secret == name))
         };
         let mut env: Vec<(OsString, OsString)> = self
             .all

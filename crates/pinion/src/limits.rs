@@ -17,3 +17,6 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(8);
 pub(crate) const FILES_OF_OUR_OWN: usize = 512;
 /// Connections that the web server accepts even if the system allows few open files.
 pub(crate) const FEWEST_CONNECTIONS: usize = 64;
+
+/// Lines between a web gateway and the program with the connection to NATS, in each direction.
+pub(crate) const GATEWAY_LINES: usize = 1_024;

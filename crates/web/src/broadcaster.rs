@@ -24,7 +24,7 @@ use crate::limits::WEB_PICTURE;
 use crate::log::{Delta, Entry, Text};
 
 /// The `extensionPath` of errors that no extension made but the model's provider.
-const MODEL: &str = "<model>";
+pub(crate) const MODEL: &str = "<model>";
 
 /// Why lines have one form: each is encoded once for all clients.
 const ONE_FORM: &str = "All clients of this door get the same lines";
@@ -100,12 +100,7 @@ impl Broadcaster {
     /// For these clients.
     pub(crate) fn new(clients: Clients, version: &str) -> Self {
         Self {
-            rules: ConnectionRules {
-                version: version.to_owned(),
-                instance: Some(Arc::clone(clients.instance())),
-                fixed: FIXED,
-                unknown_number: UnknownNumber::Snapshot,
-            },
+            rules: rules(&clients, version),
             clients,
             streams: HashMap::from([(None, SessionStream::new())]),
             shown: None,
@@ -267,6 +262,16 @@ impl Broadcaster {
             FollowUp::Use(negotiated) => self.clients.agree(client, negotiated.options),
             FollowUp::SendAgain(place) => self.clients.send_back(client, place),
         }
+    }
+}
+
+/// What connections to a web server promise.
+pub(crate) fn rules(clients: &Clients, version: &str) -> ConnectionRules {
+    ConnectionRules {
+        version: version.to_owned(),
+        instance: Some(Arc::clone(clients.instance())),
+        fixed: FIXED,
+        unknown_number: UnknownNumber::Snapshot,
     }
 }
 

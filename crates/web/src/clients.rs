@@ -83,7 +83,7 @@ struct State {
 pub(crate) struct Clients {
     state: Arc<Mutex<State>>,
     memory: Memory,
-    /// Id of this process: positions in the log of another process mean nothing here.
+    /// Id of what numbers the events, which is this process, or a session of a gateway. Positions in another log mean nothing here.
     instance: Arc<str>,
 }
 
@@ -110,6 +110,11 @@ pub(crate) struct Subscription {
 impl Clients {
     /// Creates a server state without clients and events.
     pub(crate) fn new(memory: Memory) -> Self {
+        Self::of_instance(memory, Uuid::new_v4().simple().to_string().into())
+    }
+
+    /// Creates a server state without clients and events, whose events have the numbers of an instance.
+    pub(crate) fn of_instance(memory: Memory, instance: Arc<str>) -> Self {
         let state = State {
             log: Log::new(WEB_LOG_BYTES, WEB_LOG_ENTRIES),
             clients: HashMap::new(),
@@ -120,7 +125,7 @@ impl Clients {
         Self {
             state: Arc::new(Mutex::new(state)),
             memory,
-            instance: Uuid::new_v4().simple().to_string().into(),
+            instance,
         }
     }
 
@@ -228,6 +233,19 @@ impl Clients {
         serde_json::to_string(&event).unwrap_or_default().into()
     }
 
+    /// Begins the log after an entry that another process numbered.
+    pub(crate) fn begin_after(&self, place: Place) {
+        self.state().log.begin_after(place);
+    }
+
+    /// Sends a frame without a number to each client.
+    pub(crate) fn tell_all(&self, frame: &Utf8Bytes) {
+        let ids: Vec<ClientId> = self.state().clients.keys().copied().collect();
+        for id in ids {
+            self.tell(id, frame.clone());
+        }
+    }
+
     /// Appends an entry for all clients; they can read it after `publish`.
     pub(crate) fn push(&self, entry: Entry) {
         self.state().log.push(entry);
@@ -279,6 +297,20 @@ impl Clients {
             client.private.push_back((last, what));
         }
         state.ring();
+    }
+
+    /// Returns true while dialogs are open.
+    pub(crate) fn has_questions(&self) -> bool {
+        !self.state().questions.is_empty()
+    }
+
+    /// Replaces the open dialogs. Returns the frames of those that were not known.
+    pub(crate) fn ask_instead(&self, dialogs: Vec<(String, Utf8Bytes)>) -> Vec<Utf8Bytes> {
+        let questions = &mut self.state().questions;
+        let known = std::mem::replace(questions, dialogs);
+        let is_new = |id: &String| !known.iter().any(|(known, _)| known == id);
+        let new = questions.iter().filter(|(id, _)| is_new(id));
+        new.map(|(_, frame)| frame.clone()).collect()
     }
 
     /// Stores an open dialog, so that clients that connect later get it too.

@@ -48,8 +48,6 @@ pub(crate) async fn command(state: Arc<WebState>, parts: &Parts, body: Body) -> 
         Err(_) => return Refused::Late.response(),
     };
     let inbound = parse_line(&line);
-    // Frees the text before waiting for the session: the parsed command must not count twice.
-    drop(line);
     let status = match &inbound {
         Inbound::Rejected(_) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
@@ -58,7 +56,7 @@ pub(crate) async fn command(state: Arc<WebState>, parts: &Parts, body: Body) -> 
     let Some(subscription) = state.clients.join_for_answer(account) else {
         return busy();
     };
-    if !state.pass(inbound, held, subscription.id()).await {
+    if !state.pass(inbound, line.into(), held, subscription.id()).await {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     }
     if is_frame {

@@ -17,6 +17,8 @@ pub mod limits;
 mod log;
 mod memory;
 mod page;
+mod room;
+mod rooms;
 mod server;
 mod socket;
 mod state;
@@ -44,9 +46,11 @@ use crate::guard::Guard;
 use crate::limits::{WEB_CLOSE_WAIT, WEB_CONNECTIONS, WEB_LAST_WORDS};
 use crate::memory::Memory;
 use crate::page::Page;
-use crate::state::WebState;
+use crate::rooms::{Rooms, Served};
+use crate::state::{Slot, WebState};
 
 pub use crate::error::Error;
+pub use crate::rooms::Link;
 
 /// Address, page and access control of a web server.
 #[derive(Debug, Clone, Default)]
@@ -93,6 +97,19 @@ impl Web {
         joining: Receiver<Lane>,
         slot: RequestSender,
     ) -> Result<Self, Error> {
+        let lanes = SessionQueues::new(queue, Some(joining));
+        Self::start(options, Source::Sessions(lanes, slot))
+    }
+
+    /// Starts a gateway to sessions of workers. The page of each session is at `/SESSION/`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_gateway(options: WebOptions, link: Link) -> Result<Self, Error> {
+        Self::start(options, Source::Workers(link))
+    }
+
+    fn start(options: WebOptions, source: Source) -> Result<Self, Error> {
         let failed = |what: String| move |error: io::Error| Error::Setup(format!("{what}: {error}"));
         let page = match &options.ui {
             None => Page::Own,
@@ -118,13 +135,24 @@ impl Web {
             options.token,
             options.origins,
         );
-        let clients = Clients::new(options.memory.map_or_else(Memory::default, Memory::new));
-        let state = Arc::new(WebState::new(clients.clone(), guard, page, slot));
-        let broadcaster = Broadcaster::new(clients.clone(), &options.version);
-        let lanes = SessionQueues::new(queue, Some(joining));
-        let stop = CancellationToken::new();
-        let stopped = stop.clone();
-        let (served, most) = (Arc::clone(&state), options.connections.unwrap_or(WEB_CONNECTIONS));
+        let most = options.connections.unwrap_or(WEB_CONNECTIONS);
+        let memory = options.memory.map_or_else(Memory::default, Memory::new);
+        let clients = Clients::new(memory.clone());
+        let slot = match &source {
+            Source::Sessions(_, slot) => Some(Slot::Sessions(slot.clone())),
+            Source::Workers(_) => None,
+        };
+        let state = Arc::new(WebState::new(
+            clients.clone(),
+            Arc::new(guard),
+            Arc::new(page),
+            slot,
+        ));
+        let (stop, feed) = (
+            CancellationToken::new(),
+            Feed::new(source, &state, memory, options.version),
+        );
+        let (stopped, served) = (stop.clone(), feed.served(&state));
         let (done, ended) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(failed("The web server cannot start".to_owned()))?;
@@ -136,7 +164,7 @@ impl Web {
                         return;
                     };
                     tokio::spawn(server::run(listener, tls, served, most, stopped.clone()));
-                    serve(broadcaster.run(lanes), &clients, &stopped).await;
+                    serve(feed, &clients, &stopped).await;
                 });
                 runtime.shutdown_background();
                 // The receiver may be gone; then no caller waits for the end.
@@ -175,10 +203,54 @@ impl Web {
     }
 }
 
+/// Where the events come from, and where commands go.
+enum Source {
+    Sessions(SessionQueues, RequestSender),
+    Workers(Link),
+}
+
+/// What writes the logs.
+enum Feed {
+    Sessions(Broadcaster, SessionQueues),
+    Workers(Arc<Rooms>, Receiver<String>),
+}
+
+impl Feed {
+    fn new(source: Source, state: &Arc<WebState>, memory: Memory, version: String) -> Self {
+        match source {
+            Source::Sessions(lanes, _) => {
+                Self::Sessions(Broadcaster::new(state.clients.clone(), &version), lanes)
+            }
+            Source::Workers(link) => {
+                let rooms = Rooms::new(Arc::clone(state), memory, version, &link);
+                Self::Workers(Arc::new(rooms), link.lines)
+            }
+        }
+    }
+
+    fn served(&self, state: &Arc<WebState>) -> Served {
+        match self {
+            Self::Sessions(..) => Served::One(Arc::clone(state)),
+            Self::Workers(rooms, _) => Served::Many(Arc::clone(rooms)),
+        }
+    }
+
+    async fn run(self) {
+        match self {
+            Self::Sessions(broadcaster, lanes) => broadcaster.run(lanes).await,
+            Self::Workers(rooms, lines) => rooms.run(lines).await,
+        }
+    }
+}
+
 /// Broadcasts until the sessions end or the server is stopped; then disconnects the clients and waits for that, up to a
 /// limit.
-async fn serve(speaking: impl Future<Output = ()>, clients: &Clients, stopped: &CancellationToken) {
-    let mut speaking = pin!(speaking);
+async fn serve(feed: Feed, clients: &Clients, stopped: &CancellationToken) {
+    let rooms = match &feed {
+        Feed::Sessions(..) => None,
+        Feed::Workers(rooms, _) => Some(Arc::clone(rooms)),
+    };
+    let mut speaking = pin!(feed.run());
     tokio::select! {
         () = &mut speaking => {}
         () = stopped.cancelled() => {
@@ -188,5 +260,14 @@ async fn serve(speaking: impl Future<Output = ()>, clients: &Clients, stopped: &
     }
     stopped.cancel();
     clients.end();
-    let _some_stay = tokio::time::timeout(WEB_CLOSE_WAIT, clients.all_left()).await;
+    if let Some(rooms) = &rooms {
+        rooms.end();
+    }
+    let left = async {
+        clients.all_left().await;
+        if let Some(rooms) = &rooms {
+            rooms.all_left().await;
+        }
+    };
+    let _some_stay = tokio::time::timeout(WEB_CLOSE_WAIT, left).await;
 }

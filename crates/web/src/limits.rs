@@ -107,3 +107,18 @@ pub const WEB_WRONG_QUEUE: usize = 16;
 
 /// Period in which wrong tokens are counted.
 pub const WEB_WRONG_WINDOW: Duration = Duration::from_secs(60);
+
+/// Sessions of workers that a gateway has open at a time.
+pub const WEB_ROOMS: usize = 1_000;
+
+/// Events of a session that a gateway loads when the first client comes, so that clients can continue by number.
+pub const WEB_GATEWAY_EVENTS: u64 = 2_000;
+
+/// Longest wait for a session of a worker when the first client comes.
+pub const WEB_ROOM_WAIT: Duration = Duration::from_secs(30);
+
+/// Time without clients after which a gateway closes its connection to a session.
+pub const WEB_ROOM_IDLE: Duration = Duration::from_secs(60);
+
+/// Pause between two looks for such sessions.
+pub const WEB_ROOM_LOOK: Duration = Duration::from_secs(10);

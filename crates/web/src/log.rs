@@ -83,7 +83,7 @@ struct Published {
     frame: Utf8Bytes,
 }
 
-/// The newest entries. Their numbers are consecutive and begin with 1.
+/// The newest entries. Their numbers are consecutive.
 #[derive(Debug)]
 pub(crate) struct Log {
     published: VecDeque<Published>,
@@ -107,6 +107,13 @@ impl Log {
             fresh: Vec::new(),
             most_bytes,
             most_entries,
+        }
+    }
+
+    /// Begins after an entry that another process numbered. Only for a log without entries.
+    pub(crate) fn begin_after(&mut self, place: Place) {
+        if self.published.is_empty() && self.fresh.is_empty() {
+            self.last = place;
         }
     }
 

@@ -28,6 +28,7 @@ use crate::clients::Resume;
 use crate::guard::{BEARER_PROTOCOL, Wants};
 use crate::limits::{WEB_BACKLOG, WEB_HANDSHAKES, WEB_HEAD_BYTES, WEB_HEAD_WAIT, WEB_LINGER, WEB_REFUSALS};
 use crate::page::plain;
+use crate::rooms::Served;
 use crate::state::WebState;
 use crate::stream::{Pulse, Stream};
 use crate::{http, socket};
@@ -48,19 +49,19 @@ const ALWAYS: [(HeaderName, &str); 5] = [
 ];
 
 /// What answers requests.
-pub(crate) fn service(state: Arc<WebState>) -> Router {
-    Router::new().fallback(handle).with_state(state)
+pub(crate) fn service(served: Served) -> Router {
+    Router::new().fallback(handle).with_state(served)
 }
 
 /// Accepts connections until it is stopped. Open connections end when their clients are disconnected.
 pub(crate) async fn run(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
-    state: Arc<WebState>,
+    served: Served,
     most: usize,
     stop: CancellationToken,
 ) {
-    let service = service(state);
+    let service = service(served);
     let places = Arc::new(Semaphore::new(most));
     let refusals = Arc::new(Semaphore::new(WEB_REFUSALS));
     let shakes = Arc::new(Semaphore::new(WEB_HANDSHAKES));
@@ -140,8 +141,8 @@ pub(crate) async fn connection(
     }
 }
 
-async fn handle(State(state): State<Arc<WebState>>, request: Request) -> Result<Response, Infallible> {
-    let mut response = answer(state, request).await;
+async fn handle(State(served): State<Served>, request: Request) -> Result<Response, Infallible> {
+    let mut response = answer(served, request).await;
     let headers = response.headers_mut();
     for (name, value) in ALWAYS {
         headers.insert(name, HeaderValue::from_static(value));
@@ -149,22 +150,29 @@ async fn handle(State(state): State<Arc<WebState>>, request: Request) -> Result<
     Ok(response)
 }
 
-async fn answer(state: Arc<WebState>, request: Request) -> Response {
+async fn answer(served: Served, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
-    let path = parts.uri.path().to_owned();
+    let (session, path) = match served.route(&parts) {
+        Ok(route) => route,
+        Err(response) => return response,
+    };
     let is_upgrade = parts.headers.contains_key(header::UPGRADE);
     let wants = match path.as_str() {
         "/ws" if is_upgrade => Wants::Agent,
         "/api/command" | "/api/events" => Wants::Agent,
         _ => Wants::Public,
     };
-    if let Err(status) = state.guard.admit(&parts, wants).await {
+    if let Err(status) = served.guard().admit(&parts, wants).await {
         return empty(status);
     }
+    // Only clients that may talk to an agent make a gateway open a session.
+    let Some(state) = served.state(session, wants).await else {
+        return empty(StatusCode::SERVICE_UNAVAILABLE);
+    };
     match path.as_str() {
-        "/health" => health(&state, StatusCode::OK),
-        "/ready" if state.clients.is_ending() => health(&state, StatusCode::SERVICE_UNAVAILABLE),
-        "/ready" => health(&state, StatusCode::OK),
+        "/health" => health(&served, StatusCode::OK),
+        "/ready" if state.clients.is_ending() => health(&served, StatusCode::SERVICE_UNAVAILABLE),
+        "/ready" => health(&served, StatusCode::OK),
         "/api/command" => http::command(state, &parts, body).await,
         "/api/events" => http::events(&state, &parts),
         "/ws" if is_upgrade => {
@@ -223,9 +231,9 @@ fn upgraded(upgrade: OnUpgrade, state: Arc<WebState>, resume: &Resume, parts: &P
     response
 }
 
-fn health(state: &WebState, status: StatusCode) -> Response {
+fn health(served: &Served, status: StatusCode) -> Response {
     let word = if status == StatusCode::OK { "ok" } else { "ending" };
-    let body = json!({"status": word, "clients": state.clients.count()}).to_string();
+    let body = json!({"status": word, "clients": served.count()}).to_string();
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();

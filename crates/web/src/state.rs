@@ -1,6 +1,6 @@
 //! State that the handlers of a web server share: the clients, the way to the sessions, the guard.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
 use session::{ClientId, RequestSender};
@@ -9,6 +9,7 @@ use crate::clients::Clients;
 use crate::guard::Guard;
 use crate::memory::Reservation;
 use crate::page::Page;
+use crate::rooms::Room;
 use serve::{Inbound, Manner, intake, parse_line};
 use wire::{Dialect, Response};
 
@@ -21,19 +22,28 @@ const TOO_MANY: &str = "Too many messages: wait a moment";
 /// State of a web server.
 pub(crate) struct WebState {
     pub(crate) clients: Clients,
-    pub(crate) guard: Guard,
-    pub(crate) page: Page,
-    /// None once the agent ends.
-    slot: Mutex<Option<RequestSender>>,
+    pub(crate) guard: Arc<Guard>,
+    pub(crate) page: Arc<Page>,
+    /// None once the agent ends, and where no session is.
+    slot: Mutex<Option<Slot>>,
+}
+
+/// What takes the commands of clients.
+#[derive(Clone)]
+pub(crate) enum Slot {
+    /// The sessions of this process.
+    Sessions(RequestSender),
+    /// A session of a worker.
+    Room(Arc<Room>),
 }
 
 impl WebState {
-    pub(crate) fn new(clients: Clients, guard: Guard, page: Page, slot: RequestSender) -> Self {
+    pub(crate) fn new(clients: Clients, guard: Arc<Guard>, page: Arc<Page>, slot: Option<Slot>) -> Self {
         Self {
             clients,
             guard,
             page,
-            slot: Mutex::new(Some(slot)),
+            slot: Mutex::new(slot),
         }
     }
 
@@ -46,19 +56,28 @@ impl WebState {
     /// Passes on what a client said; waits while the session takes nothing. `held` is returned once the session has taken it.
     /// False when the agent is gone.
     pub(crate) async fn deliver(&self, line: Bytes, held: Reservation, client: ClientId) -> bool {
-        let inbound = parse_line(&line);
-        // Frees the text before waiting for the session: the parsed command must not count twice.
-        drop(line);
-        self.pass(inbound, held, client).await
+        self.pass(parse_line(&line), line, held, client).await
     }
 
-    /// Sends a parsed command to its session.
-    pub(crate) async fn pass(&self, inbound: Inbound, held: Reservation, client: ClientId) -> bool {
+    /// Sends a parsed command to its session. `line` is its text.
+    pub(crate) async fn pass(
+        &self,
+        inbound: Inbound,
+        line: Bytes,
+        held: Reservation,
+        client: ClientId,
+    ) -> bool {
         let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(slot) = slot else {
             self.answer(inbound, ENDING, client);
             return true;
         };
+        let slot = match slot {
+            Slot::Sessions(slot) => slot,
+            Slot::Room(room) => return room.pass(inbound, line, client).await,
+        };
+        // Frees the text before waiting for the session: the parsed command must not count twice.
+        drop(line);
         if let Inbound::Frame(_, line) = &inbound
             && let Some(id) = answered(line)
         {
@@ -91,7 +110,7 @@ impl WebState {
 }
 
 /// The question that a frame answers.
-fn answered(line: &str) -> Option<String> {
+pub(crate) fn answered(line: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Head {
         id: String,

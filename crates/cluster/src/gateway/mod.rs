@@ -2,9 +2,11 @@
 //! need: a client that connects again continues with `replay`. What the lines of the connection mean lives in `connection`.
 
 mod connection;
+mod many;
 mod stdio;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -17,6 +19,7 @@ use crate::bus::{Bus, Follower, Frame, Frames, Publication, seq_of};
 use crate::limits::{COMMAND_BYTES, GATEWAY_COMMANDS, GATEWAY_END_WAIT, KEY_BYTES, PUBLISH_WAIT};
 use crate::worker::command::{headers, is_frame};
 use connection::{Connection, Local};
+pub use many::attach_many;
 pub use stdio::{Input, Output};
 
 /// Where a gateway attaches.
@@ -35,8 +38,13 @@ pub struct GatewayOptions {
 ///
 /// # Errors
 /// When NATS cannot be reached at the start, or the output fails.
-pub async fn attach(options: GatewayOptions, mut input: Input, output: Output) -> Result<()> {
-    let bus = Bus::connect(&options.address, None).await?;
+pub async fn attach(options: GatewayOptions, input: Input, output: Output) -> Result<()> {
+    let bus = Arc::new(Bus::connect(&options.address, None).await?);
+    serve(bus, options, input, output).await
+}
+
+/// Serves one client of a session until its input ends.
+async fn serve(bus: Arc<Bus>, options: GatewayOptions, mut input: Input, output: Output) -> Result<()> {
     let mut gateway = Gateway::open(bus, options, output).await?;
     let mut wanted = tokio::time::interval(Duration::from_secs(1));
     wanted.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -65,7 +73,7 @@ pub async fn attach(options: GatewayOptions, mut input: Input, output: Output) -
 }
 
 struct Gateway {
-    bus: Bus,
+    bus: Arc<Bus>,
     session: SessionId,
     /// Name of this gateway in commands and responses.
     name: String,
@@ -81,7 +89,7 @@ struct Gateway {
 }
 
 impl Gateway {
-    async fn open(bus: Bus, options: GatewayOptions, output: Output) -> Result<Self> {
+    async fn open(bus: Arc<Bus>, options: GatewayOptions, output: Output) -> Result<Self> {
         let subject = bus.subject("event", &options.session);
         let last = bus.events.last(&subject).await?;
         let next = last.as_ref().map_or(1, |message| message.sequence + 1);

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 
 use anyhow::{Result, bail};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::limits::{GATEWAY_LINES, LINE_BYTES};
@@ -34,6 +35,12 @@ impl Input {
         Self(receiver)
     }
 
+    /// Lines that another task sends.
+    pub(crate) fn from_task() -> (mpsc::Sender<Vec<u8>>, Self) {
+        let (sender, receiver) = mpsc::channel(GATEWAY_LINES);
+        (sender, Self(receiver))
+    }
+
     /// The next line; none at the end of the input.
     pub(crate) async fn next(&mut self) -> Option<Vec<u8>> {
         self.0.recv().await
@@ -43,7 +50,10 @@ impl Input {
 /// Lines to the client.
 pub struct Output {
     lines: mpsc::Sender<String>,
-    finished: oneshot::Receiver<()>,
+    /// None in an output that shares the thread of another.
+    finished: Option<oneshot::Receiver<()>>,
+    /// The beginning of an object with the session of all lines, if the lines name it.
+    session: Option<String>,
 }
 
 impl Output {
@@ -66,10 +76,27 @@ impl Output {
             // Fails when the gateway does not wait.
             let _no_reader = done.send(());
         });
-        Self { lines, finished }
+        Self {
+            lines,
+            finished: Some(finished),
+            session: None,
+        }
+    }
+
+    /// An output to the same client, whose lines name a session.
+    pub(crate) fn of_session(&self, session: &str) -> Self {
+        Self {
+            lines: self.lines.clone(),
+            finished: None,
+            session: Some(format!("{{\"session\":{},", Value::from(session))),
+        }
     }
 
     pub(crate) async fn line(&mut self, line: String) -> Result<()> {
+        let line = match (&self.session, line.strip_prefix('{')) {
+            (Some(session), Some(rest)) => format!("{session}{rest}"),
+            _ => line,
+        };
         if self.lines.send(line).await.is_err() {
             bail!("the client does not read");
         }
@@ -79,7 +106,9 @@ impl Output {
     /// Waits until everything is written.
     pub(crate) async fn finish(self) -> Result<()> {
         drop(self.lines);
-        drop(self.finished.await);
+        if let Some(finished) = self.finished {
+            drop(finished.await);
+        }
         Ok(())
     }
 }

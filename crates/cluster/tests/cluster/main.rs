@@ -11,6 +11,7 @@ mod place;
 mod takeover;
 mod tenants;
 mod together;
+mod web;
 
 /// A place for one test.
 fn place() -> anyhow::Result<Option<place::Place>> {

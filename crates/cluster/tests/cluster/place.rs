@@ -65,6 +65,11 @@ impl Place {
         self.dir.path().join(name)
     }
 
+    /// The program `pinion`.
+    pub(crate) fn pinion(&self) -> &Path {
+        &self.pinion
+    }
+
     pub(crate) fn start_nats(&mut self) -> Result<()> {
         let mut command = Command::new(&self.nats);
         command.args(["-js", "-a", "127.0.0.1", "-p", &self.port.to_string(), "-sd"]);

@@ -168,6 +168,12 @@ const RUN: &[Flag] = &[
         set::set_attach,
         "With --mode rpc, attach to a session on a worker: nats://HOST[/PREFIX]/SESSION",
     ),
+    value(
+        &["--nats"],
+        "URL",
+        set!(nats),
+        "With --mode web, serve the sessions of workers: nats://HOST[:PORT][,HOST...][/PREFIX]",
+    ),
 ];
 
 const MODEL: &[Flag] = &[

@@ -345,6 +345,8 @@ pub(crate) struct Args {
     pub(crate) no_extensions: bool,
     /// `--tool`.
     pub(crate) custom_tools: Vec<String>,
+    /// `--nats`: a gateway to sessions of workers.
+    pub(crate) nats: Option<String>,
     /// `--host`.
     pub(crate) host: Option<String>,
     /// `--port`.

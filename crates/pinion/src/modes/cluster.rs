@@ -70,7 +70,7 @@ fn replace_process(mut command: Command) -> anyhow::Result<ExitCode> {
     Err(anyhow::Error::new(error).context(format!("{program} cannot be started")))
 }
 
-fn program(env: &Environment) -> anyhow::Result<PathBuf> {
+pub(super) fn program(env: &Environment) -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().ok();
     let beside = own.and_then(|own| Some(own.parent()?.join(PROGRAM)));
     let path = env.get("PATH").unwrap_or_default();

@@ -8,6 +8,7 @@ mod cluster;
 pub(crate) mod dialect;
 mod doctor;
 mod export;
+mod gateway;
 mod list;
 mod mcp;
 mod models;
@@ -73,6 +74,12 @@ pub(crate) fn run(mut args: Args, env: &Environment) -> anyhow::Result<ExitCode>
     }
     if let Some(source) = &args.export {
         return export::run(source, args.messages.first().map(String::as_str), env);
+    }
+    if let Some(url) = args.nats.clone() {
+        return match args.mode {
+            Some(Mode::Web) => gateway::run(&args, env, &url),
+            _ => bail!("--nats needs --mode web. One session as lines: --mode rpc --attach URL/SESSION"),
+        };
     }
     // Before anything can print: from here on the protocol's stdout is ours alone.
     let stdout = (args.list_models.is_none())

@@ -20,7 +20,7 @@ use web::limits::{WEB_CLOSE_WAIT, WEB_CONNECTIONS};
 use web::{Web, WebOptions};
 
 use crate::args::Args;
-use crate::environment::{Environment, complain};
+use crate::environment::{Environment, WEB_TOKEN, complain};
 use crate::exit;
 use crate::limits::{DRAIN, FEWEST_CONNECTIONS, FILES_OF_OUR_OWN};
 use crate::setup::Setup;
@@ -102,7 +102,7 @@ pub(crate) fn run(
 }
 
 /// Adds what to do when the port is taken.
-fn explain(error: &impl std::fmt::Display) -> anyhow::Error {
+pub(super) fn explain(error: &impl std::fmt::Display) -> anyhow::Error {
     let text = error.to_string();
     if !text.contains("Address already in use") {
         return anyhow::Error::msg(text);
@@ -114,7 +114,7 @@ fn explain(error: &impl std::fmt::Display) -> anyhow::Error {
 }
 
 /// Waits for a signal that ends it; Ctrl-C is one, for there is a person at the terminal.
-async fn stop(signals: &mut Signals) -> u8 {
+pub(super) async fn stop(signals: &mut Signals) -> u8 {
     tokio::select! {
         code = signals.next() => code,
         _ = tokio::signal::ctrl_c() => exit::INTERRUPTED,
@@ -136,13 +136,20 @@ fn connections() -> Option<usize> {
     (fit < WEB_CONNECTIONS).then_some(fit)
 }
 
-fn options(args: &Args, env: &Environment, settings: &Settings, version: &str) -> anyhow::Result<WebOptions> {
-    let token = match &args.web_token {
-        Some(Some(token)) if token.is_empty() => bail!("--web-token must not be empty"),
-        Some(Some(token)) => Some(token.clone()),
-        Some(None) => Some(new_token()),
-        None if args.open => Some(new_token()),
-        None => None,
+pub(super) fn options(
+    args: &Args,
+    env: &Environment,
+    settings: &Settings,
+    version: &str,
+) -> anyhow::Result<WebOptions> {
+    let token = match (&args.web_token, env.get(WEB_TOKEN)) {
+        (Some(Some(token)), _) if token.is_empty() => bail!("--web-token must not be empty"),
+        (Some(Some(token)), _) => Some(token.clone()),
+        (_, Some(token)) if token.trim().is_empty() => bail!("{WEB_TOKEN} must not be empty"),
+        (_, Some(token)) => Some(token.trim().to_owned()),
+        (Some(None), None) => Some(new_token()),
+        (None, None) if args.open => Some(new_token()),
+        (None, None) => None,
     };
     let ui = args.serve_ui.as_ref().map(|dir| env.cwd.join(dir));
     let tls = match (&args.web_cert, &args.web_key) {
@@ -175,7 +182,7 @@ fn new_token() -> String {
 }
 
 /// The address of the page. A wildcard is shown as a name that works here.
-fn url(options: &WebOptions, bound: SocketAddr) -> String {
+pub(super) fn url(options: &WebOptions, bound: SocketAddr) -> String {
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     let host = match options.host.as_str() {
         _ if bound.ip().is_unspecified() => "localhost".to_owned(),
@@ -185,7 +192,7 @@ fn url(options: &WebOptions, bound: SocketAddr) -> String {
     format!("{scheme}://{host}:{}", bound.port())
 }
 
-fn banner(options: &WebOptions, url: &str, query: &str) -> String {
+pub(super) fn banner(options: &WebOptions, url: &str, query: &str) -> String {
     let (socket, version) = (url.replacen("http", "ws", 1), &options.version);
     let page = options.ui.as_ref().map_or_else(
         || "built in".to_owned(),
@@ -201,7 +208,7 @@ fn banner(options: &WebOptions, url: &str, query: &str) -> String {
 }
 
 /// A value of a query.
-fn encoded(value: &str) -> String {
+pub(super) fn encoded(value: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     value
         .bytes()

@@ -14,8 +14,9 @@ use crate::limits::{
     WEB_WRONG_PAUSE, WEB_WRONG_QUEUE, WEB_WRONG_TOKENS,
 };
 use crate::page::Page;
+use crate::rooms::Served;
 use crate::server::{connection, service};
-use crate::state::WebState;
+use crate::state::{Slot, WebState};
 use crate::stream::Stream;
 
 const LONG: Duration = Duration::from_secs(100_000);
@@ -26,9 +27,9 @@ fn server(token: Option<&str>) -> (Arc<WebState>, session::RequestReceiver) {
     let guard = Guard::new(bound, "127.0.0.1", false, token.map(str::to_owned), Vec::new());
     let server = WebState::new(
         Clients::new(crate::memory::Memory::default()),
-        guard,
-        Page::Own,
-        slot,
+        Arc::new(guard),
+        Arc::new(Page::Own),
+        Some(Slot::Sessions(slot)),
     );
     (Arc::new(server), requests)
 }
@@ -38,7 +39,11 @@ fn connect(server: &Arc<WebState>) -> DuplexStream {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let stream = Stream::new(theirs, None);
     let pulse = stream.pulse();
-    tokio::spawn(connection(stream, pulse, service(Arc::clone(server))));
+    tokio::spawn(connection(
+        stream,
+        pulse,
+        service(Served::One(Arc::clone(server))),
+    ));
     ours
 }
 
@@ -176,7 +181,11 @@ async fn stalled_event_stream_is_disconnected() {
     let (mut ours, theirs) = tokio::io::duplex(256);
     let stream = Stream::new(theirs, None);
     let pulse = stream.pulse();
-    tokio::spawn(connection(stream, pulse, service(Arc::clone(&server))));
+    tokio::spawn(connection(
+        stream,
+        pulse,
+        service(Served::One(Arc::clone(&server))),
+    ));
     let ask = "GET /api/events HTTP/1.1\r\nhost: 127.0.0.1:4781\r\nsec-fetch-site: same-origin\r\n\r\n";
     ours.write_all(ask.as_bytes()).await.unwrap();
     sleep(Duration::from_secs(1)).await;
