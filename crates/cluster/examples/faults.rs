@@ -115,6 +115,25 @@ impl Run {
         faults.push((Instant::now(), what));
     }
 
+    /// Says which faults were near a slow response.
+    fn explain(&self, text: &str, begin: Instant) {
+        let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let near = faults.iter().filter(|(at, _)| *at + BACK * 2 > begin);
+        let near: Vec<String> = near
+            .map(|(at, what)| {
+                let before = at.checked_duration_since(begin).map(|after| after.as_secs_f64());
+                let before = before.unwrap_or_else(|| -begin.duration_since(*at).as_secs_f64());
+                format!("{what} at {before:.1} s")
+            })
+            .collect();
+        let took = begin.elapsed().as_secs_f64();
+        drop(writeln!(
+            std::io::stderr(),
+            "slow: {text} took {took:.1} s; {}",
+            near.join(", ")
+        ));
+    }
+
     /// Kills and stops until the time is over; then everything runs again.
     fn disturb(&self, workers: &mut [Worker], time: Duration) -> Result<()> {
         let end = Instant::now() + time;
@@ -197,6 +216,9 @@ impl Run {
                 break response.get("success") == Some(&Value::Bool(true));
             };
             seen.waits.push(begin.elapsed());
+            if begin.elapsed() > BACK {
+                self.explain(&text, begin);
+            }
             seen.prompts.insert(text, Some(accepted));
             let Some(mut open) = gateway.take() else {
                 continue;

@@ -13,8 +13,6 @@ use crate::limits::EVENT_BYTES;
 const SEQ: &str = "Pinion-Seq";
 /// Where the events of an open run begin, as an [`Origin`].
 const RUN: &str = "Pinion-Run";
-/// Where the last event with the queued messages of the session is, as an [`Origin`].
-const QUEUE: &str = "Pinion-Queue";
 /// Parts that follow this one; only in messages with a part of one frame.
 const MORE: &str = "Pinion-More";
 
@@ -34,8 +32,6 @@ pub(crate) enum Frame {
     Event {
         seq: u64,
         edge: Option<RunEdge>,
-        /// Whether messages are queued, if the event says so.
-        has_queue: Option<bool>,
         line: String,
     },
     /// For one gateway.
@@ -65,7 +61,6 @@ pub(crate) fn decode(body: &str) -> Vec<Frame> {
                 "E" => Some(Frame::Event {
                     seq: first.parse().ok()?,
                     edge: None,
-                    has_queue: None,
                     line: rest.to_owned(),
                 }),
                 "R" => {
@@ -164,8 +159,6 @@ pub(crate) struct EventWriter {
     published: u64,
     /// Where the open run begins in the stream.
     pub(crate) run: Option<u64>,
-    /// Where the event with the queued messages is in the stream.
-    pub(crate) queue: Option<u64>,
 }
 
 impl EventWriter {
@@ -178,7 +171,6 @@ impl EventWriter {
             seq: last.as_ref().map_or(0, seq_of),
             published: last.as_ref().map_or(0, seq_of),
             run: last.as_ref().and_then(|last| Origin::read(last, RUN)),
-            queue: last.as_ref().and_then(|last| Origin::read(last, QUEUE)),
             subject,
         })
     }
@@ -237,15 +229,6 @@ impl EventWriter {
             (Some(RunEdge::Begins), None) => Origin::Here,
             (_, run) => Origin::known(run),
         };
-        let has_queue = frames.iter().rev().find_map(|frame| match frame {
-            Frame::Event { has_queue, .. } => *has_queue,
-            Frame::Response { .. } => None,
-        });
-        let queue = match has_queue {
-            Some(true) => Origin::Here,
-            Some(false) => Origin::Nowhere,
-            None => Origin::known(self.queue),
-        };
         let pieces = pieces(body.into());
         let mut first = None;
         let count = pieces.len();
@@ -253,7 +236,6 @@ impl EventWriter {
             let mut publication = Publication::new(self.subject.clone(), piece, Some(self.last));
             publication.headers.insert(SEQ, seq.as_str());
             publication.headers.insert(RUN, run.header(first));
-            publication.headers.insert(QUEUE, queue.header(first));
             let more = count - index - 1;
             if more > 0 || index > 0 {
                 publication.headers.insert(MORE, more.to_string());
@@ -263,7 +245,6 @@ impl EventWriter {
         }
         self.published = published;
         self.run = run.sequence(first);
-        self.queue = queue.sequence(first);
         Ok(())
     }
 }
@@ -292,7 +273,6 @@ mod tests {
             Frame::Event {
                 seq: 7,
                 edge: None,
-                has_queue: None,
                 line: r#"{"type":"x y","seq":7}"#.to_owned(),
             },
             Frame::Response {

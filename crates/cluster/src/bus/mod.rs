@@ -35,6 +35,8 @@ pub(crate) struct Bus {
     pub(crate) records: Log,
     /// `PREFIX.call.SESSION.KEY`: tool calls with side effects that were begun in an open run.
     pub(crate) calls: Log,
+    /// `PREFIX.queue.SESSION`: messages that are queued in the session, with their images.
+    pub(crate) queues: Log,
     /// `PREFIX.wanted.SESSION`: sessions that a worker should have.
     pub(crate) wanted: Log,
     /// `PREFIX.lease.SESSION`: which worker has the session. Messages end with the lease.
@@ -85,6 +87,8 @@ impl Bus {
         });
         // Without an age: a run can stay lost for days before a worker takes it over.
         let calls = open(latest(address, "call", "*.*"));
+        // Of their own, since the stream of events drops old ones while a message is still queued.
+        let queues = open(latest(address, "queue", "*"));
         let wanted = open(latest(address, "wanted", "*"));
         let leases = lease.map(|lease| Config {
             max_age: lease,
@@ -101,8 +105,8 @@ impl Bus {
                 }
             }
         };
-        let (commands, events, records, calls, wanted, leases) =
-            tokio::try_join!(commands, events, records, calls, wanted, leases)?;
+        let (commands, events, records, calls, queues, wanted, leases) =
+            tokio::try_join!(commands, events, records, calls, queues, wanted, leases)?;
         let lease_time = lease_time(&patient, &prefix).await?;
         Ok(Self {
             client,
@@ -111,6 +115,7 @@ impl Bus {
             events,
             records,
             calls,
+            queues,
             wanted,
             leases,
             lease_time,

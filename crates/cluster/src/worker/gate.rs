@@ -28,6 +28,26 @@ struct OpenSession {
     lease: watch::Receiver<LeaseState>,
     /// Calls that were noted in the open run, with the sequence of the note.
     noted: HashMap<String, u64>,
+    hold: Hold,
+}
+
+/// How far the agent has given up a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    /// It has the session.
+    Open,
+    /// It is closing it. No call of the session may begin.
+    Closing,
+    /// It did not close it. The session may have sub-agents that go on.
+    Stuck,
+}
+
+impl OpenSession {
+    /// The lease, unless it is lost or the session is stuck.
+    fn lease(&self) -> Option<LeaseState> {
+        let lease = Some(*self.lease.borrow());
+        lease.filter(|lease| lease.is_valid() && self.hold != Hold::Stuck)
+    }
 }
 
 /// The sessions that the gate lets pass.
@@ -51,11 +71,32 @@ impl Gate {
     /// Lets calls of a session begin while its lease is valid.
     pub(crate) fn open(&self, session: &SessionId, lease: watch::Receiver<LeaseState>) {
         let noted = HashMap::new();
-        self.lock().insert(session.clone(), OpenSession { lease, noted });
+        let open = OpenSession {
+            lease,
+            noted,
+            hold: Hold::Open,
+        };
+        self.lock().insert(session.clone(), open);
     }
 
     /// Lets no call of a session begin from now on.
     pub(crate) fn close(&self, session: &SessionId) {
+        self.hold(session, Hold::Closing);
+    }
+
+    /// Lets no call of a session begin that the agent does not close, and none of a sub-agent, whose session is unknown.
+    pub(crate) fn give_up(&self, session: &SessionId) {
+        self.hold(session, Hold::Stuck);
+    }
+
+    fn hold(&self, session: &SessionId, hold: Hold) {
+        if let Some(open) = self.lock().get_mut(session) {
+            open.hold = hold;
+        }
+    }
+
+    /// Forgets a session that the agent no longer has.
+    pub(crate) fn forget(&self, session: &SessionId) {
         self.lock().remove(session);
     }
 
@@ -75,11 +116,11 @@ impl Gate {
     fn lease(&self, session: &SessionId) -> Option<LeaseState> {
         let sessions = self.lock();
         match sessions.get(session) {
-            Some(open) => Some(*open.lease.borrow()).filter(LeaseState::is_valid),
+            Some(open) => open.lease().filter(|_| open.hold == Hold::Open),
             None => {
-                let all: Vec<LeaseState> = sessions.values().map(|open| *open.lease.borrow()).collect();
-                let first = all.first().copied();
-                first.filter(|_| all.iter().all(LeaseState::is_valid))
+                let others = sessions.values().filter(|open| open.hold != Hold::Closing);
+                let all: Option<Vec<LeaseState>> = others.map(OpenSession::lease).collect();
+                all?.first().copied()
             }
         }
     }

@@ -65,7 +65,6 @@ pub(crate) async fn settle(
         frames.push(Frame::Event {
             seq,
             edge: is_end.then_some(RunEdge::Ends),
-            has_queue: None,
             line: Value::Object(line).to_string(),
         });
     }
@@ -73,50 +72,6 @@ pub(crate) async fn settle(
     // The results say which calls ran; a record that stays makes a later call of the same id look begun, which is the safe side.
     drop(bus.forget_calls(session, None).await);
     Ok(true)
-}
-
-/// Messages that were queued when the worker was lost.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Queued {
-    pub(crate) steering: Vec<String>,
-    pub(crate) follow_up: Vec<String>,
-}
-
-/// Reads the queued messages of a session from its last event that names them.
-pub(crate) async fn queued(bus: &Bus, session: &SessionId, events: &EventWriter) -> Result<Queued> {
-    let Some(at) = events.queue else {
-        return Ok(Queued::default());
-    };
-    let subject = bus.subject("event", session);
-    let (mut next, mut frames) = (at, Frames::default());
-    while let Some(message) = bus.events.next(&subject, next).await? {
-        next = message.sequence + 1;
-        let complete = frames.take(&message);
-        if complete.is_empty() {
-            continue;
-        }
-        return Ok(last_queue(&complete));
-    }
-    Ok(Queued::default())
-}
-
-fn last_queue(frames: &[Frame]) -> Queued {
-    let last = frames.iter().rev().find_map(|frame| {
-        let Frame::Event { line, .. } = frame else {
-            return None;
-        };
-        let event: Line = serde_json::from_str(line).ok()?;
-        (event.get("type") == Some(&json!("queue_update"))).then_some(event)
-    });
-    let list = |name: &str| -> Vec<String> {
-        let texts = last.as_ref().and_then(|event| event.get(name)?.as_array());
-        let texts = texts.into_iter().flatten().filter_map(Value::as_str);
-        texts.map(str::to_owned).collect()
-    };
-    Queued {
-        steering: list("steering"),
-        follow_up: list("followUp"),
-    }
 }
 
 /// The calls of the last answer that may have begun: those with a record, and those of tools that need none.

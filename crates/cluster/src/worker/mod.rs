@@ -7,6 +7,7 @@ mod file;
 mod gate;
 mod health;
 mod interrupted;
+mod queue;
 mod session;
 mod takeover;
 mod workspace;
@@ -241,6 +242,14 @@ impl Worker {
         let Ok((id, end)) = ended else {
             return;
         };
+        if let End::Stuck(reason) = &end {
+            // Its place stays taken: the agent still has it, and would refuse to open it again.
+            self.load.lost.fetch_add(1, Ordering::Relaxed);
+            (self.report)(&format!(
+                "session {id} goes to another worker, but the agent does not close it: {reason:#}"
+            ));
+            return;
+        }
         self.owned.remove(&id);
         self.load.sessions.store(self.owned.len(), Ordering::Relaxed);
         if let End::Lost(reason) = end {

@@ -16,6 +16,7 @@ use super::child::{Line, Refused};
 use super::command::{self, Command, Fate};
 use super::file::SessionFile;
 use super::interrupted;
+use super::queue::StoredQueue;
 use crate::bus::{EventWriter, Follower, Frame, Lease, RECORDED, RunEdge};
 use crate::limits::{CLOSE_WAIT, COMMANDS_IN_FLIGHT, EVENT_BATCH, IDLE_WAIT, OPEN_WAIT};
 
@@ -28,6 +29,18 @@ pub(crate) enum End {
     Idle,
     /// The lease, the agent or NATS was lost.
     Lost(anyhow::Error),
+    /// The same, but the agent does not close the session, so this worker cannot take it again.
+    Stuck(anyhow::Error),
+}
+
+/// The agent did not close a session that failed while it opened.
+#[derive(Debug)]
+struct NotClosed;
+
+impl std::fmt::Display for NotClosed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the agent does not close the session")
+    }
 }
 
 /// A command that the agent has.
@@ -50,6 +63,7 @@ struct SessionTask {
     lease: Lease,
     file: SessionFile,
     events: EventWriter,
+    queue: StoredQueue,
     lines: mpsc::Receiver<Line>,
     pending: HashMap<String, Pending>,
     /// Calls of the open run that have ended.
@@ -71,6 +85,7 @@ pub(crate) async fn run(
             };
             task.close(end).await
         }
+        Err(error) if error.is::<NotClosed>() => End::Stuck(error),
         Err(error) => End::Lost(error),
     }
 }
@@ -79,6 +94,7 @@ impl SessionTask {
     async fn open(shared: &Arc<Shared>, id: &SessionId, lease: Lease) -> Result<(Self, Follower)> {
         let bus = &shared.bus;
         let events = EventWriter::open(bus, id).await?;
+        let queue = StoredQueue::open(bus, id).await?;
         let commands = bus.commands.follow(bus.subject("command", id), 1).await?;
         let fetched = async {
             let store = shared.store.as_ref();
@@ -106,6 +122,7 @@ impl SessionTask {
             lease,
             file,
             events,
+            queue,
             lines,
             pending: HashMap::new(),
             ended_calls: Vec::new(),
@@ -119,6 +136,7 @@ impl SessionTask {
             }
             return match task.close(End::Lost(error)).await {
                 End::Lost(error) => Err(error),
+                End::Stuck(error) => Err(error.context(NotClosed)),
                 End::Drained | End::Idle => bail!("the session did not open"),
             };
         }
@@ -132,24 +150,19 @@ impl SessionTask {
         let bus = &self.shared.bus;
         let (file, events) = (&mut self.file, &mut self.events);
         let was_interrupted = interrupted::settle(bus, store, &self.id, file, events, until).await?;
-        let queued = interrupted::queued(bus, &self.id, events).await?;
         let mut open = Line::new();
         open.insert("type".to_owned(), json!("open_session"));
         open.insert("session".to_owned(), json!(self.id.as_str()));
         open.insert("sessionPath".to_owned(), json!(self.file.path.to_string_lossy()));
         self.shared.gate.open(&self.id, self.lease.watch());
         self.shared.agent.request(open, OPEN_WAIT).await?;
-        let mut lines = Vec::new();
-        for (kind, texts) in [("steer", queued.steering), ("follow_up", queued.follow_up)] {
-            lines.extend(texts.into_iter().map(|text| (kind, Some(text))));
-        }
+        let mut lines = self.queue.messages().to_vec();
         if was_interrupted && self.shared.resumes {
-            lines.push(("continue", None));
-        }
-        for (kind, text) in lines {
             let mut line = Line::new();
-            line.insert("type".to_owned(), json!(kind));
-            line.extend(text.map(|text| ("message".to_owned(), json!(text))));
+            line.insert("type".to_owned(), json!("continue"));
+            lines.push(line);
+        }
+        for line in lines {
             // The response has no recipient. A run that was complete refuses to continue.
             self.send(line).await?;
         }
@@ -200,6 +213,8 @@ impl SessionTask {
     /// Publishes lines of the agent: first what it wrote to the file, then responses as records, then all in their order.
     async fn deliver(&mut self, batch: Vec<Line>) -> Result<()> {
         let (mut frames, mut answered) = (Vec::new(), Vec::new());
+        let is_update = |line: &&Line| line.get("type").and_then(Value::as_str) == Some("queue_update");
+        let updates: Vec<Line> = batch.iter().filter(is_update).cloned().collect();
         for line in batch {
             match line.get("type").and_then(Value::as_str) {
                 Some("response") => self.response(line, &mut frames, &mut answered)?,
@@ -226,6 +241,11 @@ impl SessionTask {
         self.until()?;
         self.file.sync(self.shared.store.as_ref(), &self.id).await?;
         let bus = &self.shared.bus;
+        let until = self.until()?;
+        self.queue.store(bus, &self.id, updates.iter(), until).await?;
+        if self.pending.is_empty() {
+            self.queue.settled();
+        }
         for (pending, text) in &answered {
             if let Some(begun) = pending.begun {
                 bus.answer(&self.id, &pending.key, text, begun, self.until()?)
@@ -256,27 +276,14 @@ impl SessionTask {
             Some("agent_settled") => Some(RunEdge::Ends),
             _ => None,
         };
-        let mut has_queue = None;
-        match line.get("type").and_then(Value::as_str) {
-            Some("queue_update") => {
-                let is_full = |name: &str| line.get(name).is_some_and(|list| *list != json!([]));
-                has_queue = Some(is_full("steering") || is_full("followUp"));
-            }
-            Some("tool_execution_end") => {
-                let call = line.get("toolCallId").and_then(Value::as_str);
-                self.ended_calls.extend(call.map(str::to_owned));
-            }
-            _ => {}
+        if line.get("type").and_then(Value::as_str) == Some("tool_execution_end") {
+            let call = line.get("toolCallId").and_then(Value::as_str);
+            self.ended_calls.extend(call.map(str::to_owned));
         }
         let seq = self.events.number();
         line.insert("seq".to_owned(), json!(seq));
         let line = serde_json::to_string(&line)?;
-        Ok(Frame::Event {
-            seq,
-            edge,
-            has_queue,
-            line,
-        })
+        Ok(Frame::Event { seq, edge, line })
     }
 
     fn response(
@@ -357,6 +364,7 @@ impl SessionTask {
         }
         let id = self.shared.agent.id(self.id.as_str());
         let mut line = command.line;
+        self.queue.sent(&line);
         let pending = Pending {
             key: command.key,
             id: line.insert("id".to_owned(), json!(id)),
@@ -403,13 +411,15 @@ impl SessionTask {
             rest.push(line);
         }
         agent.unroute(self.id.as_str());
-        if let Err(error) = closed
-            && is_lost
+        let is_stuck = match closed {
+            Ok(_) => false,
             // The agent does not have the session.
-            && !error.is::<Refused>()
-        {
-            // A run that goes on without a lease is worse than the end of all runs of this worker.
-            agent.kill().await;
+            Err(error) => !error.is::<Refused>(),
+        };
+        if is_stuck {
+            self.shared.gate.give_up(&self.id);
+        } else {
+            self.shared.gate.forget(&self.id);
         }
         if !is_lost && let Err(error) = self.deliver(rest).await {
             end = End::Lost(error);
@@ -423,7 +433,16 @@ impl SessionTask {
                     .await,
             );
         }
-        self.file.remove();
+        if is_stuck {
+            // It may run on, so its calls stay denied, and its lines have no reader. Another worker goes on with the stored session.
+            let reason = match end {
+                End::Lost(reason) | End::Stuck(reason) => reason,
+                End::Drained | End::Idle => anyhow::anyhow!("the session ended"),
+            };
+            end = End::Stuck(reason);
+        } else {
+            self.file.remove();
+        }
         if !self.lease.state().is_lost {
             self.lease.release().await;
         }

@@ -25,6 +25,20 @@ impl Place {
         self.start_nats()
     }
 
+    /// Removes the messages of a subject from a stream.
+    pub(crate) fn purge(&self, stream: &str, subject: &str) -> Result<()> {
+        let url = self.url();
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?
+            .block_on(async {
+                let context = async_nats::jetstream::new(async_nats::connect(url).await?);
+                let stream = context.get_stream(stream).await?;
+                stream.purge().filter(subject).await?;
+                anyhow::Ok(())
+            })
+    }
+
     /// A gateway of a session that has said that it is ready.
     pub(crate) fn attach(&self, session: &str) -> Result<Client> {
         let mut client = self.start_gateway(session)?;

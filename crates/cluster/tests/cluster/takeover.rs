@@ -201,3 +201,56 @@ fn stopped_worker_begins_no_call_afterwards() -> Result<()> {
     ensure!(answer(&mut client)?["message"]["content"][0]["text"] == "two");
     Ok(())
 }
+
+#[test]
+fn queued_message_outlives_its_events_with_images() -> Result<()> {
+    let Some(place) = crate::place()? else {
+        return Ok(());
+    };
+    let first = place.worker("a", &always("one"), &[])?;
+    let mut client = place.attach("kept")?;
+    let image = json!({"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"});
+    client.ask(json!({"id": 1, "type": "steer", "message": "See", "images": [image]}))?;
+    // As if so many events had followed that the stream dropped the one with the queue.
+    place.purge("pinion-events", "pinion.event.kept")?;
+    first.signal("-KILL")?;
+    let _second = place.worker("b", &always("two"), &[])?;
+    client.ask(json!({"id": 2, "type": "prompt", "message": "Go"}))?;
+    client.until("agent_settled")?;
+    let log = place.log("kept")?;
+    let see = log
+        .iter()
+        .find(|entry| entry["message"]["content"][0]["text"] == "See");
+    let content = see
+        .map(|entry| entry["message"]["content"].clone())
+        .unwrap_or_default();
+    ensure!(content[1]["data"] == "iVBORw0KGgo=", "{log:#?}");
+    Ok(())
+}
+
+#[test]
+fn session_that_does_not_close_leaves_others() -> Result<()> {
+    let Some(place) = crate::place()? else {
+        return Ok(());
+    };
+    // An agent that answers everything but `close_session`.
+    let agent = place.program(
+        "mute-agent",
+        "while read -r line; do case $line in *close_session*) continue;; esac; \
+         id=$(printf %s \"$line\" | sed 's/.*\"id\":\"\\([^\"]*\\)\".*/\\1/'); \
+         echo \"{\\\"id\\\":\\\"$id\\\",\\\"type\\\":\\\"response\\\",\\\"success\\\":true}\"; done",
+    )?;
+    let mut worker = place.worker("a", &always("one"), &["--program", &agent])?;
+    let (mut stuck, mut other) = (place.attach("stuck")?, place.attach("other")?);
+    ensure!(stuck.ask(json!({"id": 1, "type": "get_state"}))?["success"] == true);
+    ensure!(other.ask(json!({"id": 1, "type": "get_state"}))?["success"] == true);
+    // The lease is lost, and the agent has ten seconds to close the session.
+    place.purge("pinion-leases", "pinion.lease.stuck")?;
+    std::thread::sleep(Duration::from_secs(13));
+    ensure!(worker.0.try_wait()?.is_none(), "the worker ended");
+    ensure!(other.ask(json!({"id": 2, "type": "get_state"}))?["success"] == true);
+    let _second = place.worker("b", &always("two"), &[])?;
+    stuck.ask(json!({"id": 2, "type": "prompt", "message": "Go"}))?;
+    ensure!(answer(&mut stuck)?["message"]["content"][0]["text"] == "two");
+    Ok(())
+}
