@@ -1,7 +1,9 @@
 //! Runs sessions on workers while workers, gateways and the NATS server are killed and stopped, and afterwards compares the transcripts of
 //! clients with the stored sessions.
 //!
-//!     cargo run -p pinion-cluster --features nats --example faults -- [--sessions N] [--workers N] [--seconds N] [--seed N]
+//!     cargo run -p pinion-cluster --features nats --example faults -- [--sessions N] [--workers N] [--seconds N] [--seed N] [--only KIND]
+//!
+//! KIND is the number of the only kind of fault: 1 kills a worker, 2 stops one, 3 drains one, 4 kills the server.
 
 #[path = "../tests/stores/engine.rs"]
 mod engine;
@@ -45,6 +47,7 @@ fn main() -> Result<()> {
         stop: AtomicBool::new(false),
         faults: Mutex::default(),
         seed: AtomicU64::new(seed),
+        only: number("--only", 0)?,
         script: json!([{"repeat": true, "stream": [{"text": ["one ", {"delay": 0.3}, "two ", {"delay": 0.3}, "three"]}]}]),
     };
     let report = run.whole(sessions, workers, Duration::from_secs(seconds))?;
@@ -58,6 +61,8 @@ struct Run {
     /// Times of the faults.
     faults: Mutex<Vec<(Instant, &'static str)>>,
     seed: AtomicU64,
+    /// The only kind of fault; 0 for all.
+    only: u64,
     script: Value,
 }
 
@@ -141,7 +146,8 @@ impl Run {
         while Instant::now() < end {
             let index = self.below(workers.len() as u64);
             let worker = workers.get_mut(usize::try_from(index)?).context("no worker")?;
-            match self.below(5) {
+            let kind = if self.only > 0 { self.only } else { self.below(5) };
+            match kind {
                 0 | 1 => {
                     self.note("kill worker");
                     worker.signal("-KILL")?;

@@ -304,13 +304,16 @@ impl Clients {
         !self.state().questions.is_empty()
     }
 
-    /// Replaces the open dialogs. Returns the frames of those that were not known.
-    pub(crate) fn ask_instead(&self, dialogs: Vec<(String, Utf8Bytes)>) -> Vec<Utf8Bytes> {
+    /// Replaces the open dialogs. Returns the frames of those that were not known, and the ids of those that are over.
+    pub(crate) fn ask_instead(&self, dialogs: Vec<(String, Utf8Bytes)>) -> (Vec<Utf8Bytes>, Vec<String>) {
+        type Dialogs = [(String, Utf8Bytes)];
         let questions = &mut self.state().questions;
         let known = std::mem::replace(questions, dialogs);
-        let is_new = |id: &String| !known.iter().any(|(known, _)| known == id);
-        let new = questions.iter().filter(|(id, _)| is_new(id));
-        new.map(|(_, frame)| frame.clone()).collect()
+        let has = |dialogs: &Dialogs, id: &str| dialogs.iter().any(|(open, _)| open == id);
+        let new = questions.iter().filter(|(id, _)| !has(&known, id));
+        let new = new.map(|(_, frame)| frame.clone()).collect();
+        let over = known.iter().filter(|(id, _)| !has(questions, id));
+        (new, over.map(|(id, _)| id.clone()).collect())
     }
 
     /// Stores an open dialog, so that clients that connect later get it too.

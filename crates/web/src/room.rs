@@ -323,8 +323,12 @@ impl Room {
             frame.as_object_mut()?.extend(dialog.as_object()?.clone());
             Some((dialog.get("id")?.as_str()?.to_owned(), frame.to_string().into()))
         });
-        for frame in self.clients.ask_instead(frames.collect()) {
+        let (new, over) = self.clients.ask_instead(frames.collect());
+        for frame in new {
             self.clients.tell_all(&frame);
+        }
+        for id in over {
+            self.withdraw(&id);
         }
     }
 

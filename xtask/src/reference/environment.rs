@@ -56,6 +56,10 @@ const GENERAL: &[Variable] = &[
         "How long providers cache prompts: `short` (default), `long` or `none`.",
     ),
     (
+        "PINION_WEB_TOKEN",
+        "Token that clients of `--mode web` must send, without its value on the command line. Tools do not see it.",
+    ),
+    (
         "PINION_DEBUGGABLE",
         "Any value: let debuggers, profilers and other processes of the user read the memory and descriptors of the agent (Linux). \
          Tools can then write to its standard output.",

@@ -17,7 +17,7 @@ const WAIT: Duration = Duration::from_secs(40);
 /// A NATS server, and a directory for everything else.
 pub(crate) struct Place {
     cluster: PathBuf,
-    pinion: PathBuf,
+    pub(crate) pinion: PathBuf,
     pub(crate) dir: tempfile::TempDir,
     pub(crate) port: u16,
     nats: PathBuf,
@@ -63,11 +63,6 @@ impl Place {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
-    }
-
-    /// The program `pinion`.
-    pub(crate) fn pinion(&self) -> &Path {
-        &self.pinion
     }
 
     pub(crate) fn start_nats(&mut self) -> Result<()> {

@@ -22,7 +22,7 @@ struct Gateway {
 
 impl Gateway {
     fn start(place: &Place, environment: &[(&str, &str)]) -> Result<Self> {
-        let mut child = Command::new(place.pinion())
+        let mut child = Command::new(&place.pinion)
             .args(["--mode", "web", "--port", "0", "--nats", &place.url()])
             .env("PI_CODING_AGENT_DIR", place.path("agent"))
             .envs(environment.iter().copied())
