@@ -29,7 +29,14 @@ pub(crate) enum Record {
     /// The file has changed, or not.
     After { id: u64, after: FileState },
     /// A tool ran that may have changed anything.
-    Call { id: u64, turn: String, tool: String },
+    Call {
+        id: u64,
+        turn: String,
+        tool: String,
+        /// Which changes of it are not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// Steps are about to be undone.
     Rewind(Rewind),
     /// The newest rewind is complete, but for these steps and files.
@@ -93,8 +100,16 @@ pub(crate) struct Step {
 pub(crate) enum StepEvent {
     /// A file changed.
     Change(Change),
-    /// A tool of this name ran that may have changed anything.
-    Call(String),
+    /// A tool ran that may have changed anything.
+    Call(Call),
+}
+
+/// A call of a tool that reports no changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) tool: String,
+    /// Which changes of it are not known; none if that is all of them.
+    pub(crate) reason: Option<String>,
 }
 
 /// A change of a file.
@@ -145,7 +160,12 @@ impl History {
                 self.push(id, turn, StepEvent::Change(change));
             }
             Record::After { id, after } => self.complete(id, after),
-            Record::Call { id, turn, tool } => self.push(id, turn, StepEvent::Call(tool)),
+            Record::Call {
+                id,
+                turn,
+                tool,
+                reason,
+            } => self.push(id, turn, StepEvent::Call(Call { tool, reason })),
             Record::Rewind(rewind) => {
                 self.interrupt();
                 self.is_rewinding = true;
@@ -268,7 +288,12 @@ impl History {
         let mut records = vec![Record::Dropped { steps: self.dropped }];
         for Step { id, turn, event, .. } in self.steps.iter().cloned() {
             match event {
-                StepEvent::Call(tool) => records.push(Record::Call { id, turn, tool }),
+                StepEvent::Call(Call { tool, reason }) => records.push(Record::Call {
+                    id,
+                    turn,
+                    tool,
+                    reason,
+                }),
                 StepEvent::Change(change) => {
                     records.push(Record::Before {
                         id,
@@ -331,13 +356,18 @@ impl Journal {
         Ok(history)
     }
 
-    /// Appends a record.
-    pub(crate) fn append(&self, record: &Record) -> Result<()> {
+    /// Appends records.
+    pub(crate) fn append(&self, records: &[Record]) -> Result<()> {
+        let mut lines = Vec::new();
+        for record in records {
+            let line = line(record).map_err(|error| self.failed("cannot write", error))?;
+            lines.extend(line);
+        }
         let mut options = OpenOptions::new();
         options.append(true).create(true).mode(0o600);
         let written = make_private_dir(self.path.parent().unwrap_or(Path::new("")))
             .and_then(|()| options.open(&self.path))
-            .and_then(|mut file| file.write_all(&line(record)?));
+            .and_then(|mut file| file.write_all(&lines));
         written.map_err(|error| self.failed("cannot write", error))
     }
 

@@ -2,7 +2,8 @@
 //!
 //! The directory of a session's checkpoints has a journal (`journal`) and the contents of files (`blobs`). A caller reports a file
 //! before and after it changes, with the turn that the change belongs to. From the journal follow the changes of a turn (`diff`), and
-//! what a rewind has to do (`rewind`), which `restore` carries out. Which turns there are, and who may rewind, is the caller's business.
+//! what a rewind has to do (`rewind`), which `restore` carries out. What tools change without a report is found by looks at the working
+//! directory before and after their calls (`worktree`). Which turns there are, and who may rewind, is the caller's business.
 //! All work blocks: callers use a blocking thread.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -18,6 +19,7 @@ mod rewind;
 mod state;
 #[cfg(test)]
 mod tests;
+mod worktree;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -28,8 +30,10 @@ use wire::changes::{Changes, Checkpoints as Kind, Rewound, UnknownChange};
 use crate::blobs::Blobs;
 use crate::journal::{History, Journal, Record, Step, StepEvent};
 use crate::state::{FileState, StoredPath};
+use crate::worktree::{Difference, Worktree};
 
 pub use crate::error::{CheckpointError, Result};
+pub use crate::worktree::Scope;
 
 /// The directory of the checkpoints of the session in this file: next to it, with the ending `checkpoints`.
 #[must_use]
@@ -41,7 +45,8 @@ pub fn directory_of(session_file: &Path) -> PathBuf {
 #[derive(Debug, Clone)]
 pub struct Checkpoints {
     dir: Arc<Path>,
-    kind: Kind,
+    /// Where calls are watched that report no changes.
+    scope: Option<Arc<Scope>>,
     state: Arc<Mutex<Option<Stored>>>,
 }
 
@@ -51,7 +56,13 @@ pub(crate) struct Stored {
     pub(crate) blobs: Blobs,
     pub(crate) journal: Journal,
     pub(crate) history: History,
+    /// The working directory, if checkpoints contain all of it.
+    pub(crate) worktree: Option<Worktree>,
 }
+
+/// What of the changes of a call is not part of a checkpoint of the working directory.
+const OUTSIDE: &str =
+    "the tool may have changed files outside of the working directory, or files that Git ignores";
 
 /// A change of a file that is under way.
 #[derive(Debug)]
@@ -59,6 +70,13 @@ pub(crate) struct Stored {
 pub struct Pending {
     id: u64,
     path: PathBuf,
+}
+
+/// A call under way of a tool that reports no changes.
+#[derive(Debug)]
+#[must_use = "what the call changes is not known until it is given to `Turn::end_call`"]
+pub struct PendingCall {
+    tool: String,
 }
 
 /// The turn that changes belong to.
@@ -69,12 +87,13 @@ pub struct Turn {
 }
 
 impl Checkpoints {
-    /// The checkpoints in a directory, which need not exist. Nothing is read yet. `kind` says what callers report.
+    /// The checkpoints in a directory, which need not exist. Nothing is read yet. With a scope, they contain what changes in it while a call
+    /// runs that reports no changes.
     #[must_use]
-    pub fn new(dir: &Path, kind: Kind) -> Self {
+    pub fn new(dir: &Path, scope: Option<Scope>) -> Self {
         Self {
             dir: dir.into(),
-            kind,
+            scope: scope.map(Arc::new),
             state: Arc::default(),
         }
     }
@@ -109,7 +128,7 @@ impl Checkpoints {
             let mut unknown = Vec::new();
             for step in &steps {
                 match &step.event {
-                    StepEvent::Call(tool) => rewind::note_call(&mut unknown, tool, &step.turn),
+                    StepEvent::Call(call) => rewind::note_call(&mut unknown, call, &step.turn),
                     StepEvent::Change(change) => {
                         let Some(after) = &change.after else {
                             unknown.push(rewind::interrupted(&change.path, &step.turn));
@@ -134,7 +153,10 @@ impl Checkpoints {
                 .map(|(path, (before, after))| diff::describe(path, before, after, &stored.blobs, &mut left))
                 .collect();
             Ok(Changes {
-                checkpoints: self.kind,
+                checkpoints: match self.scope {
+                    None => Kind::Files,
+                    Some(_) => Kind::Worktree,
+                },
                 files,
                 unknown,
             })
@@ -171,7 +193,7 @@ impl Checkpoints {
             self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let stored = match &mut *state {
             Some(stored) => stored,
-            empty => empty.insert(Stored::open(&self.dir)?),
+            empty => empty.insert(Stored::open(&self.dir, self.scope.as_deref())?),
         };
         work(stored)
     }
@@ -209,44 +231,134 @@ impl Turn {
             let (id, content) = (pending.id, after.blob().map(str::to_owned));
             stored.write(Record::After { id, after })?;
             // A refused change leaves the file as it was: nothing needs its content.
-            if let Some(content) = content.filter(|name| !stored.history.blobs().contains(name.as_str())) {
+            if let Some(content) = content.filter(|name| !stored.needs().contains(name.as_str())) {
                 stored.blobs.remove(&content);
             }
             stored.keep_bounds()
         })
     }
 
-    /// Notes a call of a tool that may have changed anything.
+    /// A call of a tool begins that may change anything, and reports no changes. What it does outside of the scope, if there is one, is not
+    /// known; a reply of a rewind says so.
     ///
     /// # Errors
-    /// When the journal cannot be written.
-    pub fn note_call(&self, tool: &str) -> Result<()> {
+    /// When the journal cannot be read or written. The call must not run then.
+    pub fn begin_call(&self, tool: &str) -> Result<PendingCall> {
         self.checkpoints.with(|stored| {
-            let id = stored.history.next_id();
-            stored.write(Record::Call {
-                id,
-                turn: self.entry.to_string(),
-                tool: tool.to_owned(),
-            })?;
+            let looked = match &mut stored.worktree {
+                None => None,
+                Some(worktree) => Some(worktree.begin(&mut stored.blobs)),
+            };
+            let noted = stored.note(&self.entry, tool, looked);
+            if noted.is_err() {
+                stored.give_up_call();
+            }
+            noted?;
+            let tool = tool.to_owned();
+            Ok(PendingCall { tool })
+        })
+    }
+
+    /// The call has ended: stores what changed in the scope.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub fn end_call(&self, call: PendingCall) -> Result<()> {
+        self.checkpoints.with(|stored| {
+            let Some(worktree) = &mut stored.worktree else {
+                return Ok(());
+            };
+            match worktree.end(&mut stored.blobs) {
+                Ok(differences) => {
+                    let records = stored.changes(&self.entry, differences);
+                    stored.write_all(records)?;
+                }
+                reason @ Err(_) => stored.note(&self.entry, &call.tool, Some(reason))?,
+            }
             stored.keep_bounds()
         })
     }
 }
 
 impl Stored {
-    fn open(dir: &Path) -> Result<Self> {
+    fn open(dir: &Path, scope: Option<&Scope>) -> Result<Self> {
         let journal = Journal::new(dir.join("journal.jsonl"));
         Ok(Self {
             history: journal.read()?,
             journal,
             blobs: Blobs::open(dir.join("contents")),
+            worktree: scope.cloned().map(Worktree::new),
         })
+    }
+
+    /// Writes that a call runs, with what calls have changed that ran already.
+    fn note(
+        &mut self,
+        turn: &str,
+        tool: &str,
+        looked: Option<std::result::Result<Vec<Difference>, String>>,
+    ) -> Result<()> {
+        let (differences, reason) = match looked {
+            None => (Vec::new(), None),
+            Some(Ok(differences)) => (differences, Some(OUTSIDE.to_owned())),
+            Some(Err(reason)) => (Vec::new(), Some(reason)),
+        };
+        let mut records = self.changes(turn, differences);
+        let id = self.history.next_id() + records.len() as u64;
+        records.push(Record::Call {
+            id,
+            turn: turn.to_owned(),
+            tool: tool.to_owned(),
+            reason,
+        });
+        self.write_all(records)?;
+        self.keep_bounds()
+    }
+
+    /// The records of complete changes.
+    fn changes(&self, turn: &str, differences: Vec<Difference>) -> Vec<Record> {
+        let ids = self.history.next_id()..;
+        let changes = ids
+            .zip(differences)
+            .flat_map(|(id, Difference { path, before, after })| {
+                let before = Record::Before {
+                    id,
+                    turn: turn.to_owned(),
+                    before,
+                    // Directories have paths of their own.
+                    dirs: Vec::new(),
+                    path: StoredPath(path),
+                };
+                [before, Record::After { id, after }]
+            });
+        changes.collect()
+    }
+
+    /// The call that has just begun does not run.
+    fn give_up_call(&mut self) {
+        if let Some(worktree) = &mut self.worktree {
+            worktree.give_up();
+        }
+    }
+
+    /// Names of the contents that are needed.
+    fn needs(&self) -> HashSet<&str> {
+        let mut needed = self.history.blobs();
+        needed.extend(self.worktree.iter().flat_map(Worktree::blobs));
+        needed
     }
 
     /// Writes a record and takes it into the history.
     pub(crate) fn write(&mut self, record: Record) -> Result<()> {
-        self.journal.append(&record)?;
-        self.history.apply(record);
+        self.write_all(vec![record])
+    }
+
+    /// Writes records and takes them into the history.
+    fn write_all(&mut self, records: Vec<Record>) -> Result<()> {
+        self.journal.append(&records)?;
+        for record in records {
+            self.history.apply(record);
+        }
         Ok(())
     }
 
@@ -257,7 +369,8 @@ impl Stored {
                 break;
             }
             self.journal.rewrite(&self.history)?;
-            let needed = self.history.blobs();
+            let mut needed = self.history.blobs();
+            needed.extend(self.worktree.iter().flat_map(Worktree::blobs));
             self.blobs.retain(|name| needed.contains(name));
         }
         Ok(())

@@ -23,3 +23,14 @@ pub const DIFFS_BYTES: usize = 2 << 20;
 
 /// Bytes of a text that is compared by lines, before and after together. Larger texts get no diff.
 pub const COMPARED_BYTES: u64 = 8 << 20;
+
+/// Files, links and directories of a working directory whose checkpoints contain all of it.
+pub const TREE_ENTRIES: usize = 100_000;
+
+/// Bytes of the files of a working directory that are kept at a time. Of files beyond it, a checkpoint only knows that they changed. Half of
+/// the store is left for what they were before.
+pub const TREE_BYTES: u64 = STORE_BYTES / 2;
+
+/// A file that changed within so many nanoseconds before a look is read again at the next one. Clocks of file systems tick every 10 ms at
+/// most, or every 2 s on FAT, which is not worth the cost for everybody.
+pub const TREE_FRESH_NANOS: i128 = 50_000_000;

@@ -9,7 +9,7 @@ use wire::changes::{KeptFile, KeptReason, RestoredFile, Rewound, UnknownChange};
 use crate::blobs::MODE;
 use crate::diff::status;
 use crate::error::{CheckpointError, Result};
-use crate::journal::{Record, RemovedDirectory, Rewind, RewoundFile, StepEvent};
+use crate::journal::{Call, Record, RemovedDirectory, Rewind, RewoundFile, StepEvent};
 use crate::plan::PathPlan;
 use crate::state::{FileState, StoredPath};
 use crate::{Stored, plan, restore, unknown};
@@ -40,8 +40,8 @@ impl Stored {
         if files {
             let steps = plan::undone(&self.history.steps, kept);
             for step in &steps {
-                if let StepEvent::Call(tool) = &step.event {
-                    note_call(&mut reply.unknown, tool, &step.turn);
+                if let StepEvent::Call(call) = &step.event {
+                    note_call(&mut reply.unknown, call, &step.turn);
                     rewind.undone.insert(step.id);
                 }
             }
@@ -240,11 +240,12 @@ fn changed(path: &Path) -> KeptFile {
 }
 
 /// Adds a call whose changes are not known, once for each tool and turn.
-pub(crate) fn note_call(notes: &mut Vec<UnknownChange>, tool: &str, turn: &str) {
+pub(crate) fn note_call(notes: &mut Vec<UnknownChange>, call: &Call, turn: &str) {
+    let all = "the tool may have changed files that the checkpoint does not contain";
     let note = UnknownChange {
-        reason: "the tool may have changed files that the checkpoint does not contain".to_owned(),
+        reason: call.reason.as_deref().unwrap_or(all).to_owned(),
         path: None,
-        tool_name: Some(tool.to_owned()),
+        tool_name: Some(call.tool.clone()),
         entry_id: Some(turn.to_owned()),
     };
     if !notes.contains(&note) {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use wire::changes::{Checkpoints as Kind, FileStatus, KeptReason};
 
-use crate::{CheckpointError, Checkpoints, directory_of};
+use crate::{CheckpointError, Checkpoints, Scope, directory_of};
 
 struct Place {
     dir: TempDir,
@@ -19,7 +19,7 @@ impl Place {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
         fs::create_dir(dir.path().join("work")).unwrap();
-        let checkpoints = Checkpoints::new(&directory_of(&dir.path().join("s.jsonl")), Kind::Files);
+        let checkpoints = Checkpoints::new(&directory_of(&dir.path().join("s.jsonl")), None);
         Self { dir, checkpoints }
     }
 
@@ -48,7 +48,7 @@ impl Place {
 
     /// The same checkpoints in another process.
     fn reopened(&self) -> Checkpoints {
-        Checkpoints::new(self.checkpoints.dir(), Kind::Files)
+        Checkpoints::new(self.checkpoints.dir(), None)
     }
 }
 
@@ -173,7 +173,7 @@ fn changes_contain_diff_status_and_calls() {
     place.write("t1", "a", "1\ntwo\n3\n");
     place.write("t2", "b", "new\n");
     place.write("t2", "binary", "\0");
-    place.checkpoints.turn("t2").note_call("bash").unwrap();
+    let _running = place.checkpoints.turn("t2").begin_call("bash").unwrap();
     let all = place.checkpoints.changes(None).unwrap();
     let seen: Vec<_> = all
         .files
@@ -239,7 +239,7 @@ fn cut_journal_keeps_whole_lines() {
     fs::write(&journal, [&whole[..], b"{\"type\":\"cal"].concat()).unwrap();
     let again = place.reopened();
     assert_eq!(again.changes(None).unwrap().files.len(), 1);
-    again.turn("t2").note_call("bash").unwrap();
+    let _running = again.turn("t2").begin_call("bash").unwrap();
     assert_eq!(place.reopened().changes(None).unwrap().unknown.len(), 1);
 }
 
@@ -265,7 +265,7 @@ fn change_without_journal_is_refused() {
     fs::write(place.checkpoints.dir(), "in the way").unwrap();
     let turn = place.checkpoints.turn("t1");
     assert!(turn.begin(&place.at("a")).is_err());
-    assert!(turn.note_call("bash").is_err());
+    assert!(turn.begin_call("bash").is_err());
 }
 
 #[test]
@@ -362,4 +362,167 @@ fn directories_get_their_modes_back() {
     place.reopened().unrewind(false).unwrap();
     assert_eq!((mode("private"), mode("private/inner")), (0o2750, 0o700));
     assert_eq!(place.read("private/inner/a").unwrap(), "1");
+}
+
+/// Checkpoints of all of `work`, as another process finds them.
+fn whole(place: &Place) -> Checkpoints {
+    let scope = Scope {
+        root: place.at("").canonicalize().unwrap(),
+        excluded: vec![place.at("agent")],
+    };
+    Checkpoints::new(place.checkpoints.dir(), Some(scope))
+}
+
+/// A call of a tool that reports no changes.
+fn call(checkpoints: &Checkpoints, turn: &str, work: impl FnOnce()) {
+    let turn = checkpoints.turn(turn);
+    let running = turn.begin_call("bash").unwrap();
+    work();
+    turn.end_call(running).unwrap();
+}
+
+#[test]
+fn call_in_worktree_is_undone() {
+    let place = Place::new();
+    fs::create_dir(place.at("d")).unwrap();
+    fs::write(place.at("d/old"), "old").unwrap();
+    fs::set_permissions(place.at("d/old"), fs::Permissions::from_mode(0o640)).unwrap();
+    symlink("old", place.at("d/link")).unwrap();
+    let all = whole(&place);
+    call(&all, "t1", || {
+        fs::remove_dir_all(place.at("d")).unwrap();
+        fs::create_dir_all(place.at("new/deep")).unwrap();
+        fs::write(place.at("new/deep/file"), "new").unwrap();
+    });
+    let changes = all.changes(None).unwrap();
+    assert_eq!(
+        (changes.checkpoints, changes.files.len()),
+        (Kind::Worktree, 6),
+        "{changes:?}"
+    );
+    assert!(
+        changes.unknown[0]
+            .reason
+            .contains("outside of the working directory")
+    );
+    let rewound = all.rewind(&turns(&[]), true, None, false).unwrap();
+    assert_eq!(
+        (rewound.restored.len(), rewound.kept.len()),
+        (6, 0),
+        "{rewound:?}"
+    );
+    assert_eq!(place.read("d/link").unwrap(), "old");
+    let mode = fs::metadata(place.at("d/old")).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode, place.at("new").exists()), (0o640, false));
+    whole(&place).unrewind(false).unwrap();
+    assert_eq!(
+        (place.read("new/deep/file").as_deref(), place.at("d").exists()),
+        (Some("new"), false)
+    );
+}
+
+#[test]
+fn change_between_calls_belongs_to_others() {
+    let place = Place::new();
+    fs::write(place.at("a"), "1").unwrap();
+    fs::write(place.at("b"), "1").unwrap();
+    let all = whole(&place);
+    call(&all, "t1", || fs::write(place.at("a"), "2").unwrap());
+    fs::write(place.at("b"), "user").unwrap();
+    fs::write(place.at("a"), "user").unwrap();
+    call(&all, "t2", || fs::write(place.at("c"), "3").unwrap());
+    let rewound = all.rewind(&turns(&[]), true, None, false).unwrap();
+    let names = |paths: Vec<&String>| {
+        paths
+            .iter()
+            .map(|path| path[path.len() - 1..].to_owned())
+            .collect::<String>()
+    };
+    assert_eq!(
+        names(rewound.restored.iter().map(|file| &file.path).collect()),
+        "c"
+    );
+    assert_eq!(names(rewound.kept.iter().map(|file| &file.path).collect()), "a");
+    assert_eq!(place.read("b").unwrap(), "user");
+}
+
+#[test]
+fn overlapping_calls_share_changes() {
+    let place = Place::new();
+    fs::write(place.at("a"), "1").unwrap();
+    let all = whole(&place);
+    let turn = all.turn("t1");
+    let first = turn.begin_call("bash").unwrap();
+    fs::write(place.at("a"), "2").unwrap();
+    let second = turn.begin_call("bash").unwrap();
+    fs::write(place.at("b"), "2").unwrap();
+    turn.end_call(first).unwrap();
+    fs::write(place.at("a"), "3").unwrap();
+    turn.end_call(second).unwrap();
+    all.rewind(&turns(&[]), true, None, false).unwrap();
+    assert_eq!(
+        (place.read("a").as_deref(), place.at("b").exists()),
+        (Some("1"), false)
+    );
+}
+
+#[test]
+fn ignored_and_excluded_files_stay_as_they_are() {
+    let place = Place::new();
+    fs::write(place.at(".gitignore"), "target\nsecret\n").unwrap();
+    fs::write(place.at("secret"), "key").unwrap();
+    for dir in ["target", ".git", "agent"] {
+        fs::create_dir(place.at(dir)).unwrap();
+        fs::write(place.at(dir).join("file"), "1").unwrap();
+    }
+    let all = whole(&place);
+    call(&all, "t1", || {
+        for dir in ["target", ".git", "agent"] {
+            fs::write(place.at(dir).join("file"), "2").unwrap();
+        }
+        fs::write(place.at("a"), "a").unwrap();
+    });
+    // What the rules no longer leave out may have been there: a rewind must not remove it.
+    call(&all, "t2", || {
+        fs::write(place.at(".gitignore"), "target\n").unwrap()
+    });
+    let rewound = all.rewind(&turns(&[]), true, None, false).unwrap();
+    assert_eq!(place.read("secret").unwrap(), "key");
+    assert!(
+        rewound
+            .unknown
+            .iter()
+            .any(|note| note.path.as_ref().is_some_and(|path| path.ends_with("secret"))),
+        "{rewound:?}"
+    );
+    assert_eq!(
+        (place.read(".gitignore").unwrap().as_str(), place.at("a").exists()),
+        ("target\nsecret\n", false)
+    );
+    for dir in ["target", ".git", "agent"] {
+        assert_eq!(
+            fs::read_to_string(place.at(dir).join("file")).unwrap(),
+            "2",
+            "{dir}"
+        );
+    }
+}
+
+#[test]
+fn content_of_worktree_survives_refused_change() {
+    let place = Place::new();
+    fs::write(place.at("a"), "1").unwrap();
+    let all = whole(&place);
+    call(&all, "t1", || {});
+    let turn = all.turn("t2");
+    // An edit that is refused leaves the file as it is; the next command still needs its content.
+    let pending = turn.begin(&place.at("a")).unwrap();
+    turn.end(pending).unwrap();
+    call(&all, "t3", || fs::remove_file(place.at("a")).unwrap());
+    let rewound = all.rewind(&turns(&["t2"]), true, None, false).unwrap();
+    assert_eq!(
+        (rewound.kept.len(), place.read("a").as_deref()),
+        (0, Some("1")),
+        "{rewound:?}"
+    );
 }

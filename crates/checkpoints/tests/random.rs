@@ -1,5 +1,5 @@
 //! 1,000 random sequences of recorded and unrecorded changes. A rewind restores the tree of its turn, byte for byte and mode for mode, or lists
-//! what it could not know; it is taken back the same way, and nothing outside of the tree ever changes. The tree is a git repository: checkpoints,
+//! what it could not know, also what commands changed if the checkpoint contains the whole directory; it is taken back the same way, and nothing outside of the tree ever changes. The tree is a git repository: checkpoints,
 //! rewinds and their way back change nothing in it, so what git says of the files follows from the files alone.
 #![expect(
     clippy::unwrap_used,
@@ -13,9 +13,9 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pinion_checkpoints::{Checkpoints, directory_of};
+use pinion_checkpoints::{Checkpoints, Scope, directory_of};
 use tempfile::TempDir;
-use wire::changes::{Checkpoints as Kind, Rewound};
+use wire::changes::Rewound;
 
 const SEQUENCES: u64 = 1000;
 /// In every so many sequences git is asked, too.
@@ -146,14 +146,18 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64, repository: &Path) -> Self {
+    fn new(seed: u64, repository: &Path, is_whole: bool) -> Self {
         let dir = TempDir::new().unwrap();
         let base = dir.path().canonicalize().unwrap();
         let root = base.join("work");
         copy(repository, &root);
         fs::create_dir(base.join("outside")).unwrap();
         fs::write(base.join("outside/secret"), "untouched").unwrap();
-        let checkpoints = Checkpoints::new(&directory_of(&base.join("s.jsonl")), Kind::Files);
+        let scope = is_whole.then(|| Scope {
+            root: root.clone(),
+            excluded: Vec::new(),
+        });
+        let checkpoints = Checkpoints::new(&directory_of(&base.join("s.jsonl")), scope);
         let chance = Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         Self {
             dir,
@@ -188,7 +192,8 @@ impl World {
 
     /// Changes of a command, which no tool reports. Every way to fail is part of the test.
     fn unrecorded(&mut self, turn: &str) {
-        self.checkpoints.turn(turn).note_call("bash").unwrap();
+        let turn = self.checkpoints.turn(turn);
+        let running = turn.begin_call("bash").unwrap();
         let (path, other) = (self.path(), self.path());
         let _may_fail = match self.chance.below(8) {
             0 => fs::remove_file(&path),
@@ -202,6 +207,7 @@ impl World {
         };
         // Nothing outside may be written by the test itself.
         fs::write(self.dir.path().join("outside/secret"), "untouched").unwrap();
+        turn.end_call(running).unwrap();
     }
 }
 
@@ -225,10 +231,11 @@ fn differences(one: &Tree, other: &Tree) -> Vec<PathBuf> {
 
 #[test]
 fn random_changes_are_undone_or_listed() {
-    let (mut exact, mut compared) = (0, 0);
+    let (mut exact, mut compared, mut whole) = (0, 0, 0);
     let repository = repository();
     for seed in 0..SEQUENCES {
-        let mut world = World::new(seed, repository.path());
+        let is_whole = seed % 4 == 3;
+        let mut world = World::new(seed, repository.path(), is_whole);
         let git_dir = world.root.join(".git");
         let untouched = tree(&git_dir);
         let asks_git = seed % ASKED < 2;
@@ -258,7 +265,17 @@ fn random_changes_are_undone_or_listed() {
         let target = usize::try_from(target).unwrap();
         let after = tree(&world.root);
         let wrong = differences(&after, &trees[target]);
-        if noisy[target..].contains(&true) {
+        if is_whole {
+            // What commands do to the directory that Git ignores is not known, and one that is removed with it is listed.
+            let excused = excused(&rewound);
+            let is_ignored = |path: &PathBuf| path.starts_with(world.root.join("g"));
+            let wrong = wrong.iter().filter(|path| !is_ignored(path));
+            let wrong: Vec<_> = wrong
+                .filter(|path| !excused.iter().any(|listed| listed.starts_with(path)))
+                .collect();
+            assert!(wrong.is_empty(), "{seed}: {wrong:?} {rewound:?}");
+            whole += usize::from(noisy[target..].contains(&true));
+        } else if noisy[target..].contains(&true) {
             // The command is listed: what it changed is not known, path by path.
             assert!(
                 rewound.unknown.iter().any(|note| note.tool_name.is_some()),
@@ -281,7 +298,7 @@ fn random_changes_are_undone_or_listed() {
             assert!(wrong.iter().all(is_listed), "{seed}: {wrong:?} {rewound:?}");
         }
         // Taken back in another process: as before the rewind.
-        let again = Checkpoints::new(world.checkpoints.dir(), Kind::Files);
+        let again = Checkpoints::new(world.checkpoints.dir(), None);
         let (back, _) = again.unrewind(false).unwrap();
         let wrong = differences(&tree(&world.root), &before);
         assert!(wrong.is_empty(), "{seed}: {wrong:?} {back:?}");
@@ -293,5 +310,6 @@ fn random_changes_are_undone_or_listed() {
         assert_eq!(outside, b"untouched", "{seed}");
     }
     assert!(compared >= 15, "{compared} statuses compared");
+    assert!(whole >= 100, "{whole} sequences with commands were restored");
     assert!(exact >= SEQUENCES / 2, "{exact} sequences were restored exactly");
 }

@@ -12,11 +12,13 @@ pub enum Checkpoints {
     Off,
     /// The files that `edit` and `write` change, as they were before.
     Files,
+    /// Besides, the files of the working directory that other tools change while they run, except those that Git ignores.
+    Worktree,
 }
 
 impl Checkpoints {
     /// All of them, the least first.
-    pub const ALL: [Self; 2] = [Self::Off, Self::Files];
+    pub const ALL: [Self; 3] = [Self::Off, Self::Files, Self::Worktree];
 
     /// The word on the wire.
     #[must_use]
@@ -24,6 +26,7 @@ impl Checkpoints {
         match self {
             Self::Off => "off",
             Self::Files => "files",
+            Self::Worktree => "worktree",
         }
     }
 

@@ -511,9 +511,9 @@ const SESSIONS: &[Key] = &[
     ),
     key(
         "checkpoints",
-        "`off` or `files`",
+        "`off`, `files` or `worktree`",
         "\"off\"",
-        "Contents kept before each turn that changes files, so that `rewind` can restore it: with `files`, the files that `edit` and `write` change. Not in project settings.",
+        "Contents kept before each turn that changes files, so that `rewind` can restore it: with `files`, the files that `edit` and `write` change; with `worktree`, also those of the working directory that other tools change while they run, except those that Git ignores. Not in project settings.",
     ),
     key(
         "durability",

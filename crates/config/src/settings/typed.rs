@@ -124,7 +124,7 @@ fn storage(reader: &mut Reader<'_>) -> StorageSettings {
 }
 
 fn checkpoints(reader: &mut Reader<'_>) -> Checkpoints {
-    let parsed = reader.word("checkpoints", "off or files", Checkpoints::parse);
+    let parsed = reader.word("checkpoints", "off, files or worktree", Checkpoints::parse);
     parsed.unwrap_or_default()
 }
 

@@ -296,7 +296,7 @@ const SESSION: &[Flag] = &[
         &["--checkpoints"],
         "KIND",
         set::set_checkpoints,
-        "What rewind can restore: off (default) or files (changes of edit and write)",
+        "What rewind can restore: off (default), files (changes of edit and write) or worktree (all changes of the working directory)",
     ),
     switch(
         &["--no-session"],

@@ -145,7 +145,7 @@ pub(super) fn set_checkpoints(args: &mut Args, value: String) -> Result<(), Usag
         return Err(UsageError::InvalidValue {
             flag: "--checkpoints",
             value,
-            wanted: "use off or files".into(),
+            wanted: "use off, files or worktree".into(),
         });
     };
     args.storage.checkpoints = Some(checkpoints);

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use crate::kit::{Pi, World, bash, of_type, text};
+use crate::kit::{Pi, World, bash, of_type, text, until};
 
 fn write(id: &str, path: &str, content: &str) -> Reply {
     Reply::tool(id, "write", json!({"path": path, "content": content}))
@@ -104,6 +104,45 @@ fn rewind_restores_files_and_conversation() {
     let mode = fs::metadata(at(&world, "a.txt")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o640);
     assert_eq!(pi.messages().len(), 12, "the conversation stays");
+    pi.finish();
+}
+
+#[test]
+fn rewind_of_worktree_restores_what_commands_changed() {
+    let (world, pi) = two_runs(&["--checkpoints", "worktree"]);
+    let users = prompts(&pi);
+    let all = pi.data(json!({"type": "get_changes"}));
+    assert_eq!(all["checkpoints"], "worktree");
+    assert_eq!(paths(&all["files"]), ["a.txt", "c.txt", "b.txt"]);
+    let rewound = pi.data(json!({"type": "rewind", "entryId": users[1]}));
+    assert_eq!(paths(&rewound["restored"]), ["a.txt", "c.txt", "b.txt"]);
+    assert_eq!(rewound["kept"], json!([]));
+    let reason = rewound["unknown"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("outside of the working directory"), "{rewound}");
+    assert_eq!(read(&world, "a.txt").unwrap(), "one\n");
+    assert!(!at(&world, "new").exists() && !at(&world, "c.txt").exists());
+    pi.data(json!({"type": "unrewind"}));
+    assert_eq!(read(&world, "c.txt").unwrap(), "c\n");
+    pi.finish();
+}
+
+#[test]
+fn aborted_command_in_worktree_is_undone() {
+    let world = World::new([bash("t1", "echo new > made; rm kept; sleep 60"), done()]);
+    fs::write(at(&world, "kept"), "content").unwrap();
+    let pi = world.start_with(&["--checkpoints", "worktree"]);
+    pi.prompt("Go");
+    until("the command to work", || {
+        at(&world, "made").exists() && !at(&world, "kept").exists()
+    });
+    let id = pi.send(json!({"type": "abort"}));
+    assert_eq!(pi.response(&id)["success"], true);
+    pi.settled();
+    let users = prompts(&pi);
+    let rewound = pi.data(json!({"type": "rewind", "entryId": users[0]}));
+    assert_eq!(paths(&rewound["restored"]), ["kept", "made"]);
+    assert_eq!(read(&world, "kept").unwrap(), "content");
+    assert!(!at(&world, "made").exists());
     pi.finish();
 }
 

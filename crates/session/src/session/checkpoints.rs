@@ -2,11 +2,11 @@
 //! turns there are, and which of them a command means.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use ::checkpoints::{Checkpoints, Pending, Turn, directory_of};
+use ::checkpoints::{Checkpoints, Pending, PendingCall, Scope, Turn, directory_of};
 use permissions::Source;
 use store::SessionLog;
 use tools::{ChangeRecorder, PendingChange};
@@ -32,13 +32,15 @@ const HARMLESS_TOOLS: [&str; 4] = [
     agent::TASK_TOOL,
 ];
 
-/// Notes a call; the error is the text for the model.
-pub(crate) type Noting = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+/// Begins the checkpoint of a call; the error is the text for the model.
+pub(crate) type CallBegins = Pin<Box<dyn Future<Output = Result<CallCheckpoint, String>> + Send>>;
 
 /// The checkpoints of a session, wherever its file is now.
 #[derive(Default)]
 pub(super) struct SessionCheckpoints {
     open: Option<Checkpoints>,
+    /// The agent's directory, whose files no checkpoint contains.
+    agent_dir: PathBuf,
     /// The turn of the session that this one works for.
     lent: Option<TurnCheckpoint>,
 }
@@ -47,7 +49,23 @@ pub(super) struct SessionCheckpoints {
 #[derive(Debug, Clone)]
 pub(crate) struct TurnCheckpoint(Turn);
 
+/// The checkpoint of a call that reports no changes. When it goes, what the call has changed is stored, also if nobody waits for it.
+#[derive(Debug)]
+pub(crate) struct CallCheckpoint {
+    turn: Turn,
+    /// None once the end is stored.
+    call: Option<PendingCall>,
+}
+
 impl SessionCheckpoints {
+    /// No checkpoints are open yet. No checkpoint contains files of the agent's directory.
+    pub(super) fn new(agent_dir: PathBuf) -> Self {
+        Self {
+            agent_dir,
+            ..Self::default()
+        }
+    }
+
     /// The checkpoints of the session with this log.
     ///
     /// # Errors
@@ -59,9 +77,15 @@ impl SessionCheckpoints {
         let dir = log.path().map(directory_of);
         let dir = dir.ok_or_else(|| strings::NO_CHECKPOINTS_IN_MEMORY.to_owned())?;
         let open = self.open.take().filter(|open| open.dir() == dir);
-        Ok(self
-            .open
-            .insert(open.unwrap_or_else(|| Checkpoints::new(&dir, kind))))
+        let scope = || {
+            let sessions = dir.parent().map(Path::to_path_buf);
+            (kind == Kind::Worktree).then(|| Scope {
+                root: PathBuf::from(&log.header().cwd),
+                excluded: sessions.into_iter().chain([self.agent_dir.clone()]).collect(),
+            })
+        };
+        let open = open.unwrap_or_else(|| Checkpoints::new(&dir, scope()));
+        Ok(self.open.insert(open))
     }
 
     /// Changes belong to the turn of another session from now on.
@@ -147,17 +171,51 @@ impl TurnCheckpoint {
         Arc::new(self)
     }
 
-    /// Notes a call that may change files without a report. `None` if the tool does not. The call must not run if that fails.
-    pub(crate) fn note(&self, tool: &str, source: &Source) -> Option<Noting> {
+    /// Begins the checkpoint of a call that may change files without a report. `None` if the tool does not. The call must not run if that
+    /// fails.
+    pub(crate) fn begin_call(&self, tool: &str, source: &Source) -> Option<CallBegins> {
         let is_known = KNOWN_TOOLS.contains(&tool) || HARMLESS_TOOLS.contains(&tool);
         if *source == Source::BuiltIn && is_known {
             return None;
         }
         let (turn, name) = (self.0.clone(), tool.to_owned());
         Some(Box::pin(async move {
-            let noted = off_thread(move || turn.note_call(&name)).await;
-            noted.map_err(|error| strings::checkpoint_failed(&error))
+            let begun = off_thread(move || {
+                let call = turn.begin_call(&name);
+                call.map(|call| CallCheckpoint {
+                    turn,
+                    call: Some(call),
+                })
+            });
+            begun.await.map_err(|error| strings::checkpoint_failed(&error))
         }))
+    }
+}
+
+impl CallCheckpoint {
+    /// Stores what the call has changed.
+    pub(crate) async fn end(mut self) {
+        if let Some(call) = self.call.take() {
+            let turn = self.turn.clone();
+            off_thread(move || end_call(&turn, call)).await;
+        }
+    }
+}
+
+impl Drop for CallCheckpoint {
+    /// A call that was given up may still run: what it changes later belongs to the next call.
+    fn drop(&mut self) {
+        if let Some(call) = self.call.take() {
+            let turn = self.turn.clone();
+            tokio::task::spawn_blocking(move || end_call(&turn, call));
+        }
+    }
+}
+
+fn end_call(turn: &Turn, call: PendingCall) {
+    // A rewind then keeps the files as changed by others.
+    if let Err(error) = turn.end_call(call) {
+        tracing::warn!(%error, "the checkpoint of a call could not be completed");
     }
 }
 

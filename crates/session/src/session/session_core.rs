@@ -20,6 +20,7 @@ use crate::off_thread::off_thread;
 use crate::outbox::Outbox;
 use crate::strings;
 
+use super::checkpoints::SessionCheckpoints;
 use super::client_tools::{Activation, ClientTools};
 use super::conversation::{Conversation, messages_of};
 use super::dialogs::Ui;
@@ -99,6 +100,7 @@ impl SessionCore {
             open_subagents,
             agent,
         };
+        core.conversation.checkpoints = SessionCheckpoints::new(core.agent.agent_dir.clone());
         core.tools.processes().connect(core.outbox.clone());
         let wakes = core.agent.settings.tools.process_wakeups;
         core.tools.processes().set_wakeups(wakes);

@@ -178,8 +178,8 @@ impl ToolCalls {
             return;
         };
         let (cancel, progress) = (self.token(slot), self.progress_sender(slot));
-        let note = environment.checkpoint.as_ref();
-        let note = note.and_then(|checkpoint| checkpoint.note(tool.name(), &tool.source()));
+        let checkpoint = environment.checkpoint.as_ref();
+        let begins = checkpoint.and_then(|checkpoint| checkpoint.begin_call(tool.name(), &tool.source()));
         let running = tool.run(Invocation {
             slot,
             id,
@@ -188,11 +188,15 @@ impl ToolCalls {
             cancel: cancel.clone(),
             progress: progress.clone(),
         });
-        let running: Running = match note {
-            // Without the note nothing would tell that the call may have changed files.
-            Some(note) => Box::pin(async move {
-                match note.await {
-                    Ok(()) => running.await,
+        let running: Running = match begins {
+            // Without it nothing would tell that the call may have changed files.
+            Some(begins) => Box::pin(async move {
+                match begins.await {
+                    Ok(checkpoint) => {
+                        let outcome = running.await;
+                        checkpoint.end().await;
+                        outcome
+                    }
                     Err(error) => ToolOutcome::error(error),
                 }
             }),

@@ -1,0 +1,314 @@
+//! The working directory as a whole, for calls whose changes no tool reports: what it held at the newest look, and what changed since.
+//!
+//! Not part of it are what Git ignores by `.gitignore` files, Git's own data (`.git`), other file systems, and the paths that the caller
+//! excludes. A file is read again only if its size, mode, inode or time of change differs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use ignore::WalkBuilder;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::blobs::Blobs;
+use crate::limits;
+use crate::state::FileState;
+
+/// Names the rules that leave paths out.
+const RULES: &str = ".gitignore";
+
+/// Where a session works, and what of it its checkpoints never contain.
+#[derive(Debug, Clone)]
+pub struct Scope {
+    /// The working directory, absolute.
+    pub root: PathBuf,
+    /// Files and directories that are left out, absolute: those of the agent itself.
+    pub excluded: Vec<PathBuf>,
+}
+
+/// What a working directory holds, from look to look.
+#[derive(Debug)]
+pub(crate) struct Worktree {
+    scope: Scope,
+    /// None before the first look, and after one that failed.
+    seen: Option<Seen>,
+    /// Calls that run now.
+    running: usize,
+}
+
+/// A path that changed between two looks.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Difference {
+    pub(crate) path: PathBuf,
+    pub(crate) before: FileState,
+    pub(crate) after: FileState,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    entries: BTreeMap<PathBuf, Entry>,
+    /// Directories that could not be listed.
+    closed: BTreeSet<PathBuf>,
+    /// The rules above the working directory.
+    rules_above: Vec<Option<Stamp>>,
+    /// Bytes of the contents of all entries.
+    bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    stamp: Stamp,
+    /// The path can change once more without a change of the stamp: clocks of file systems tick slowly.
+    is_fresh: bool,
+    state: FileState,
+}
+
+/// What tells that a path has changed without a look at its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    mode: u32,
+    size: u64,
+    /// Seconds and nanoseconds of the last change.
+    changed: (i64, i64),
+}
+
+impl Worktree {
+    pub(crate) fn new(scope: Scope) -> Self {
+        Self {
+            scope,
+            seen: None,
+            running: 0,
+        }
+    }
+
+    /// A call begins. The differences are those of calls that run already; without such calls, whatever changed meanwhile is the work of
+    /// others, and belongs to no turn.
+    ///
+    /// # Errors
+    /// When the directory cannot be looked through, with the reason.
+    pub(crate) fn begin(&mut self, blobs: &mut Blobs) -> Result<Vec<Difference>, String> {
+        let is_first = self.running == 0;
+        self.running += 1;
+        let differences = self.look(blobs)?;
+        Ok(if is_first { Vec::new() } else { differences })
+    }
+
+    /// A call has ended.
+    ///
+    /// # Errors
+    /// When the directory cannot be looked through, with the reason.
+    pub(crate) fn end(&mut self, blobs: &mut Blobs) -> Result<Vec<Difference>, String> {
+        self.running = self.running.saturating_sub(1);
+        self.look(blobs)
+    }
+
+    /// A call that has begun does not run.
+    pub(crate) fn give_up(&mut self) {
+        self.running = self.running.saturating_sub(1);
+    }
+
+    /// The contents that the newest look refers to.
+    pub(crate) fn blobs(&self) -> impl Iterator<Item = &str> {
+        let entries = self.seen.iter().flat_map(|seen| seen.entries.values());
+        entries.filter_map(|entry| entry.state.blob())
+    }
+
+    /// Looks through the directory. Nothing differs at the first look.
+    fn look(&mut self, blobs: &mut Blobs) -> Result<Vec<Difference>, String> {
+        let old = self.seen.take();
+        let new = self.scope.see(old.as_ref(), blobs)?;
+        let differences = old.map(|old| differences(&old, &new)).unwrap_or_default();
+        self.seen = Some(new);
+        Ok(differences)
+    }
+}
+
+impl Scope {
+    fn see(&self, old: Option<&Seen>, blobs: &mut Blobs) -> Result<Seen, String> {
+        let mut seen = Seen {
+            rules_above: self.rules_above(),
+            ..Seen::default()
+        };
+        let scope = self.clone();
+        let walk = WalkBuilder::new(&self.root)
+            .hidden(false)
+            .ignore(false)
+            .git_global(false)
+            .git_exclude(false)
+            .require_git(false)
+            .same_file_system(true)
+            .filter_entry(move |entry| {
+                entry.file_name() != OsStr::new(".git") && !scope.excludes(entry.path())
+            })
+            .build();
+        for found in walk {
+            match found {
+                Ok(entry) if entry.depth() == 0 => {}
+                Ok(entry) => seen.take_in(entry.path(), old, blobs)?,
+                Err(error) => seen.note_failure(&error, &self.root)?,
+            }
+        }
+        for path in old.iter().flat_map(|old| old.entries.keys()) {
+            // Ignored since the last look, below a closed directory, or gone.
+            if !seen.entries.contains_key(path) {
+                seen.take_in(path, old, blobs)?;
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Returns true for an excluded path. Where sessions are stored in the working directory itself, their files are left out.
+    fn excludes(&self, path: &Path) -> bool {
+        let is_session = || {
+            let ending = path.extension().and_then(OsStr::to_str);
+            matches!(ending, Some("jsonl" | "checkpoints"))
+                && path
+                    .parent()
+                    .is_some_and(|dir| self.excluded.iter().any(|one| one == dir))
+        };
+        self.excluded.iter().any(|one| one == path) || is_session()
+    }
+
+    /// The files with rules in the directories above.
+    fn rules_above(&self) -> Vec<Option<Stamp>> {
+        let above = self.root.ancestors().skip(1);
+        above
+            .map(|dir| dir.join(RULES).symlink_metadata().ok().as_ref().map(Stamp::of))
+            .collect()
+    }
+}
+
+impl Seen {
+    fn take_in(&mut self, path: &Path, old: Option<&Self>, blobs: &mut Blobs) -> Result<(), String> {
+        let known = old.and_then(|old| old.entries.get(path));
+        let entry = match path.symlink_metadata() {
+            Ok(meta) => {
+                let stamp = Stamp::of(&meta);
+                match known.filter(|known| known.stamp == stamp && !known.is_fresh) {
+                    Some(known) => known.clone(),
+                    None => Entry {
+                        stamp,
+                        is_fresh: stamp.is_fresh(),
+                        state: self.state(path, &meta, blobs),
+                    },
+                }
+            }
+            Err(error) if crate::blobs::is_absent(&error) => return Ok(()),
+            // What cannot be looked at any more is as it was, as far as is known.
+            Err(_) => match known {
+                Some(known) => known.clone(),
+                None => return Ok(()),
+            },
+        };
+        if let FileState::File { size, .. } = entry.state {
+            self.bytes += size;
+        }
+        self.entries.insert(path.to_path_buf(), entry);
+        if self.entries.len() > limits::TREE_ENTRIES {
+            return Err(format!(
+                "the working directory has more than {} files that Git does not ignore, so its checkpoints contain only what edit and write change",
+                limits::TREE_ENTRIES
+            ));
+        }
+        Ok(())
+    }
+
+    fn state(&self, path: &Path, meta: &Metadata, blobs: &mut Blobs) -> FileState {
+        if meta.is_file() && self.bytes + meta.len() > limits::TREE_BYTES {
+            return FileState::unknown(format!(
+                "the working directory has more than {} bytes",
+                limits::TREE_BYTES
+            ));
+        }
+        blobs.capture(path)
+    }
+
+    /// A directory that cannot be listed. Its content is as it was.
+    fn note_failure(&mut self, error: &ignore::Error, root: &Path) -> Result<(), String> {
+        match path_of(error) {
+            Some(path) if path != root => {
+                self.closed.insert(path.to_path_buf());
+                Ok(())
+            }
+            _ => Err(format!("the working directory cannot be listed: {error}")),
+        }
+    }
+
+    fn is_closed(&self, path: &Path) -> bool {
+        path.ancestors().skip(1).any(|dir| self.closed.contains(dir))
+    }
+}
+
+impl Stamp {
+    fn of(meta: &Metadata) -> Self {
+        Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+            mode: meta.mode(),
+            size: if meta.is_dir() { 0 } else { meta.size() },
+            // Whatever is made in a directory changes its time, and is found by itself.
+            changed: if meta.is_dir() {
+                (0, 0)
+            } else {
+                (meta.ctime(), meta.ctime_nsec())
+            },
+        }
+    }
+
+    /// Returns true if the change is so recent that another one may get the same time.
+    fn is_fresh(&self) -> bool {
+        let now = clock_gettime(ClockId::Realtime);
+        let nanos = |(seconds, nanos): (i64, i64)| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        nanos(self.changed) + limits::TREE_FRESH_NANOS > nanos((now.tv_sec, now.tv_nsec))
+    }
+}
+
+/// The differences of two looks, in the order of paths.
+fn differences(old: &Seen, new: &Seen) -> Vec<Difference> {
+    let is_changed = |path: &Path| old.entries.get(path) != new.entries.get(path);
+    let mut rules = old.entries.keys().chain(new.entries.keys());
+    let has_new_rules = old.rules_above != new.rules_above
+        || rules.any(|path| path.file_name() == Some(OsStr::new(RULES)) && is_changed(path));
+    // What was not looked at before may have been there.
+    let before = |path: &Path| match old.entries.get(path) {
+        Some(entry) => entry.state.clone(),
+        None if has_new_rules => {
+            FileState::unknown("the rules of .gitignore changed, so that it may have been there before")
+        }
+        None if old.is_closed(path) => FileState::unknown("its directory could not be listed before"),
+        None => FileState::Absent,
+    };
+    let paths: BTreeSet<&PathBuf> = old.entries.keys().chain(new.entries.keys()).collect();
+    let changed = paths.into_iter().filter(|path| {
+        let (old, new) = (old.entries.get(*path), new.entries.get(*path));
+        match (old, new) {
+            (Some(old), Some(new)) if matches!(new.state, FileState::Unknown { .. }) => {
+                old.stamp != new.stamp
+            }
+            (old, new) => old.map(|entry| &entry.state) != new.map(|entry| &entry.state),
+        }
+    });
+    changed
+        .map(|path| Difference {
+            path: path.clone(),
+            before: before(path),
+            after: new
+                .entries
+                .get(path)
+                .map_or(FileState::Absent, |entry| entry.state.clone()),
+        })
+        .collect()
+}
+
+fn path_of(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => path_of(err),
+        ignore::Error::Partial(errors) => errors.iter().find_map(path_of),
+        _ => None,
+    }
+}
