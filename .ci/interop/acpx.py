@@ -10,6 +10,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 MODULES, PROGRAM, WORK = sys.argv[1:4]
@@ -86,12 +87,18 @@ check("a refused call does not run", "It did not." in said and not (cwd / "never
 
 replies([{"text": ["Begun"]}, {"delay": 60}])
 hanging = start("prompt", "Four")
-for _ in range(50):
+heard = []
+reader = threading.Thread(target=lambda: heard.extend(iter(hanging.stdout.readline, "")), daemon=True)
+reader.start()
+# Before the prompt has reached the agent, acpx cancels only its own preparations.
+for _ in range(100):
     time.sleep(0.2)
-    cancelled = run("cancel")
-    if "nothing" not in cancelled:
+    if "Begun" in "".join(heard):
         break
-said = hanging.communicate(timeout=30)[0]
+cancelled = run("cancel")
+hanging.wait(timeout=30)
+reader.join(timeout=10)
+said = "".join(heard)
 check("a cancelled prompt ends", "cancel" in said.lower(), cancelled + said)
 
 listed = run("sessions", "list")
