@@ -154,7 +154,7 @@ impl Session {
                 .await;
             if core.is_newest_pi() {
                 // Today's pi lists commands of the user as soon as the run has ended, others with the next prompt.
-                core.hear();
+                core.add_shell_messages();
             }
             match self.deferred.next(readiness) {
                 None => {

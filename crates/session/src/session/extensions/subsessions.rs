@@ -210,7 +210,7 @@ impl TextOptions {
         let resources = &mut options.resources;
         resources.context_files &= !self.no_context_files;
         resources.skills &= !self.no_skills;
-        resources.templates &= !self.no_prompt_templates;
+        resources.templates.load &= !self.no_prompt_templates;
         let skills = self.skill_paths.iter().map(|path| ExtraPath {
             path: path.clone(),
             scope: Scope::Temporary,
