@@ -1,5 +1,5 @@
 //! What command line, settings and environment ask of a session: its model, its tools, its resources and extensions. Everything here
-//! reads its arguments only; what is built from the answers is the business of `setup`.
+//! reads its arguments only; `setup` builds the agent from the answers.
 
 use std::path::PathBuf;
 

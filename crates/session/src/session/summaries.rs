@@ -223,7 +223,7 @@ impl Summariser {
             }
             // The model may have been selected since the cost was limited.
             self.budget.check_price(&self.model).map_err(Refusal::Failed)?;
-            // Counted before the request: sub-agents share the account, and one that asks meanwhile must see it.
+            // Counted before the request: sub-agents share the account and may ask meanwhile.
             self.budget.asked();
             let (answer, wait) = self.answer(request).await;
             self.budget.answered(&answer.usage);

@@ -1,11 +1,13 @@
 //! The components of a session, each without a session around it.
 
 mod conversation;
+mod deferred;
 mod driver;
 mod export;
 mod file_search;
 mod model_choice;
 mod outline;
+mod prompts;
 mod running_turn;
 mod session_core;
 mod session_list;

@@ -1,0 +1,86 @@
+//! Actions that wait for the session to be idle.
+
+use agent::{Condition, Order, Readiness};
+use wire::command::NewSessionParams;
+
+use super::super::change_request::{Change, ChangeAsker};
+use super::super::deferred::{DeferredAction, DeferredActions, defer};
+use super::super::user_shells::UserShells;
+use crate::limits;
+use crate::outbox::{ClientId, Origin, Responder, outbox};
+
+fn ready() -> Readiness {
+    Readiness {
+        is_idle: true,
+        is_loading: false,
+        runs_shells: false,
+        is_answering: false,
+    }
+}
+
+fn change() -> DeferredAction {
+    DeferredAction::Change(
+        ChangeAsker::Extension(None),
+        Change::New(NewSessionParams::default(), Vec::new()),
+    )
+}
+
+#[tokio::test]
+async fn nothing_is_deferred_without_action() {
+    let (mut waiting, mut shells) = (DeferredActions::default(), UserShells::new());
+    defer(&mut waiting, &mut shells, None);
+    assert!(waiting.is_empty() && !waiting.holds());
+}
+
+#[tokio::test]
+async fn session_change_waits_for_shells_to_end() {
+    assert_eq!(change().rules(), (Condition::ShellsEnded, Order::Holds));
+    let reload = DeferredAction::Change(ChangeAsker::Extension(None), Change::Reload);
+    assert_eq!(
+        reload.rules(),
+        (Condition::Idle, Order::Holds),
+        "it keeps the commands"
+    );
+    let (mut waiting, mut shells) = (DeferredActions::default(), UserShells::new());
+    defer(&mut waiting, &mut shells, change());
+    assert!(waiting.holds());
+    let running = Readiness {
+        runs_shells: true,
+        ..ready()
+    };
+    assert!(waiting.next(running).is_none());
+    assert!(waiting.next(ready()).is_some());
+}
+
+#[tokio::test]
+async fn reload_answer_comes_before_held_commands() {
+    let (outbox, _sent) = outbox(limits::OUTBOX);
+    let origin = Origin {
+        client: ClientId::default(),
+        id: None,
+        command: "reload_resources",
+    };
+    let (mut waiting, mut shells) = (DeferredActions::default(), UserShells::new());
+    let held = wire::SessionCommand::GetState(wire::command::NoParams::default());
+    defer(
+        &mut waiting,
+        &mut shells,
+        DeferredAction::Held(origin.clone(), Box::new(held)),
+    );
+    let reloaded = DeferredAction::Reloaded(Responder::new(origin, &outbox));
+    defer(&mut waiting, &mut shells, reloaded);
+    assert!(matches!(waiting.next(ready()), Some(DeferredAction::Reloaded(_))));
+    assert!(matches!(waiting.next(ready()), Some(DeferredAction::Held(..))));
+}
+
+#[tokio::test]
+async fn waiting_extension_holds_no_command() {
+    let (mut waiting, mut shells) = (DeferredActions::default(), UserShells::new());
+    defer(&mut waiting, &mut shells, DeferredAction::Idle(Some(1)));
+    assert!(!waiting.holds() && waiting.len() == 1);
+    let busy = Readiness {
+        is_idle: false,
+        ..ready()
+    };
+    assert!(waiting.next(busy).is_none());
+}
