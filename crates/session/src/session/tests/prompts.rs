@@ -33,7 +33,7 @@ fn outcomes(stage: &mut DriverStage) -> Vec<Result<Value, String>> {
             outcomes.push(
                 response
                     .outcome
-                    .map(|reply| serde_json::to_value(&reply).unwrap()),
+                    .map(|reply| serde_json::to_value(&reply).unwrap_or_default()),
             );
         }
     }
