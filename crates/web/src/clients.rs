@@ -304,7 +304,7 @@ impl Clients {
         !self.state().questions.is_empty()
     }
 
-    /// Replaces the open dialogs. Returns the frames of those that were not known, and the ids of those that are over.
+    /// Replaces the open dialogs. Returns the frames of unknown ones, and the ids of closed ones.
     pub(crate) fn ask_instead(&self, dialogs: Vec<(String, Utf8Bytes)>) -> (Vec<Utf8Bytes>, Vec<String>) {
         type Dialogs = [(String, Utf8Bytes)];
         let questions = &mut self.state().questions;

@@ -20,7 +20,6 @@ use crate::broadcaster::{MODEL, rules};
 use crate::clients::Clients;
 use crate::limits::WEB_GATEWAY_EVENTS;
 use crate::log::{Delta, Entry, Place, Text};
-use crate::state::answered;
 
 /// A JSON object.
 type Object = Map<String, Value>;
@@ -316,7 +315,7 @@ impl Room {
         }
     }
 
-    /// Shows dialogs that this gateway did not see begin, and forgets those that are over.
+    /// Shows dialogs that this gateway did not see begin, and forgets closed ones.
     fn dialogs(&self, open: Option<&Vec<Value>>) {
         let frames = open.into_iter().flatten().filter_map(|dialog| {
             let mut frame = json!({"type": "extension_ui_request"});
@@ -466,4 +465,13 @@ fn failed(line: &Object) -> Option<Value> {
             "error": error.unwrap_or("The provider failed"),
         })
     })
+}
+
+/// The question that a frame answers.
+pub(crate) fn answered(line: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        id: String,
+    }
+    serde_json::from_str::<Head>(line).ok().map(|head| head.id)
 }

@@ -18,10 +18,9 @@ use crate::guard::{Guard, Wants};
 use crate::limits::{WEB_ROOM_IDLE, WEB_ROOM_LOOK, WEB_ROOM_WAIT, WEB_ROOMS};
 use crate::memory::Memory;
 use crate::page::plain;
+use crate::room::Room;
 use crate::server::empty;
 use crate::state::{Slot, WebState};
-
-pub(crate) use crate::room::Room;
 
 /// Lines to and from the sessions of workers. Each is a JSON object that names its session.
 pub struct Link {

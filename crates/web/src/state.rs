@@ -9,7 +9,7 @@ use crate::clients::Clients;
 use crate::guard::Guard;
 use crate::memory::Reservation;
 use crate::page::Page;
-use crate::rooms::Room;
+use crate::room::{Room, answered};
 use serve::{Inbound, Manner, intake, parse_line};
 use wire::{Dialect, Response};
 
@@ -107,13 +107,4 @@ impl WebState {
             self.clients.tell(client, line.into());
         }
     }
-}
-
-/// The question that a frame answers.
-pub(crate) fn answered(line: &str) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Head {
-        id: String,
-    }
-    serde_json::from_str::<Head>(line).ok().map(|head| head.id)
 }

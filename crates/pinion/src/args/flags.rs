@@ -171,7 +171,7 @@ const RUN: &[Flag] = &[
     value(
         &["--nats"],
         "URL",
-        set!(nats),
+        set::set_nats,
         "With --mode web, serve the sessions of workers: nats://HOST[:PORT][,HOST...][/PREFIX]",
     ),
 ];

@@ -87,6 +87,8 @@ pub(crate) enum Command {
     Worker,
     /// Serve a client of a session on a worker: `--attach`.
     Attach,
+    /// Serve clients of all sessions on workers: `--nats`.
+    Gateway,
     /// Manage stored decisions about projects.
     Trust,
     /// Manage MCP servers.
@@ -134,6 +136,7 @@ impl Command {
                 | Self::Sessions
                 | Self::Worker
                 | Self::Attach
+                | Self::Gateway
         )
     }
 }
@@ -345,8 +348,6 @@ pub(crate) struct Args {
     pub(crate) no_extensions: bool,
     /// `--tool`.
     pub(crate) custom_tools: Vec<String>,
-    /// `--nats`: a gateway to sessions of workers.
-    pub(crate) nats: Option<String>,
     /// `--host`.
     pub(crate) host: Option<String>,
     /// `--port`.

@@ -31,6 +31,13 @@ pub(super) fn set_attach(args: &mut Args, url: String) -> Result<(), UsageError>
     Ok(())
 }
 
+/// `--nats`: as `--attach`, for all sessions.
+pub(super) fn set_nats(args: &mut Args, url: String) -> Result<(), UsageError> {
+    args.command = Some(Command::Gateway);
+    args.messages.insert(0, url);
+    Ok(())
+}
+
 /// An option of `worker`, which goes to another program as it is.
 pub(super) fn pass_on(args: &mut Args, option: &str, value: String) {
     args.messages.extend([option.to_owned(), value]);

@@ -4,7 +4,7 @@
 use std::io::Write as _;
 use std::process::{ExitCode, Stdio};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use config::trust::Trust;
 use store::SessionId;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use web::{Link, Web};
 
-use crate::args::Args;
+use crate::args::{Args, Mode};
 use crate::environment::{Environment, complain};
 use crate::limits::GATEWAY_LINES;
 use crate::signals::Signals;
@@ -23,7 +23,12 @@ use super::web::{banner, encoded, explain, options, stop, url};
 use super::{cluster, runtime};
 
 /// Runs it until a signal comes, or the connection to NATS has failed at the start.
-pub(super) fn run(args: &Args, env: &Environment, nats: &str) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &Args, env: &Environment) -> anyhow::Result<ExitCode> {
+    let nats = match (args.mode, args.messages.as_slice()) {
+        (Some(Mode::Web), [url]) if args.files.is_empty() => url,
+        (Some(Mode::Web), _) => bail!("--nats takes one URL and no messages"),
+        _ => bail!("--nats needs --mode web. One session as lines: --mode rpc --attach URL/SESSION"),
+    };
     let trust = Trust::new(&env.agent_dir, args.approve);
     let (settings, _) = setup::load_settings(args, env, &trust);
     let options = options(args, env, &settings, version::OWN)?;
@@ -32,7 +37,7 @@ pub(super) fn run(args: &Args, env: &Environment, nats: &str) -> anyhow::Result<
     let code = runtime.block_on(async {
         let mut signals = Signals::listen()?;
         let mut child = Command::new(&program)
-            .args(["attach", "--each", nats])
+            .args(["attach", "--each", nats.as_str()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

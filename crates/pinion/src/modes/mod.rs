@@ -55,6 +55,7 @@ pub(crate) fn run(mut args: Args, env: &Environment) -> anyhow::Result<ExitCode>
         Some(Command::Sessions) => return cluster::run(&args, env),
         Some(Command::Worker) => return cluster::worker(&args, env),
         Some(Command::Attach) => return cluster::attach(&args, env),
+        Some(Command::Gateway) => return gateway::run(&args, env),
         Some(Command::Trust) => return trust::run(&args, env),
         Some(Command::Mcp) => return mcp::run(&args, env),
         Some(command @ (Command::Install | Command::Remove | Command::List | Command::Update)) => {
@@ -74,12 +75,6 @@ pub(crate) fn run(mut args: Args, env: &Environment) -> anyhow::Result<ExitCode>
     }
     if let Some(source) = &args.export {
         return export::run(source, args.messages.first().map(String::as_str), env);
-    }
-    if let Some(url) = args.nats.clone() {
-        return match args.mode {
-            Some(Mode::Web) => gateway::run(&args, env, &url),
-            _ => bail!("--nats needs --mode web. One session as lines: --mode rpc --attach URL/SESSION"),
-        };
     }
     // Before anything can print: from here on the protocol's stdout is ours alone.
     let stdout = (args.list_models.is_none())
