@@ -141,6 +141,9 @@ pub const HEALTH_WAIT: Duration = Duration::from_secs(5);
 /// Commands of one gateway that wait for a response at a time. A gateway with so many reads no further input.
 pub const GATEWAY_COMMANDS: usize = 1_000;
 
+/// Longest wait of a gateway for one answer of NATS. Its requests can be sent again, and a server that is lost or begins drops some.
+pub const GATEWAY_ANSWER_WAIT: Duration = Duration::from_secs(1);
+
 /// Sessions of one gateway for many sessions.
 pub const GATEWAY_SESSIONS: usize = 10_000;
 

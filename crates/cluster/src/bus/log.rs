@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::limits::{FOLLOW_AGAIN, FOLLOW_LOOK, FOLLOW_PAUSE, PUBLISH_PAUSE, REQUEST_TRIES};
-use crate::nats::engine;
+use crate::nats::{engine, unless_reconnected};
 
 /// Why a message was not published.
 #[derive(Debug)]
@@ -98,7 +98,9 @@ impl Log {
                     .await?;
                 acknowledged.await
             };
-            let reason = match sent.await {
+            let lost = || Err(PublishErrorKind::TimedOut.into());
+            let sent = unless_reconnected(&self.client, sent).await;
+            let reason = match sent.unwrap_or_else(lost) {
                 Ok(acknowledged) => return Ok(acknowledged.sequence),
                 Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
                     // An earlier attempt may be what took the place.
@@ -121,19 +123,19 @@ impl Log {
 
     /// The last message of a subject.
     pub(crate) async fn last(&self, subject: &str) -> Result<Option<StreamMessage>, StoreError> {
-        repeat(
-            async || match self.stream.get_last_raw_message_by_subject(subject).await {
+        repeat(&self.client, async || {
+            match self.stream.get_last_raw_message_by_subject(subject).await {
                 Ok(message) => Ok(Some(message)),
                 Err(e) if e.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
                 Err(e) => Err(engine("read a stream", &e)),
-            },
-        )
+            }
+        })
         .await
     }
 
     /// The first message of a subject from a sequence on.
     pub(crate) async fn next(&self, subject: &str, from: u64) -> Result<Option<StreamMessage>, StoreError> {
-        repeat(|| async move {
+        repeat(&self.client, || async move {
             let request = self
                 .stream
                 .raw_message_builder()
@@ -151,7 +153,7 @@ impl Log {
     /// Removes one message. Returns without an error if it is gone already.
     pub(crate) async fn remove(&self, sequence: u64) -> Result<(), StoreError> {
         use async_nats::jetstream::stream::DeleteMessageErrorKind as Kind;
-        repeat(|| async move {
+        repeat(&self.client, || async move {
             match self.stream.delete_message(sequence).await {
                 Ok(_) => Ok(()),
                 Err(e) if matches!(e.kind(), Kind::JetStream(_)) => Ok(()),
@@ -217,10 +219,11 @@ impl Log {
 
 /// Sends a request that changes nothing when it is sent twice again while no answer arrives.
 async fn repeat<T, F: Future<Output = Result<T, StoreError>>>(
+    client: &Client,
     request: impl Fn() -> F,
 ) -> Result<T, StoreError> {
     for attempt in 1..REQUEST_TRIES {
-        if let Ok(answer) = request().await {
+        if let Some(Ok(answer)) = unless_reconnected(client, request()).await {
             return Ok(answer);
         }
         tokio::time::sleep(PUBLISH_PAUSE * attempt).await;

@@ -15,8 +15,11 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType, Stream};
 use store::{SessionId, StoreError};
 
 use crate::address::NatsAddress;
-use crate::limits::{ANSWER_WAIT, EVENT_MESSAGES, PUBLISH_PAUSE, PUBLISH_WAIT, QUEUED_COMMANDS, RECORD_AGE};
-use crate::nats::{client, engine, open_stream};
+use crate::limits::{
+    ANSWER_WAIT, EVENT_MESSAGES, GATEWAY_ANSWER_WAIT, PUBLISH_PAUSE, PUBLISH_WAIT, QUEUED_COMMANDS,
+    RECORD_AGE, REQUEST_TRIES,
+};
+use crate::nats::{client, engine, open_stream, unless_reconnected};
 
 pub(crate) use events::{EventWriter, Frame, Frames, RunEdge, seq_of};
 pub(crate) use lease::{Lease, LeaseState};
@@ -54,7 +57,7 @@ impl Bus {
     pub(crate) async fn connect(address: &NatsAddress, lease: Option<Duration>) -> Result<Self, StoreError> {
         let client = client(address).await?;
         let prefix = address.prefix.clone();
-        let wait = lease.map_or(ANSWER_WAIT, |lease| {
+        let wait = lease.map_or(GATEWAY_ANSWER_WAIT, |lease| {
             (lease / 4).clamp(Duration::from_millis(250), ANSWER_WAIT)
         });
         let context = ContextBuilder::new()
@@ -67,7 +70,7 @@ impl Bus {
             let (client, context, patient) = (client.clone(), context.clone(), patient.clone());
             async move {
                 let stream = open_existing(&context, &config.name).await?;
-                open_stream(&patient, config).await?;
+                until_connected(&client, || open_stream(&patient, config.clone())).await?;
                 Ok::<_, StoreError>(Log::new(client, context, stream))
             }
         };
@@ -100,14 +103,15 @@ impl Bus {
             match leases {
                 Some(config) => open(config).await,
                 None => {
-                    let stream = wait_for(&context, &format!("{prefix}-leases")).await?;
+                    let name = format!("{prefix}-leases");
+                    let stream = until_connected(&client, || wait_for(&context, &name)).await?;
                     Ok(Log::new(client.clone(), context.clone(), stream))
                 }
             }
         };
         let (commands, events, records, calls, queues, wanted, leases) =
             tokio::try_join!(commands, events, records, calls, queues, wanted, leases)?;
-        let lease_time = lease_time(&patient, &prefix).await?;
+        let lease_time = until_connected(&client, || lease_time(&patient, &prefix)).await?;
         Ok(Self {
             client,
             prefix,
@@ -167,6 +171,20 @@ async fn lease_time(context: &Context, prefix: &str) -> Result<Duration, StoreEr
         .await
         .map_err(|e| engine("read the lease time", &e))?;
     Ok(stream.cached_info().config.max_age)
+}
+
+/// Repeats a request that can be sent twice when the connection was lost before its answer: a new process would else wait for the
+/// whole timeout if the server is killed while it starts.
+async fn until_connected<T, F: Future<Output = Result<T, StoreError>>>(
+    client: &Client,
+    request: impl Fn() -> F,
+) -> Result<T, StoreError> {
+    for _ in 1..REQUEST_TRIES {
+        if let Some(answer) = unless_reconnected(client, request()).await {
+            return answer;
+        }
+    }
+    request().await
 }
 
 /// What all streams have in common.

@@ -7,7 +7,7 @@ use store::{Result, SessionId, StoreError};
 use uuid::Uuid;
 
 use super::record::Record;
-use super::{NatsStore, Place, engine, read};
+use super::{NatsStore, Place, engine, read, unless_reconnected};
 use crate::limits::{APPEND_PAUSE, APPEND_TRIES, MESSAGE_BYTES, PART_BYTES};
 use crate::lines;
 
@@ -87,8 +87,12 @@ async fn publish_part(store: &NatsStore, subject: &str, message: PublishMessage)
 
 /// Publishes once and waits for the acknowledgement; returns the message's sequence.
 async fn publish(store: &NatsStore, subject: &str, message: PublishMessage) -> Result<u64, PublishError> {
-    let sent = store.context.send_publish(subject.to_owned(), message).await?;
-    sent.await.map(|acknowledged| acknowledged.sequence)
+    let sent = async {
+        let sent = store.context.send_publish(subject.to_owned(), message).await?;
+        sent.await.map(|acknowledged| acknowledged.sequence)
+    };
+    let lost = || Err(PublishErrorKind::TimedOut.into());
+    unless_reconnected(&store.client, sent).await.unwrap_or_else(lost)
 }
 
 /// Publishes the message that makes the append a part of the session.

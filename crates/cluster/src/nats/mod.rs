@@ -9,6 +9,7 @@ mod watch;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use async_nats::Client;
@@ -19,11 +20,12 @@ use futures_util::TryStreamExt as _;
 use store::{Result, SessionId, SessionStore, StoreError, StoreFuture, Watch, check_lines};
 
 use crate::address::{NatsAddress, NatsLogin};
-use crate::limits::{ANSWER_WAIT, CONNECT_WAIT, KNOWN_SESSIONS, RECONNECT_PAUSE};
+use crate::limits::{ANSWER_WAIT, CONNECT_WAIT, KNOWN_SESSIONS, RECONNECT_PAUSE, REQUEST_TRIES};
 use record::Record;
 
 /// Sessions in a stream of NATS JetStream.
 pub struct NatsStore {
+    client: Client,
     context: Context,
     stream: Stream<()>,
     prefix: String,
@@ -57,10 +59,11 @@ impl NatsStore {
         let context = ContextBuilder::new()
             .timeout(ANSWER_WAIT)
             .ack_timeout(ANSWER_WAIT)
-            .build(client);
+            .build(client.clone());
         let name = format!("{}-sessions", address.prefix);
         let stream = open_stream(&context, config(&name, address)).await?;
         Ok(Self {
+            client,
             context,
             stream,
             prefix: address.prefix.clone(),
@@ -154,7 +157,15 @@ impl SessionStore for NatsStore {
     }
 
     fn load<'a>(&'a self, session: &'a SessionId, from: u64) -> StoreFuture<'a, Vec<Vec<u8>>> {
-        Box::pin(read::load(self, session, from))
+        Box::pin(async move {
+            for _ in 1..REQUEST_TRIES {
+                if let Some(loaded) = unless_reconnected(&self.client, read::load(self, session, from)).await
+                {
+                    return loaded;
+                }
+            }
+            read::load(self, session, from).await
+        })
     }
 
     fn list(&self) -> StoreFuture<'_, Vec<SessionId>> {
@@ -213,6 +224,23 @@ pub(crate) async fn client(address: &NatsAddress) -> Result<Client> {
         .connect(address.servers.as_slice())
         .await
         .map_err(|e| engine("connect to NATS", &e))
+}
+
+/// Waits for the answer to a request. None if the client connected again meanwhile: an answer that was on its way is lost then, and
+/// waiting for it would cost the whole timeout.
+pub(crate) async fn unless_reconnected<F: Future>(client: &Client, request: F) -> Option<F::Output> {
+    let connects = || client.statistics().connects.load(Ordering::Relaxed);
+    let before = connects();
+    let reconnected = async {
+        while connects() == before {
+            tokio::time::sleep(RECONNECT_PAUSE).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        answer = request => Some(answer),
+        () = reconnected => None,
+    }
 }
 
 /// Opens a stream, and makes it if there is none. An existing one stays as the operator configured it.

@@ -115,6 +115,7 @@ impl NatsStore {
     /// Another handle on the same connection, which remembers nothing.
     fn share(&self) -> Self {
         Self {
+            client: self.client.clone(),
             context: Context::clone(&self.context),
             stream: self.stream.clone(),
             prefix: self.prefix.clone(),
