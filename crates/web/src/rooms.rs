@@ -61,7 +61,7 @@ struct Place {
 
 impl Served {
     /// The session that a request names, and its path below it. Fails with the response to a path that is none.
-    pub(crate) fn route(&self, parts: &Parts) -> Result<(Option<String>, String), Response> {
+    pub(crate) fn route(&self, parts: &Parts) -> Result<(Option<String>, String), Box<Response>> {
         let path = parts.uri.path();
         let Self::Many(rooms) = self else {
             return Ok((None, path.to_owned()));
@@ -74,10 +74,8 @@ impl Served {
             None => (path.trim_start_matches('/'), String::new()),
         };
         let Some(session) = (rooms.session)(name) else {
-            return Err(plain(
-                StatusCode::NOT_FOUND,
-                "The page of a session is at /SESSION/",
-            ));
+            let response = plain(StatusCode::NOT_FOUND, "The page of a session is at /SESSION/");
+            return Err(Box::new(response));
         };
         if rest.is_empty() {
             let query = parts
@@ -89,7 +87,7 @@ impl Served {
             if let Ok(place) = HeaderValue::from_str(&format!("/{name}/{query}")) {
                 response.headers_mut().insert(header::LOCATION, place);
             }
-            return Err(response);
+            return Err(Box::new(response));
         }
         Ok((Some(session), rest))
     }

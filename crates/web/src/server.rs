@@ -154,7 +154,7 @@ async fn answer(served: Served, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
     let (session, path) = match served.route(&parts) {
         Ok(route) => route,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     let is_upgrade = parts.headers.contains_key(header::UPGRADE);
     let wants = match path.as_str() {
