@@ -29,7 +29,7 @@ pub const TREE_ENTRIES: usize = 100_000;
 
 /// Bytes of the files of a working directory that are kept at a time. Of files beyond it, a checkpoint only knows that they changed. Half of
 /// the store is left for what they were before.
-pub const TREE_BYTES: u64 = STORE_BYTES / 2;
+pub const TREE_BYTES: u64 = 256 << 20;
 
 /// A file that changed within so many nanoseconds before a look is read again at the next one. Clocks of file systems tick every 10 ms at
 /// most, or every 2 s on FAT, which is not worth the cost for everybody.

@@ -1957,7 +1957,9 @@ class Changes(TypedDict):
 # What a checkpoint contains.
 #   "off": There are no checkpoints.
 #   "files": The files that `edit` and `write` change, as they were before.
-Checkpoints = Literal["off", "files"]
+#   "worktree": Besides, the files of the working directory that other tools change while they run, except
+#   those that Git ignores.
+Checkpoints = Literal["off", "files", "worktree"]
 
 
 # Why a session is closed.
