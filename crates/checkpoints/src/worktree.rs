@@ -32,7 +32,7 @@ pub struct Scope {
 #[derive(Debug)]
 pub(crate) struct Worktree {
     scope: Scope,
-    /// None before the first look, and after one that failed.
+    /// None before the first look, and after a look that failed.
     seen: Option<Seen>,
     /// Calls that run now.
     running: usize,
@@ -85,8 +85,8 @@ impl Worktree {
         }
     }
 
-    /// A call begins. The differences are those of calls that run already; without such calls, whatever changed meanwhile is the work of
-    /// others, and belongs to no turn.
+    /// A call begins. The differences are those of calls that run already; without such calls, all changes since the newest look are the work of
+    /// others, and belong to no turn.
     ///
     /// # Errors
     /// When the directory cannot be looked through, with the reason.
@@ -250,7 +250,7 @@ impl Stamp {
             inode: meta.ino(),
             mode: meta.mode(),
             size: if meta.is_dir() { 0 } else { meta.size() },
-            // Whatever is made in a directory changes its time, and is found by itself.
+            // Every file made in a directory changes its time, and has an entry of its own.
             changed: if meta.is_dir() {
                 (0, 0)
             } else {
@@ -273,7 +273,7 @@ fn differences(old: &Seen, new: &Seen) -> Vec<Difference> {
     let mut rules = old.entries.keys().chain(new.entries.keys());
     let has_new_rules = old.rules_above != new.rules_above
         || rules.any(|path| path.file_name() == Some(OsStr::new(RULES)) && is_changed(path));
-    // What was not looked at before may have been there.
+    // A path that the old look did not reach may have been there.
     let before = |path: &Path| match old.entries.get(path) {
         Some(entry) => entry.state.clone(),
         None if has_new_rules => {

@@ -266,7 +266,7 @@ fn random_changes_are_undone_or_listed() {
         let after = tree(&world.root);
         let wrong = differences(&after, &trees[target]);
         if is_whole {
-            // What commands do to the directory that Git ignores is not known, and one that is removed with it is listed.
+            // Changes of commands in the directory that Git ignores are not known, and a file that lost its directory is listed.
             let excused = excused(&rewound);
             let is_ignored = |path: &PathBuf| path.starts_with(world.root.join("g"));
             let wrong = wrong.iter().filter(|path| !is_ignored(path));

@@ -12,7 +12,7 @@ pub enum Checkpoints {
     Off,
     /// The files that `edit` and `write` change, as they were before.
     Files,
-    /// Besides, the files of the working directory that other tools change while they run, except those that Git ignores.
+    /// Those files, and the files of the working directory that other tools change while they run, except files that Git ignores.
     Worktree,
 }
 

@@ -3602,8 +3602,8 @@ export interface Changes {
  * What a checkpoint contains.
  * - `"off"`: There are no checkpoints.
  * - `"files"`: The files that `edit` and `write` change, as they were before.
- * - `"worktree"`: Besides, the files of the working directory that other tools change while they run, except
- * those that Git ignores.
+ * - `"worktree"`: Those files, and the files of the working directory that other tools change while they run,
+ * except files that Git ignores.
  */
 export type Checkpoints = "off" | "files" | "worktree";
 

@@ -93,15 +93,9 @@ impl Bus {
         // Of their own, since the stream of events drops old ones while a message is still queued.
         let queues = open(latest(address, "queue", "*"));
         let wanted = open(latest(address, "wanted", "*"));
-        let leases = lease.map(|lease| Config {
-            max_age: lease,
-            // The server does not accept a window above the age.
-            duplicate_window: lease.min(Duration::from_secs(120)),
-            ..latest(address, "lease", "*")
-        });
         let leases = async {
-            match leases {
-                Some(config) => open(config).await,
+            match lease {
+                Some(time) => open(leases(address, time)).await,
                 None => {
                     let name = format!("{prefix}-leases");
                     let stream = until_connected(&client, || wait_for(&context, &name)).await?;
@@ -196,6 +190,16 @@ fn base(address: &NatsAddress, name: &str, tail: &str) -> Config {
         storage: StorageType::File,
         num_replicas: address.replicas,
         ..Config::default()
+    }
+}
+
+/// The stream of leases, each of which ends with this time.
+fn leases(address: &NatsAddress, time: Duration) -> Config {
+    Config {
+        max_age: time,
+        // The server does not accept a window above the age.
+        duplicate_window: time.min(Duration::from_secs(120)),
+        ..latest(address, "lease", "*")
     }
 }
 

@@ -172,7 +172,7 @@ const RUN: &[Flag] = &[
         &["--nats"],
         "URL",
         set::set_nats,
-        "With --mode web, serve the sessions of workers: nats://HOST[:PORT][,HOST...][/PREFIX]",
+        "With --mode web, serve the sessions of workers: nats://HOST[:PORT][,HOST...]",
     ),
 ];
 
@@ -296,7 +296,7 @@ const SESSION: &[Flag] = &[
         &["--checkpoints"],
         "KIND",
         set::set_checkpoints,
-        "What rewind can restore: off (default), files (changes of edit and write) or worktree (all changes of the working directory)",
+        "What rewind can restore: off (default), files (edit and write) or worktree (all tools)",
     ),
     switch(
         &["--no-session"],

@@ -49,7 +49,8 @@ pub(super) struct SessionCheckpoints {
 #[derive(Debug, Clone)]
 pub(crate) struct TurnCheckpoint(Turn);
 
-/// The checkpoint of a call that reports no changes. When it goes, what the call has changed is stored, also if nobody waits for it.
+/// The checkpoint of a call that reports no changes. Dropping it stores what the call has changed: the session
+/// may give the call up.
 #[derive(Debug)]
 pub(crate) struct CallCheckpoint {
     turn: Turn,
