@@ -402,7 +402,18 @@ impl Connection {
             Purpose::Commands(session) if matches!(outcome, Ok(Reply::McpServers(_))) => {
                 self.read(Part::Commands, &session)
             }
-            Purpose::Commands(session) | Purpose::Plan(session) => {
+            Purpose::Commands(session) => {
+                // A server that starts reports several steps, most of which change no command.
+                let update = usage::update(outcome);
+                if let (Some(update), Some(state)) = (update, self.sessions.get_mut(&session))
+                    && update != state.told_commands
+                {
+                    self.out.push(rpc::update(&session, &update));
+                    state.told_commands = update;
+                }
+                None
+            }
+            Purpose::Plan(session) => {
                 let update = usage::update(outcome);
                 self.out
                     .extend(update.map(|update| rpc::update(&session, &update)));

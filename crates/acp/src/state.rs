@@ -28,6 +28,8 @@ pub(crate) struct SessionState {
     pub(crate) compactions: u64,
     /// The `usage_update` that the client got last.
     pub(crate) told_usage: Value,
+    /// The last update about commands; null before.
+    pub(crate) told_commands: Value,
     /// True once the client has a title.
     pub(crate) has_title: bool,
     /// The prompt that waits for its end.
@@ -59,6 +61,7 @@ impl SessionState {
             terminals: HashMap::new(),
             compactions: 0,
             told_usage: Value::Null,
+            told_commands: Value::Null,
             has_title: false,
             turn: None,
         }

@@ -296,7 +296,7 @@ const SESSION: &[Flag] = &[
         &["--checkpoints"],
         "KIND",
         set::set_checkpoints,
-        "What rewind can restore: off (default), files (edit and write) or worktree (all tools)",
+        "What rewind can restore: off (default), files (edit, write) or worktree (all tools)",
     ),
     switch(
         &["--no-session"],
