@@ -27,6 +27,8 @@ Usage: cargo run -p xtask -- <chore>
                                                   open session files that were cut or have wrong bytes
   bench --agent PATH [--only NAME] [--json FILE] [--peer NAME=COMMAND] [--strict]
                                                   measure start-up, streaming, tools, sessions, floods (build with --release)
+  instructions [--agent PATH] [--only NAME] [--runs N]  count instructions of fixed work; fails when a count grew (needs valgrind)
+  instructions --write REASON                     store the counts in bench/instructions.json with the reason for the change
   soak --agent PATH [--prompts N] [--seed S] [--plot FILE.svg]
                                                   many prompts in one process; fails when it holds more at the end than at the start
   package --agent PATH --out DIR [--static-agent PATH] [--target TRIPLE] [--signing-key FILE] [--ca-bundle FILE] [KIND...]
@@ -72,6 +74,9 @@ fn run(mut args: Args) -> Result<bool> {
         Some("abort") => abort::run(&abort::Options::parse(&mut args)?),
         Some("torn") => torn::run(&torn::Options::parse(&mut args)?),
         Some("bench") => bench::run(&bench::Options::parse(&mut args)?),
+        Some("instructions") => {
+            bench::instructions::run(root, &bench::instructions::Options::parse(&mut args, root)?)
+        }
         Some("package") => package::run(root, &package::Options::parse(&mut args)?),
         Some("soak") => soak::run(&soak::Options::parse(&mut args)?),
         Some("startup") => startup::run(root, &startup::Options::parse(&mut args)?),

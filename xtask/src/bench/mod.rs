@@ -9,6 +9,7 @@ mod extensions;
 mod families;
 mod flood;
 mod fuzz;
+pub mod instructions;
 mod kept;
 mod limits;
 mod listing;

@@ -140,6 +140,19 @@ impl Runner {
         Ok(())
     }
 
+    /// Closes stdin, waits until the program ended by itself and returns its process id.
+    pub(super) fn finish(mut self) -> Result<u32> {
+        self.stdin.take();
+        let end = Instant::now() + PATIENCE;
+        while self.child.try_wait()?.is_none() {
+            if Instant::now() > end {
+                bail!("the agent did not end within {PATIENCE:?}");
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(self.pid())
+    }
+
     /// Writes a line and flushes.
     pub(super) fn send(&mut self, command: &Value) -> Result<()> {
         let pipe = self.stdin.as_mut().context("stdin is taken")?;

@@ -1,0 +1,246 @@
+//! The work that is counted. Each path is a process of its own with fixed input; the count includes its start. The amounts are large
+//! enough that the named work is most of the count.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use testkit::llm::Reply;
+
+use super::super::limits::{DELTA_BYTES, SERVER_BATCH};
+use super::super::runner::{Runner, Stage};
+use super::super::subject::Subject;
+use crate::sample::{Plan, Sample};
+
+/// Runs the work below valgrind and returns the id of the ended process.
+pub(super) type Work = fn(&Subject) -> Result<u32>;
+
+/// All paths with their names.
+pub(super) const PATHS: [(&str, Work); 15] = [
+    ("start", start),
+    ("text-cumulative", |subject| {
+        answer(subject, ANTHROPIC, "pi", text())
+    }),
+    ("text-delta", |subject| {
+        answer(subject, ANTHROPIC, "pi-delta", text())
+    }),
+    ("text-responses", |subject| {
+        answer(subject, RESPONSES, "pi-delta", text())
+    }),
+    ("text-completions", |subject| {
+        answer(subject, COMPLETIONS, "pi-delta", text())
+    }),
+    ("tool-arguments", |subject| {
+        answer(
+            subject,
+            ANTHROPIC,
+            "pi-delta",
+            Reply::write_deltas("out.txt", DELTAS, DELTA_BYTES),
+        )
+    }),
+    ("bash-turns", bash_turns),
+    ("bash-output", bash_output),
+    ("permission-rules", permission_rules),
+    ("open-session", |subject| with_session(subject, &[])),
+    ("session-messages", |subject| {
+        with_session(subject, &[json!({"type": "get_messages"})])
+    }),
+    ("turn-in-long-session", long_session_turns),
+    ("list-sessions", list_sessions),
+    ("export", export),
+    ("acp-deltas", acp_deltas),
+];
+
+/// An API and the path of the scripted server that speaks it.
+type Api = (&'static str, &'static str);
+const ANTHROPIC: Api = ("anthropic-messages", "anthropic");
+const RESPONSES: Api = ("openai-responses", "responses/v1");
+const COMPLETIONS: Api = ("openai-completions", "openai/v1");
+
+/// Deltas of an answer.
+const DELTAS: u64 = 4_000;
+/// Turns with a shell command.
+const TURNS: usize = 60;
+/// Turns in a long session.
+const LONG_TURNS: usize = 10;
+/// Bytes that a command prints.
+const OUTPUT: u64 = 200_000_000;
+/// Entries and bytes of the session.
+const SESSION: (usize, usize) = (2_000, 5_000_000);
+/// Sessions that are listed, entries and bytes of each.
+const LISTED: (usize, usize, usize) = (200, 16, 40_000);
+/// Rules, and calls that they are compared with.
+const RULES: (usize, usize) = (200, 60);
+
+fn text() -> Reply {
+    Reply::text_deltas(DELTAS, DELTA_BYTES)
+}
+
+/// Starts, answers `get_state` and ends.
+fn start(subject: &Subject) -> Result<u32> {
+    let stage = Stage::new()?;
+    let mut agent = stage.start(subject)?;
+    agent.call("get_state", None)?;
+    agent.finish()
+}
+
+/// One run.
+fn prompt(agent: &mut Runner) -> Result<()> {
+    agent.call("prompt", Some("Go on."))?;
+    agent.wait(|head| head.kind() == "agent_settled")?;
+    Ok(())
+}
+
+fn answer(subject: &Subject, api: Api, dialect: &str, reply: Reply) -> Result<u32> {
+    let stage = Stage::speaking(api.0, api.1)?;
+    stage.server.push(reply.batch(SERVER_BATCH));
+    stage.server.set_default(Reply::text(["done"]));
+    let mut agent = stage.start(&subject.with(&["--rpc-dialect", dialect]))?;
+    prompt(&mut agent)?;
+    agent.finish()
+}
+
+fn bash(number: usize, command: &str) -> Reply {
+    Reply::tool(format!("call_{number}"), "bash", json!({"command": command}))
+}
+
+/// Turns of a scripted model in a prepared place.
+fn turns(stage: &Stage, subject: &Subject, count: usize, command: &str) -> Result<u32> {
+    for number in 0..count {
+        stage.server.push(bash(number, command));
+    }
+    stage.server.push(Reply::text(["done"]));
+    let mut agent = stage.start(&subject.with(&["--rpc-dialect", "pi-delta"]))?;
+    prompt(&mut agent)?;
+    agent.finish()
+}
+
+fn bash_turns(subject: &Subject) -> Result<u32> {
+    turns(&Stage::new()?, subject, TURNS, "true")
+}
+
+fn bash_output(subject: &Subject) -> Result<u32> {
+    let command = format!("yes 'the quick brown fox jumps over the lazy dog' | head -c {OUTPUT}");
+    turns(&Stage::new()?, subject, 1, &command)
+}
+
+/// Calls with several commands each, of which the last rule denies one: rules are compared, no command runs.
+fn permission_rules(subject: &Subject) -> Result<u32> {
+    let stage = Stage::new()?;
+    let mut deny: Vec<String> = (0..RULES.0)
+        .map(|n| format!("bash(tool-{n} * --force)"))
+        .collect();
+    deny.push("bash(forbidden *)".to_owned());
+    stage
+        .workspace
+        .write_settings(&json!({"permissions": {"mode": "auto", "deny": deny}}))?;
+    let command =
+        "cd src && grep -rn 'pattern' . | sort | head -20; make test > out.txt 2>&1 || forbidden now";
+    turns(&stage, subject, RULES.1, command)
+}
+
+/// Writes a session file and returns its path.
+fn session(stage: &Stage) -> Result<PathBuf> {
+    let sample = Sample::new(&Plan {
+        entries: SESSION.0,
+        bytes: SESSION.1,
+        seed: 3,
+        cwd: stage.workspace.cwd().to_string_lossy().into_owned(),
+        compaction: false,
+    });
+    let file = stage.workspace.root().join(sample.file_name());
+    fs::write(&file, sample.text())?;
+    Ok(file)
+}
+
+fn with_session(subject: &Subject, commands: &[Value]) -> Result<u32> {
+    let stage = Stage::new()?;
+    let file = session(&stage)?;
+    let mut agent = stage.start(subject)?;
+    agent.ask(json!({"type": "switch_session", "sessionPath": file}))?;
+    for command in commands {
+        agent.ask(command.clone())?;
+    }
+    agent.finish()
+}
+
+fn long_session_turns(subject: &Subject) -> Result<u32> {
+    let stage = Stage::new()?;
+    let file = session(&stage)?;
+    let subject = subject.with(&["--session", &file.to_string_lossy()]);
+    turns(&stage, &subject, LONG_TURNS, "true")
+}
+
+fn list_sessions(subject: &Subject) -> Result<u32> {
+    let stage = Stage::new()?;
+    let cwd = stage.workspace.cwd().to_string_lossy().into_owned();
+    let (count, entries, bytes) = LISTED;
+    let folder = stage.workspace.agent_dir().join("sessions/--project--");
+    fs::create_dir_all(&folder)?;
+    for seed in 0..count {
+        let sample = Sample::new(&Plan {
+            entries,
+            bytes,
+            seed: seed as u64,
+            cwd: cwd.clone(),
+            compaction: false,
+        });
+        fs::write(folder.join(sample.file_name()), sample.text())?;
+    }
+    let mut agent = stage.start(subject)?;
+    agent.ask(json!({"type": "list_sessions", "scope": "all"}))?;
+    agent.finish()
+}
+
+fn export(subject: &Subject) -> Result<u32> {
+    let stage = Stage::new()?;
+    let file = session(&stage)?;
+    let out = stage.workspace.root().join("out.html");
+    let mut agent = stage.start(subject)?;
+    agent.ask(json!({"type": "switch_session", "sessionPath": file}))?;
+    agent.ask(json!({"type": "export_html", "outputPath": out}))?;
+    agent.finish()
+}
+
+/// An answer to an editor that speaks the Agent Client Protocol.
+fn acp_deltas(subject: &Subject) -> Result<u32> {
+    let stage = Stage::new()?;
+    stage.server.push(text().batch(SERVER_BATCH));
+    let mut subject = subject.clone();
+    for word in &mut subject.args {
+        if word == "rpc" {
+            "acp".clone_into(word);
+        }
+    }
+    let mut agent = stage.start(&subject)?;
+    let mut call = |id: u32, method: &str, params: Value| -> Result<String> {
+        agent.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))?;
+        let mark = [
+            format!("\"id\":{id},\"result\""),
+            format!("\"id\":{id},\"error\""),
+        ];
+        let head = agent.wait(|head| {
+            mark.iter().any(|mark| head.text.contains(mark))
+                || head.text.ends_with(&format!("\"id\":{id}}}\n"))
+        })?;
+        Ok(head.text)
+    };
+    call(
+        1,
+        "initialize",
+        json!({"protocolVersion": 1, "clientCapabilities": {}}),
+    )?;
+    let opened = call(
+        2,
+        "session/new",
+        json!({"cwd": stage.workspace.cwd(), "mcpServers": []}),
+    )?;
+    let (_, rest) = opened
+        .split_once("\"sessionId\":\"")
+        .with_context(|| format!("no session: {opened}"))?;
+    let id = rest.split('"').next().unwrap_or_default().to_owned();
+    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "Go on."}]});
+    call(3, "session/prompt", prompt)?;
+    agent.finish()
+}
