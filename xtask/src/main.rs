@@ -75,7 +75,7 @@ fn run(mut args: Args) -> Result<bool> {
         Some("torn") => torn::run(&torn::Options::parse(&mut args)?),
         Some("bench") => bench::run(&bench::Options::parse(&mut args)?),
         Some("instructions") => {
-            bench::instructions::run(root, &bench::instructions::Options::parse(&mut args, root)?)
+            bench::instructions::run(root, &bench::instructions::CountOptions::parse(&mut args, root)?)
         }
         Some("package") => package::run(root, &package::Options::parse(&mut args)?),
         Some("soak") => soak::run(&soak::Options::parse(&mut args)?),

@@ -414,9 +414,8 @@ impl Connection {
                 None
             }
             Purpose::Plan(session) => {
-                let update = usage::update(outcome);
-                self.out
-                    .extend(update.map(|update| rpc::update(&session, &update)));
+                let update = usage::update(outcome).map(|update| rpc::update(&session, &update));
+                self.out.extend(update);
                 None
             }
             Purpose::Prompt(session) => {

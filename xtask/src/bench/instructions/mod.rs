@@ -27,7 +27,7 @@ const MOST_RUNS: usize = 3;
 
 /// What to count, and what to do with the counts.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct CountOptions {
     agent: PathBuf,
     /// Paths to count; all when empty.
     only: Vec<String>,
@@ -37,7 +37,7 @@ pub struct Options {
     runs: usize,
 }
 
-impl Options {
+impl CountOptions {
     /// Reads `[--agent PATH] [--only NAME] [--runs N] [--write REASON]`.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Options {
 ///
 /// # Errors
 /// When the program cannot be run or the file cannot be read.
-pub fn run(root: &Path, options: &Options) -> Result<bool> {
+pub fn run(root: &Path, options: &CountOptions) -> Result<bool> {
     let Some(version) = valgrind::version() else {
         say("skipped: valgrind is not installed; instructions were not counted");
         return Ok(true);
@@ -105,7 +105,7 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
 
 /// Counts every path and keeps the least count of its runs. A path that grew runs again: on a busy machine, a process that waits for
 /// another one polls more often, which only adds instructions.
-fn count(options: &Options, runs: usize, record: &Record) -> Result<Counts> {
+fn count(options: &CountOptions, runs: usize, record: &Record) -> Result<Counts> {
     let mut counts = Counts::new();
     for (name, work) in PATHS {
         if !options.only.is_empty() && !options.only.iter().any(|only| only == name) {

@@ -12,7 +12,7 @@ pub(super) fn version() -> Option<String> {
     first_line("valgrind", &["--version"]).ok()
 }
 
-/// What counts depend on besides the code: valgrind, compiler, C library, CPU model.
+/// The things that counts depend on, apart from the code: valgrind, compiler, C library, CPU model.
 pub(super) fn environment(valgrind: &str) -> Result<String> {
     let cpu = std::fs::read_to_string("/proc/cpuinfo")?;
     let model = cpu
