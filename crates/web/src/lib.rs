@@ -37,7 +37,6 @@ use std::thread;
 use serve::queues::SessionQueues;
 use session::{Lane, Outgoing, RequestSender};
 use tokio::sync::mpsc::Receiver;
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::broadcaster::Broadcaster;
@@ -82,7 +81,8 @@ pub struct Web {
     bound: SocketAddr,
     state: Arc<WebState>,
     stop: CancellationToken,
-    ended: oneshot::Receiver<()>,
+    /// Cancelled once the thread of the server has ended.
+    ended: CancellationToken,
 }
 
 impl Web {
@@ -153,7 +153,8 @@ impl Web {
             Feed::new(source, &state, memory, options.version),
         );
         let (stopped, served) = (stop.clone(), feed.served(&state));
-        let (done, ended) = oneshot::channel();
+        let ended = CancellationToken::new();
+        let done = ended.clone().drop_guard();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(failed("The web server cannot start".to_owned()))?;
         thread::Builder::new()
@@ -167,8 +168,7 @@ impl Web {
                     serve(feed, &clients, &stopped).await;
                 });
                 runtime.shutdown_background();
-                // The receiver may be gone; then no caller waits for the end.
-                let _ = done.send(());
+                drop(done);
             })
             .map_err(Error::Thread)?;
         Ok(Self {
@@ -194,12 +194,12 @@ impl Web {
     /// Accepts no more connections, disconnects all clients, and waits for that for a limited time.
     pub async fn close(self) {
         self.stop.cancel();
-        let _gone = self.ended.await;
+        self.ended.cancelled().await;
     }
 
     /// Resolves when it has ended by itself.
-    pub async fn ended(&mut self) {
-        let _gone = (&mut self.ended).await;
+    pub async fn ended(&self) {
+        self.ended.cancelled().await;
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args, env: &Environment) -> anyhow::Result<ExitCode> {
             .spawn()
             .with_context(|| format!("{} cannot be started", program.display()))?;
         let link = connect(&mut child)?;
-        let mut web = Web::open_gateway(options.clone(), link).map_err(|error| explain(&error))?;
+        let web = Web::open_gateway(options.clone(), link).map_err(|error| explain(&error))?;
         let url = url(&options, web.address());
         let token = options.token.as_deref();
         let query = token

@@ -58,7 +58,7 @@ pub(crate) fn run(
         let mut signals = Signals::listen()?;
         let (lanes, joining) = mpsc::channel(session::limits::JOINING);
         let (slot, requests) = session::request_queue();
-        let mut web = Web::open(options.clone(), outgoing, joining, slot).map_err(|error| explain(&error))?;
+        let web = Web::open(options.clone(), outgoing, joining, slot).map_err(|error| explain(&error))?;
         let url = url(&options, web.address());
         let token = options.token.as_deref();
         let query = token

@@ -263,6 +263,7 @@ fn commands_without_cluster_program_name_its_build() {
         &["worker", "--nats", "nats://127.0.0.1:9"][..],
         &["sessions", "list", "nats://127.0.0.1:9"],
         &["--mode", "rpc", "--attach", "nats://127.0.0.1:9/s"],
+        &["--mode", "web", "--nats", "nats://127.0.0.1:9"],
     ] {
         let done = world.run_as(&copy, args, "");
         assert_eq!(done.code, Some(1), "{args:?}: {}", done.err);
@@ -273,6 +274,26 @@ fn commands_without_cluster_program_name_its_build() {
             done.err
         );
     }
+}
+
+#[test]
+fn web_gateway_ends_with_its_connection() {
+    let world = World::new([]);
+    let program = std::path::Path::new(PROGRAM);
+    let alone = tempfile::tempdir_in(program.parent().unwrap()).unwrap();
+    let copy = alone.path().join("pinion");
+    std::fs::hard_link(program, &copy).unwrap();
+    let cluster = alone.path().join("pinion-cluster");
+    std::fs::write(
+        &cluster,
+        "#!/bin/sh\necho \"Error: no server answers\" >&2\nexit 1\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&cluster, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let args = ["--mode", "web", "--port", "0", "--nats", "nats://127.0.0.1:9"];
+    let done = world.run_as(&copy, &args, "");
+    assert_eq!(done.code, Some(1), "{}", done.err);
+    assert_eq!(done.err, "Error: no server answers\n");
 }
 
 #[test]
