@@ -58,7 +58,7 @@ class Blocking(Case):
         self.assertGreater(len(pieces), 1)
         result = run.result()
         self.assertEqual((result.text, result.stop_reason, result.error, result.aborted), ("one two three", "stop", None, False))
-        self.assertEqual([message["role"] for message in result.messages], ["user", "assistant"])
+        self.assertEqual([message["role"] for message in result.messages], ["system", "user", "assistant"])
 
     def test_updates_do_not_repeat_the_whole_message(self):
         agent = self.agent(script=[reply("a", "b", delay=0.02)])
@@ -173,7 +173,7 @@ class Blocking(Case):
         agent = self.agent(script=["hello"])
         agent.ask("hi")
         self.assertEqual(agent.get_last_assistant_text(), {"text": "hello"})
-        self.assertEqual(len(agent.get_messages()["messages"]), 2)
+        self.assertEqual(len(agent.get_messages()["messages"]), 3)
         self.assertEqual(agent.get_session_stats()["assistantMessages"], 1)
         self.assertEqual(agent.bash("echo out; exit 3")["exitCode"], 3)
         self.assertIsNone(agent.set_session_name("mine"))
@@ -188,7 +188,7 @@ class Blocking(Case):
         agent.close()
         self.assertEqual(agent.returncode, 0)
         again = self.agent(script=[], session=path)
-        self.assertEqual([message["role"] for message in again.get_messages()["messages"]], ["user", "assistant"])
+        self.assertEqual([message["role"] for message in again.get_messages()["messages"]], ["system", "user", "assistant"])
 
     def test_answers_can_depend_on_the_question(self):
         agent = self.agent(script=[when("weather", reply("sunny")), when("time", reply("late"))], persist=False)
@@ -279,7 +279,7 @@ class Dialogs(Case):
         self.assertEqual(agent.ask("go"), "done")
         self.assertEqual(seen, [("select", ["Allow once", "Allow for this session", "Deny"])] * 2)
         self.assertEqual(os.listdir(self.cwd), ["allowed"])
-        self.assertIn("not in this project", json.dumps(agent.get_messages()["messages"][4]))
+        self.assertIn("not in this project", json.dumps(agent.get_messages()["messages"][5]))
 
     def test_without_a_callback_the_answer_is_no(self):
         agent = self.agent(script=[tool_call("bash", command="touch refused"), "done"], args=self.ASKING)
@@ -339,7 +339,7 @@ class Asyncio(Case):
 class Readme(Case):
     def test_the_examples_run(self):
         with open(os.path.join(os.path.dirname(__file__), "..", "README.md"), encoding="utf-8") as file:
-            examples = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
+            examples = re.findall(r"```python[^\n]*\n(.*?)```", file.read(), re.DOTALL)
         self.assertGreaterEqual(len(examples), 2)
         self.assertLessEqual(len(examples[0].splitlines()), 15)
         before = os.getcwd(), dict(os.environ)

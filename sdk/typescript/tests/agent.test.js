@@ -32,7 +32,7 @@ test("text arrives in pieces and ends", live, async (t) => {
     [result.text, result.stopReason, result.error, result.aborted],
     ["one two three", "stop", null, false],
   );
-  assert.deepEqual(result.messages.map((message) => message.role), ["user", "assistant"]);
+  assert.deepEqual(result.messages.map((message) => message.role), ["system", "user", "assistant"]);
 });
 
 test("a recorded conversation is played again", live, async (t) => {
@@ -155,7 +155,7 @@ test("methods unwrap what commands answer", live, async (t) => {
   const it = await agent(t, { script: ["hello"] });
   await it.ask("hi");
   assert.equal(await it.getLastAssistantText(), "hello");
-  assert.equal((await it.getMessages()).length, 2);
+  assert.equal((await it.getMessages()).length, 3);
   assert.equal((await it.getSessionStats()).assistantMessages, 1);
   assert.equal((await it.bash("echo out; exit 3")).exitCode, 3);
   await it.setSessionName("mine");
@@ -233,7 +233,7 @@ test("many sessions, once the agent has them", live, async (t) => {
 
 test("the example of the README runs", live, async (t) => {
   const page = readFileSync(new URL("../README.md", import.meta.url), "utf8");
-  const example = page.match(/```js\n([^]*?)```/)[1];
+  const example = page.match(/```js[^\n]*\n([^]*?)```/)[1];
   assert.ok(example.trimEnd().split("\n").length <= 15);
   const { cwd, env } = options(t);
   const file = join(cwd, "example.mjs");
@@ -259,7 +259,7 @@ test("questions reach the callback", live, async (t) => {
   const three = ["select", ["Allow once", "Allow for this session", "Deny"]];
   assert.deepEqual(seen, [three, three]);
   assert.deepEqual(readdirSync(given.cwd), ["allowed"]);
-  assert.match(JSON.stringify((await it.getMessages())[4]), /not in this project/);
+  assert.match(JSON.stringify((await it.getMessages())[5]), /not in this project/);
 });
 
 test("without a callback the answer is no", live, async (t) => {
