@@ -130,7 +130,7 @@ fn count(options: &CountOptions, runs: usize, record: &Record) -> Result<Counts>
 
 fn measure(agent: &Path, work: Work) -> Result<u64> {
     let logs = tempfile::tempdir()?;
-    let process = work(&valgrind::subject(agent, logs.path()))?;
+    let process = work(&valgrind::subject(agent, logs.path())?)?;
     valgrind::count(logs.path(), process)
 }
 

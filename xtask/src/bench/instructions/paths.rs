@@ -4,11 +4,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use super::super::limits::{DELTA_BYTES, SERVER_BATCH};
+use super::super::limits::{DELTA_BYTES, LISTED_BYTES, SERVER_BATCH};
 use super::super::runner::{Runner, Stage};
 use super::super::subject::Subject;
 use crate::sample::{Plan, Sample};
@@ -31,14 +31,7 @@ pub(super) const PATHS: [(&str, Work); 15] = [
     ("text-completions", |subject| {
         answer(subject, COMPLETIONS, "pi-delta", text())
     }),
-    ("tool-arguments", |subject| {
-        answer(
-            subject,
-            ANTHROPIC,
-            "pi-delta",
-            Reply::write_deltas("out.txt", DELTAS, DELTA_BYTES),
-        )
-    }),
+    ("tool-arguments", tool_arguments),
     ("bash-turns", bash_turns),
     ("bash-output", bash_output),
     ("permission-rules", permission_rules),
@@ -65,7 +58,7 @@ const TURNS: usize = 60;
 /// Turns in a long session.
 const LONG_TURNS: usize = 10;
 /// Bytes that a command prints.
-const OUTPUT: u64 = 200_000_000;
+const OUTPUT: u64 = 50_000_000;
 /// Entries and bytes of the session.
 const SESSION: (usize, usize) = (2_000, 5_000_000);
 /// Sessions that are listed, entries and bytes of each.
@@ -93,36 +86,65 @@ fn prompt(agent: &mut Runner) -> Result<()> {
 }
 
 fn answer(subject: &Subject, api: Api, dialect: &str, reply: Reply) -> Result<u32> {
-    let stage = Stage::speaking(api.0, api.1)?;
+    finish_answer(&Stage::speaking(api.0, api.1)?, subject, dialect, reply)
+}
+
+fn finish_answer(stage: &Stage, subject: &Subject, dialect: &str, reply: Reply) -> Result<u32> {
     stage.server.push(reply.batch(SERVER_BATCH));
     stage.server.set_default(Reply::text(["done"]));
     let mut agent = stage.start(&subject.with(&["--rpc-dialect", dialect]))?;
     prompt(&mut agent)?;
+    let (printed, least) = (agent.counts.bytes(), DELTAS * DELTA_BYTES as u64);
+    ensure!(
+        printed > least,
+        "an answer of {least} bytes made {printed} bytes of output"
+    );
     agent.finish()
+}
+
+fn tool_arguments(subject: &Subject) -> Result<u32> {
+    let stage = Stage::new()?;
+    let reply = Reply::write_deltas("out.txt", DELTAS, DELTA_BYTES);
+    let process = finish_answer(&stage, subject, "pi-delta", reply)?;
+    let written = fs::metadata(stage.workspace.cwd().join("out.txt"))?.len();
+    ensure!(
+        written == DELTAS * DELTA_BYTES as u64,
+        "the write call wrote {written} bytes"
+    );
+    Ok(process)
 }
 
 fn bash(number: usize, command: &str) -> Reply {
     Reply::tool(format!("call_{number}"), "bash", json!({"command": command}))
 }
 
-/// Turns of a scripted model in a prepared place.
-fn turns(stage: &Stage, subject: &Subject, count: usize, command: &str) -> Result<u32> {
+/// Turns of a scripted model in a prepared place. Every tool result has to contain `expected`, so that a call that failed early is
+/// not counted as work.
+fn turns(stage: &Stage, subject: &Subject, count: usize, command: &str, expected: &str) -> Result<u32> {
     for number in 0..count {
         stage.server.push(bash(number, command));
     }
     stage.server.push(Reply::text(["done"]));
     let mut agent = stage.start(&subject.with(&["--rpc-dialect", "pi-delta"]))?;
     prompt(&mut agent)?;
+    let requests = stage.server.requests();
+    let last = requests.last().context("the agent sent no request")?;
+    let results = format!("{:?}", last.request.body);
+    let found = results.matches(expected).count();
+    ensure!(
+        found >= count,
+        "{found} of {count} tool results contain {expected:?}"
+    );
     agent.finish()
 }
 
 fn bash_turns(subject: &Subject) -> Result<u32> {
-    turns(&Stage::new()?, subject, TURNS, "true")
+    turns(&Stage::new()?, subject, TURNS, "echo it ran", "it ran\\n")
 }
 
 fn bash_output(subject: &Subject) -> Result<u32> {
     let command = format!("yes 'the quick brown fox jumps over the lazy dog' | head -c {OUTPUT}");
-    turns(&Stage::new()?, subject, 1, &command)
+    turns(&Stage::new()?, subject, 1, &command, "Full output:")
 }
 
 /// Calls with several commands each, of which the last rule denies one: rules are compared, no command runs.
@@ -137,7 +159,7 @@ fn permission_rules(subject: &Subject) -> Result<u32> {
         .write_settings(&json!({"permissions": {"mode": "auto", "deny": deny}}))?;
     let command =
         "cd src && grep -rn 'pattern' . | sort | head -20; make test > out.txt 2>&1 || forbidden now";
-    turns(&stage, subject, RULES.1, command)
+    turns(&stage, subject, RULES.1, command, "Permission denied")
 }
 
 /// Writes a session file and returns its path.
@@ -169,7 +191,7 @@ fn long_session_turns(subject: &Subject) -> Result<u32> {
     let stage = Stage::new()?;
     let file = session(&stage)?;
     let subject = subject.with(&["--session", &file.to_string_lossy()]);
-    turns(&stage, &subject, LONG_TURNS, "true")
+    turns(&stage, &subject, LONG_TURNS, "echo it ran", "it ran\\n")
 }
 
 fn list_sessions(subject: &Subject) -> Result<u32> {
@@ -190,6 +212,11 @@ fn list_sessions(subject: &Subject) -> Result<u32> {
     }
     let mut agent = stage.start(subject)?;
     agent.ask(json!({"type": "list_sessions", "scope": "all"}))?;
+    let printed = agent.counts.bytes();
+    ensure!(
+        printed > LISTED_BYTES * count as u64,
+        "the list of {count} sessions has {printed} bytes"
+    );
     agent.finish()
 }
 
@@ -200,6 +227,10 @@ fn export(subject: &Subject) -> Result<u32> {
     let mut agent = stage.start(subject)?;
     agent.ask(json!({"type": "switch_session", "sessionPath": file}))?;
     agent.ask(json!({"type": "export_html", "outputPath": out}))?;
+    ensure!(
+        fs::metadata(&out)?.len() > SESSION.1 as u64 / 4,
+        "the exported page is too short"
+    );
     agent.finish()
 }
 
@@ -241,6 +272,7 @@ fn acp_deltas(subject: &Subject) -> Result<u32> {
         .with_context(|| format!("no session: {opened}"))?;
     let id = rest.split('"').next().unwrap_or_default().to_owned();
     let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "Go on."}]});
-    call(3, "session/prompt", prompt)?;
+    let ended = call(3, "session/prompt", prompt)?;
+    ensure!(ended.contains("end_turn"), "the prompt failed: {ended}");
     agent.finish()
 }

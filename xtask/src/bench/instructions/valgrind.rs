@@ -46,14 +46,35 @@ fn prefix(logs: &Path) -> Vec<String> {
     ]
 }
 
-/// The agent below valgrind.
-pub(super) fn subject(agent: &Path, logs: &Path) -> Subject {
-    let mut subject = Subject::ours(PathBuf::from("valgrind"));
-    let mut args = prefix(logs);
+/// Compiles the library that lets the agent start its own program (see `own_program.c`).
+fn own_program(folder: &Path) -> Result<PathBuf> {
+    let (source, library) = (folder.join("own_program.c"), folder.join("own_program.so"));
+    std::fs::write(&source, include_str!("own_program.c"))?;
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .arg("-ldl")
+        .status()
+        .context("cannot run the C compiler cc")?;
+    if !built.success() {
+        bail!("cc could not compile own_program.c");
+    }
+    Ok(library)
+}
+
+/// The agent below valgrind; `env` sets what the library needs.
+pub(super) fn subject(agent: &Path, logs: &Path) -> Result<Subject> {
+    let mut subject = Subject::ours(PathBuf::from("env"));
+    let mut args = vec![
+        format!("LD_PRELOAD={}", own_program(logs)?.display()),
+        format!("PINION_COUNTED={}", agent.display()),
+        "valgrind".to_owned(),
+    ];
+    args.extend(prefix(logs));
     args.push(agent.display().to_string());
     args.append(&mut subject.args);
     subject.args = args;
-    subject
+    Ok(subject)
 }
 
 /// Instructions of any program that ends by itself.
