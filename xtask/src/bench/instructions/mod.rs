@@ -50,11 +50,11 @@ impl CountOptions {
         }
         if let Some(unknown) = only
             .iter()
-            .find(|name| !PATHS.iter().any(|(path, _)| path == name))
+            .find(|name| !PATHS.iter().any(|path| path.name == name.as_str()))
         {
             bail!(
                 "there is no path called {unknown}; there are {}",
-                PATHS.map(|(path, _)| path).join(", ")
+                PATHS.map(|path| path.name).join(", ")
             );
         }
         let reason: Option<String> = args.option("--write")?;
@@ -107,16 +107,17 @@ pub fn run(root: &Path, options: &CountOptions) -> Result<bool> {
 /// another one polls more often, which only adds instructions.
 fn count(options: &CountOptions, runs: usize, record: &Record) -> Result<Counts> {
     let mut counts = Counts::new();
-    for (name, work) in PATHS {
+    for path in PATHS {
+        let name = path.name;
         if !options.only.is_empty() && !options.only.iter().any(|only| only == name) {
             continue;
         }
         let (mut least, mut most) = (u64::MAX, 0);
         for run in 0..runs.max(MOST_RUNS) {
-            if run >= runs && record.judge(name, least).1 != Verdict::Grew {
+            if run >= runs && record.judge(name, path.tolerance, least).1 != Verdict::Grew {
                 break;
             }
-            let found = measure(&options.agent, work)?;
+            let found = measure(&options.agent, path.work)?;
             (least, most) = (least.min(found), most.max(found));
         }
         complain(&format!(
@@ -138,7 +139,11 @@ fn measure(agent: &Path, work: Work) -> Result<u64> {
 fn judge(record: &Record, counted: &Counts) -> bool {
     let mut holds = true;
     for (name, &count) in counted {
-        let (stored, verdict) = record.judge(name, count);
+        let tolerance = PATHS
+            .iter()
+            .find(|path| path.name == name)
+            .map_or(0.0, |path| path.tolerance);
+        let (stored, verdict) = record.judge(name, tolerance, count);
         let change = stored.map_or_else(
             || "no stored count".to_owned(),
             |stored| format!("{stored} stored, {:+.2} %", record::percent(stored, count)),
@@ -146,17 +151,17 @@ fn judge(record: &Record, counted: &Counts) -> bool {
         let word = match verdict {
             Verdict::Holds => "",
             Verdict::Fell => "  fewer: --write REASON keeps it so",
-            Verdict::Grew | Verdict::Unknown => "  FAILED",
+            Verdict::Grew => "  FAILED: grew too much",
+            Verdict::Unknown => "  FAILED",
         };
         holds &= matches!(verdict, Verdict::Holds | Verdict::Fell);
         say(&format!("{name:<28}{count:>14}  {change}{word}"));
     }
     if !holds {
-        say(&format!(
-            "FAILED: a count grew by more than {} % or has none stored. Make the path cheaper, or record why it costs more: \
+        say(
+            "FAILED: a count grew too much or has none stored. Make the path cheaper, or record why it costs more: \
              cargo xtask instructions --write REASON",
-            record::TOLERANCE_PERCENT
-        ));
+        );
     }
     holds
 }

@@ -7,9 +7,6 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-/// Growth that fails. The spread of three runs of a path was below 1 % (docs/project/building.md, "Instruction counts").
-pub(super) const TOLERANCE_PERCENT: f64 = 5.0;
-
 /// Instructions of each path.
 pub(super) type Counts = BTreeMap<String, u64>;
 
@@ -73,8 +70,8 @@ impl Record {
         (last != environment).then_some(last.as_str())
     }
 
-    /// The stored count of a path, and how a new one compares.
-    pub(super) fn judge(&self, path: &str, count: u64) -> (Option<u64>, Verdict) {
+    /// The stored count of a path, and how a new one compares; the tolerance is in percent.
+    pub(super) fn judge(&self, path: &str, tolerance: f64, count: u64) -> (Option<u64>, Verdict) {
         let stored = self
             .changes
             .iter()
@@ -82,8 +79,8 @@ impl Record {
             .find_map(|change| change.instructions.get(path).copied());
         let verdict = match stored.map(|stored| percent(stored, count)) {
             None => Verdict::Unknown,
-            Some(change) if change > TOLERANCE_PERCENT => Verdict::Grew,
-            Some(change) if change < -TOLERANCE_PERCENT => Verdict::Fell,
+            Some(change) if change > tolerance => Verdict::Grew,
+            Some(change) if change < -tolerance => Verdict::Fell,
             Some(_) => Verdict::Holds,
         };
         (stored, verdict)

@@ -12,15 +12,15 @@ fn record(changes: &[(&str, u64)]) -> Record {
 }
 
 fn counts(count: u64) -> Counts {
-    Counts::from([("path".to_owned(), count)])
+    Counts::from([("start".to_owned(), count)])
 }
 
 #[test]
 fn growth_above_tolerance_fails() {
     let record = record(&[("first", 1_000)]);
-    assert_eq!(record.judge("path", 1_049), (Some(1_000), Verdict::Holds));
-    assert_eq!(record.judge("path", 1_051), (Some(1_000), Verdict::Grew));
-    assert_eq!(record.judge("path", 949), (Some(1_000), Verdict::Fell));
+    assert_eq!(record.judge("start", 5.0, 1_049), (Some(1_000), Verdict::Holds));
+    assert_eq!(record.judge("start", 5.0, 1_051), (Some(1_000), Verdict::Grew));
+    assert_eq!(record.judge("start", 5.0, 949), (Some(1_000), Verdict::Fell));
     assert!(judge(&record, &counts(1_049)) && judge(&record, &counts(949)));
     assert!(!judge(&record, &counts(1_051)));
 }
@@ -28,7 +28,7 @@ fn growth_above_tolerance_fails() {
 #[test]
 fn path_without_stored_count_fails() {
     let record = record(&[("first", 1_000)]);
-    assert_eq!(record.judge("other", 1), (None, Verdict::Unknown));
+    assert_eq!(record.judge("other", 5.0, 1), (None, Verdict::Unknown));
     assert!(!judge(&record, &Counts::from([("other".to_owned(), 1)])));
 }
 
@@ -40,7 +40,7 @@ fn last_change_counts_and_survives_file() {
         .write(&file)
         .unwrap();
     let read = Record::read(&file).unwrap();
-    assert_eq!(read.judge("path", 2_000), (Some(2_000), Verdict::Holds));
+    assert_eq!(read.judge("start", 5.0, 2_000), (Some(2_000), Verdict::Holds));
     assert!(std::fs::read_to_string(&file).unwrap().contains("a new feature"));
     assert_eq!(read.recorded_elsewhere("here"), None);
     assert_eq!(read.recorded_elsewhere("there"), Some("here"));
@@ -52,7 +52,7 @@ fn stored_count_without_reason_is_refused() {
     let file = folder.path().join("counts.json");
     std::fs::write(
         &file,
-        r#"{"changes": [{"environment": "here", "instructions": {"path": 9}}]}"#,
+        r#"{"changes": [{"environment": "here", "instructions": {"start": 9}}]}"#,
     )
     .unwrap();
     Record::read(&file).unwrap_err();
