@@ -47,13 +47,9 @@ struct Head {
     /// The method of a call or a notification.
     #[serde(default)]
     method: Option<String>,
+    /// An object with a code in JSON-RPC, else a sentence.
     #[serde(default)]
-    error: Option<Problem>,
-}
-
-#[derive(Deserialize)]
-struct Problem {
-    code: i64,
+    error: Value,
 }
 
 impl Head {
@@ -96,8 +92,8 @@ impl Seen {
                     *count = count.saturating_add(1);
                 }
                 self.reached = self.reached.max(u64::try_from(number).unwrap_or(0) + 1);
-                if let Some(error) = &head.error {
-                    self.codes.insert(number, error.code);
+                if let Some(code) = head.error.get("code").and_then(Value::as_i64) {
+                    self.codes.insert(number, code);
                 }
             }
             None => self.others += 1,
