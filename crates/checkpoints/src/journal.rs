@@ -37,6 +37,8 @@ pub(crate) enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// The tool has ended: of its changes, only those of this reason are not known.
+    CallEnd { id: u64, reason: String },
     /// Steps are about to be undone.
     Rewind(Rewind),
     /// The newest rewind is complete, but for these steps and files.
@@ -166,6 +168,12 @@ impl History {
                 tool,
                 reason,
             } => self.push(id, turn, StepEvent::Call(Call { tool, reason })),
+            Record::CallEnd { id, reason } => {
+                let step = self.steps.iter_mut().rev().find(|step| step.id == id);
+                if let Some(StepEvent::Call(call)) = step.map(|step| &mut step.event) {
+                    call.reason = Some(reason);
+                }
+            }
             Record::Rewind(rewind) => {
                 self.interrupt();
                 self.is_rewinding = true;

@@ -61,8 +61,8 @@ pub(crate) struct Stored {
 }
 
 /// What of the changes of a call is not part of a checkpoint of the working directory.
-const OUTSIDE: &str =
-    "the tool may have changed files outside of the working directory, or files that Git ignores";
+const OUTSIDE: &str = "the tool may have changed files outside of the working directory, files that Git ignores, and, in the background, \
+                       files after its end";
 
 /// A change of a file that is under way.
 #[derive(Debug)]
@@ -76,7 +76,8 @@ pub struct Pending {
 #[derive(Debug)]
 #[must_use = "what the call changes is not known until it is given to `Turn::end_call`"]
 pub struct PendingCall {
-    tool: String,
+    /// The step of the call.
+    id: u64,
 }
 
 /// The turn that changes belong to.
@@ -253,9 +254,7 @@ impl Turn {
             if noted.is_err() {
                 stored.give_up_call();
             }
-            noted?;
-            let tool = tool.to_owned();
-            Ok(PendingCall { tool })
+            Ok(PendingCall { id: noted? })
         })
     }
 
@@ -268,12 +267,17 @@ impl Turn {
             let Some(worktree) = &mut stored.worktree else {
                 return Ok(());
             };
+            let id = call.id;
             match worktree.end(&mut stored.blobs) {
-                Ok(differences) => {
-                    let records = stored.changes(&self.entry, differences);
+                Ok(Some(differences)) => {
+                    let mut records = stored.changes(&self.entry, differences);
+                    let reason = OUTSIDE.to_owned();
+                    records.push(Record::CallEnd { id, reason });
                     stored.write_all(records)?;
                 }
-                reason @ Err(_) => stored.note(&self.entry, &call.tool, Some(reason))?,
+                // All changes of the call stay unknown.
+                Ok(None) => {}
+                Err(reason) => stored.write(Record::CallEnd { id, reason })?,
             }
             stored.keep_bounds()
         })
@@ -291,16 +295,17 @@ impl Stored {
         })
     }
 
-    /// Writes that a call runs, with what calls have changed that ran already.
+    /// Writes that a call runs, with what calls have changed that ran already. Until its end, all changes of the call are unknown: the
+    /// process may end first. Returns the step of the call.
     fn note(
         &mut self,
         turn: &str,
         tool: &str,
         looked: Option<std::result::Result<Vec<Difference>, String>>,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let (differences, reason) = match looked {
             None => (Vec::new(), None),
-            Some(Ok(differences)) => (differences, Some(OUTSIDE.to_owned())),
+            Some(Ok(differences)) => (differences, None),
             Some(Err(reason)) => (Vec::new(), Some(reason)),
         };
         let mut records = self.changes(turn, differences);
@@ -312,7 +317,8 @@ impl Stored {
             reason,
         });
         self.write_all(records)?;
-        self.keep_bounds()
+        self.keep_bounds()?;
+        Ok(id)
     }
 
     /// The records of complete changes.
@@ -369,8 +375,7 @@ impl Stored {
                 break;
             }
             self.journal.rewrite(&self.history)?;
-            let mut needed = self.history.blobs();
-            needed.extend(self.worktree.iter().flat_map(Worktree::blobs));
+            let needed: HashSet<String> = self.needs().into_iter().map(str::to_owned).collect();
             self.blobs.retain(|name| needed.contains(name));
         }
         Ok(())

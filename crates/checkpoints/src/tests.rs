@@ -526,3 +526,41 @@ fn content_of_worktree_survives_refused_change() {
         "{rewound:?}"
     );
 }
+
+#[test]
+fn call_without_end_leaves_changes_unknown() {
+    let place = Place::new();
+    let all = whole(&place);
+    let _cut_off = all.turn("t1").begin_call("bash").unwrap();
+    fs::write(place.at("a"), "1").unwrap();
+    // The process ended during the call; another one knows nothing of the file, and says so.
+    let rewound = whole(&place).rewind(&turns(&[]), true, None, false).unwrap();
+    assert_eq!(
+        (rewound.restored.len(), place.read("a").as_deref()),
+        (0, Some("1"))
+    );
+    let reason = &rewound.unknown[0].reason;
+    assert_eq!(
+        reason,
+        "the tool may have changed files that the checkpoint does not contain"
+    );
+}
+
+#[test]
+fn worktree_behind_link_is_restored() {
+    let place = Place::new();
+    symlink("work", place.dir.path().join("link")).unwrap();
+    let scope = Scope {
+        root: place.dir.path().join("link"),
+        excluded: Vec::new(),
+    };
+    let all = Checkpoints::new(place.checkpoints.dir(), Some(scope));
+    call(&all, "t1", || fs::write(place.at("a"), "1").unwrap());
+    let rewound = all.rewind(&turns(&[]), true, None, false).unwrap();
+    assert_eq!(
+        (rewound.restored.len(), rewound.kept.len()),
+        (1, 0),
+        "{rewound:?}"
+    );
+    assert!(!place.at("a").exists());
+}

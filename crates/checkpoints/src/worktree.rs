@@ -77,7 +77,13 @@ struct Stamp {
 }
 
 impl Worktree {
+    /// Links above the directory are followed once: tools report real paths, too.
     pub(crate) fn new(scope: Scope) -> Self {
+        let real = |path: &PathBuf| crate::plan::real_path(path);
+        let scope = Scope {
+            root: real(&scope.root),
+            excluded: scope.excluded.iter().map(real).collect(),
+        };
         Self {
             scope,
             seen: None,
@@ -93,15 +99,15 @@ impl Worktree {
     pub(crate) fn begin(&mut self, blobs: &mut Blobs) -> Result<Vec<Difference>, String> {
         let is_first = self.running == 0;
         self.running += 1;
-        let differences = self.look(blobs)?;
-        Ok(if is_first { Vec::new() } else { differences })
+        let differences = self.look(blobs)?.filter(|_| !is_first);
+        Ok(differences.unwrap_or_default())
     }
 
-    /// A call has ended.
+    /// A call has ended. None if there was no look before it to compare with.
     ///
     /// # Errors
     /// When the directory cannot be looked through, with the reason.
-    pub(crate) fn end(&mut self, blobs: &mut Blobs) -> Result<Vec<Difference>, String> {
+    pub(crate) fn end(&mut self, blobs: &mut Blobs) -> Result<Option<Vec<Difference>>, String> {
         self.running = self.running.saturating_sub(1);
         self.look(blobs)
     }
@@ -117,11 +123,11 @@ impl Worktree {
         entries.filter_map(|entry| entry.state.blob())
     }
 
-    /// Looks through the directory. Nothing differs at the first look.
-    fn look(&mut self, blobs: &mut Blobs) -> Result<Vec<Difference>, String> {
+    /// Looks through the directory. None at the first look.
+    fn look(&mut self, blobs: &mut Blobs) -> Result<Option<Vec<Difference>>, String> {
         let old = self.seen.take();
         let new = self.scope.see(old.as_ref(), blobs)?;
-        let differences = old.map(|old| differences(&old, &new)).unwrap_or_default();
+        let differences = old.map(|old| differences(&old, &new));
         self.seen = Some(new);
         Ok(differences)
     }
