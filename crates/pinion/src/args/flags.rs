@@ -34,6 +34,11 @@ pub(crate) fn find(name: &str) -> Option<&'static Flag> {
         .find(|flag| flag.names.contains(&name))
 }
 
+/// Returns true for options that limit what a run may do. Ignoring one would leave a user unprotected.
+pub(super) fn protects(name: &str) -> bool {
+    TOOLS.iter().any(|flag| flag.names.contains(&name)) || name.starts_with("--max-")
+}
+
 /// A setter that cannot fail.
 macro_rules! set {
     ($field:ident) => {

@@ -187,6 +187,7 @@ fn take_option<'a>(args: &mut Args, option: &str, rest: &'a [String]) -> Result<
     let Some(flag) = own.or_else(|| flags::find(name)) else {
         return keep_unknown(args, name, inline, rest);
     };
+    args.given.extend(flag.names.first());
     apply(args, flag, name, inline, rest)
 }
 
@@ -344,6 +345,17 @@ fn check(args: &Args) -> Result<(), UsageError> {
             command: command.name(),
             word: word.clone(),
         });
+    }
+    let gateway = match args.command {
+        Some(Command::Attach) => Some("--attach"),
+        Some(Command::Gateway) => Some("--nats"),
+        _ => None,
+    };
+    if let (Some(gateway), Some(option)) = (gateway, args.given.iter().find(|name| flags::protects(name))) {
+        let why = format!(
+            "{gateway}: workers run the tools. Give it to them: pinion worker --nats URL -- {option}"
+        );
+        return Err(UsageError::Conflict(option, why));
     }
     let serves = matches!(args.mode, Some(Mode::Rpc | Mode::Web | Mode::Acp));
     if args.run.output_schema.is_some() && serves {

@@ -30,7 +30,10 @@ pub(super) fn run(args: &Args, env: &Environment) -> anyhow::Result<ExitCode> {
         _ => bail!("--nats needs --mode web. One session as lines: --mode rpc --attach URL/SESSION"),
     };
     let trust = Trust::new(&env.agent_dir, args.approve);
-    let (settings, _) = setup::load_settings(args, env, &trust);
+    let (settings, notes) = setup::load_settings(args, env, &trust);
+    for note in &notes {
+        complain(&format!("Warning: {note}"));
+    }
     let options = options(args, env, &settings, version::OWN)?;
     let program = cluster::program(env)?;
     let runtime = runtime()?;

@@ -415,3 +415,31 @@ fn schema_command_has_its_own_options() {
     assert!(mistake(&["schema", "pi"]).contains("not \"pi\""));
     assert!(mistake(&["doctor", "--ts"]).contains("Unknown option: --ts"));
 }
+
+#[test]
+fn gateway_refuses_options_that_protect() {
+    let url = "nats://localhost/s";
+    for gateway in [
+        ["--mode", "rpc", "--attach", url],
+        ["--mode", "web", "--nats", url],
+    ] {
+        for option in [
+            &["--sandbox", "read-only"][..],
+            &["--permission-mode", "ask"],
+            &["-t", "read"],
+            &["--max-cost", "1"],
+        ] {
+            let error = mistake(&[&gateway[..], option].concat());
+            assert!(
+                error.contains(gateway[2]) && error.contains("pinion worker"),
+                "{error}"
+            );
+        }
+        // A host that starts --mode rpc keeps its other options.
+        assert!(
+            args(&[&gateway[..], &["--model", "m"]].concat())
+                .command
+                .is_some()
+        );
+    }
+}
