@@ -34,9 +34,13 @@ pub(crate) fn find(name: &str) -> Option<&'static Flag> {
         .find(|flag| flag.names.contains(&name))
 }
 
-/// Returns true for options that limit what a run may do. Ignoring one would leave a user unprotected.
-pub(super) fn protects(name: &str) -> bool {
-    TOOLS.iter().any(|flag| flag.names.contains(&name)) || name.starts_with("--max-")
+impl Flag {
+    /// Returns true for options that limit what a run may do.
+    pub(super) fn protects(&self) -> bool {
+        self.names
+            .iter()
+            .any(|name| name.starts_with("--max-") || TOOLS.iter().any(|flag| flag.names.contains(name)))
+    }
 }
 
 /// A setter that cannot fail.

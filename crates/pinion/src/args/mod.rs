@@ -392,8 +392,6 @@ pub(crate) struct Args {
     pub(crate) files: Vec<String>,
     /// Everything else, in order.
     pub(crate) messages: Vec<String>,
-    /// First names of the options that were given, in order.
-    pub(crate) given: Vec<&'static str>,
     /// Warnings for stderr about ignored or unusual arguments, one sentence each.
     pub(crate) warnings: Vec<String>,
 }

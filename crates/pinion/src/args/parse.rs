@@ -22,6 +22,7 @@ pub(crate) fn parse(program: &str, argv: &[String]) -> Result<Args, UsageError> 
         ..Args::default()
     };
     let mut rest = argv;
+    let mut protecting = Vec::new();
     while let Some((first, after)) = rest.split_first() {
         let at = argv.len() - rest.len();
         rest = after;
@@ -39,6 +40,7 @@ pub(crate) fn parse(program: &str, argv: &[String]) -> Result<Args, UsageError> 
             }
             // Three dashes start a Markdown document, not an option.
             option if option.starts_with('-') && !option.starts_with("---") => {
+                protecting.extend(flags::find(split_inline(option).0).filter(|flag| flag.protects()));
                 rest = take_option(&mut args, option, rest)?;
             }
             message => args.messages.push(message.to_owned()),
@@ -58,8 +60,24 @@ pub(crate) fn parse(program: &str, argv: &[String]) -> Result<Args, UsageError> 
         check_words(program, &args)?;
     }
     check(&args)?;
+    check_gateway(&args, &protecting)?;
     check_guesses(&args)?;
     Ok(args)
+}
+
+/// A gateway runs no tools. An option that limits them there would be passed over, and leave its user unprotected.
+fn check_gateway(args: &Args, protecting: &[&'static Flag]) -> Result<(), UsageError> {
+    let gateway = match args.command {
+        Some(Command::Attach) => "--attach",
+        Some(Command::Gateway) => "--nats",
+        _ => return Ok(()),
+    };
+    let Some(option) = protecting.iter().find_map(|flag| flag.names.first()) else {
+        return Ok(());
+    };
+    let why =
+        format!("{gateway}: workers run the tools. Give it to them: pinion worker --nats URL -- {option}");
+    Err(UsageError::Conflict(option, why))
 }
 
 /// Finds the first message, which may be a command: no option, no file, no value of an option. With `--print` all words are
@@ -187,7 +205,6 @@ fn take_option<'a>(args: &mut Args, option: &str, rest: &'a [String]) -> Result<
     let Some(flag) = own.or_else(|| flags::find(name)) else {
         return keep_unknown(args, name, inline, rest);
     };
-    args.given.extend(flag.names.first());
     apply(args, flag, name, inline, rest)
 }
 
@@ -345,17 +362,6 @@ fn check(args: &Args) -> Result<(), UsageError> {
             command: command.name(),
             word: word.clone(),
         });
-    }
-    let gateway = match args.command {
-        Some(Command::Attach) => Some("--attach"),
-        Some(Command::Gateway) => Some("--nats"),
-        _ => None,
-    };
-    if let (Some(gateway), Some(option)) = (gateway, args.given.iter().find(|name| flags::protects(name))) {
-        let why = format!(
-            "{gateway}: workers run the tools. Give it to them: pinion worker --nats URL -- {option}"
-        );
-        return Err(UsageError::Conflict(option, why));
     }
     let serves = matches!(args.mode, Some(Mode::Rpc | Mode::Web | Mode::Acp));
     if args.run.output_schema.is_some() && serves {
