@@ -18,8 +18,7 @@ use crate::limits::GATEWAY_LINES;
 use crate::signals::Signals;
 use crate::{exit, setup, version};
 
-use super::browse::browse;
-use super::web::{banner, encoded, explain, options, stop, url};
+use super::web::{banner, encoded, ended, explain, options, stop, url};
 use super::{cluster, runtime};
 
 /// Runs it until a signal comes, or the connection to NATS has failed at the start.
@@ -29,6 +28,9 @@ pub(super) fn run(args: &Args, env: &Environment) -> anyhow::Result<ExitCode> {
         (Some(Mode::Web), _) => bail!("--nats takes one URL and no messages"),
         _ => bail!("--nats needs --mode web. One session as lines: --mode rpc --attach URL/SESSION"),
     };
+    if args.open {
+        bail!("--open cannot be combined with --nats: each session has a page of its own, at /SESSION/");
+    }
     let trust = Trust::new(&env.agent_dir, args.approve);
     let (settings, notes) = setup::load_settings(args, env, &trust);
     for note in &notes {
@@ -56,22 +58,13 @@ pub(super) fn run(args: &Args, env: &Environment) -> anyhow::Result<ExitCode> {
         // The parent process may have closed stdout; the server still listens.
         let banner = banner(&options, &format!("{url}/SESSION"), &format!("/{query}"));
         let _unseen = std::io::stdout().write_all(banner.as_bytes());
-        if args.open
-            && let Err(error) = browse(&url)
-        {
-            complain(&format!("{error:#}"));
-        }
         let code = tokio::select! {
             code = stop(&mut signals) => code,
             () = web.ended() => exit::FAILURE,
         };
         web.drain();
         web.close().await;
-        anyhow::Ok(ExitCode::from(if code == exit::TERMINATED {
-            exit::SUCCESS
-        } else {
-            code
-        }))
+        anyhow::Ok(ended(code))
     })?;
     runtime.shutdown_background();
     Ok(code)

@@ -91,11 +91,7 @@ pub(crate) fn run(
         let _all_told = timeout(WEB_CLOSE_WAIT, last.flush()).await;
         drop(last);
         web.close().await;
-        anyhow::Ok(ExitCode::from(if code == exit::TERMINATED {
-            exit::SUCCESS
-        } else {
-            code
-        }))
+        anyhow::Ok(ended(code))
     })?;
     runtime.shutdown_background();
     Ok(code)
@@ -111,6 +107,15 @@ pub(super) fn explain(error: &impl std::fmt::Display) -> anyhow::Error {
         "{text}. Another program, perhaps another Pinion, uses this port. Choose another port with --port N, or a free one with \
          --port 0"
     )
+}
+
+/// The exit code of a server. SIGTERM is the way to stop one, and no failure.
+pub(super) fn ended(code: u8) -> ExitCode {
+    ExitCode::from(if code == exit::TERMINATED {
+        exit::SUCCESS
+    } else {
+        code
+    })
 }
 
 /// Waits for a signal that ends it; Ctrl-C is one, for there is a person at the terminal.
