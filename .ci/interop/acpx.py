@@ -87,7 +87,7 @@ check("a refused call does not run", "It did not." in said and not (cwd / "never
 
 replies([{"text": ["Begun"]}, {"delay": 60}])
 hanging = start("prompt", "Four")
-heard = []
+heard: list[str] = []
 reader = threading.Thread(target=lambda: heard.extend(iter(hanging.stdout.readline, "")), daemon=True)
 reader.start()
 # Before the prompt has reached the agent, acpx cancels only its own preparations.
