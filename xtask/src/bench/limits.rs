@@ -194,3 +194,14 @@ pub(super) const UNDO_TURNS: usize = 200;
 pub(super) const UNDO_BYTES: usize = 50_000;
 /// What checkpoints may add to a turn, ms.
 pub(super) const UNDO_MS: f64 = 10.0;
+
+/// Milliseconds from spawn to the response of `initialize`.
+pub(super) const ACP_INITIALIZE_MS: f64 = 15.0;
+/// Milliseconds until the response of `session/new`, and the MCP servers that are configured meanwhile.
+pub(super) const ACP_NEW_MS: f64 = 30.0;
+/// See [`ACP_NEW_MS`].
+pub(super) const ACP_SERVERS: usize = 10;
+/// CPU of a delta, as a multiple of that on the RPC wire; above 1 because of noise.
+pub(super) const ACP_TIMES: f64 = 1.05;
+/// Sessions of one connection that get an answer at the same time.
+pub(super) const ACP_MANY: usize = 100;

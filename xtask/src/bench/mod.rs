@@ -3,6 +3,7 @@
 //! Here: the options and the order of the figures. Each group of figures has a file of its own; `runner` drives an agent,
 //! `meter` reads its CPU and memory, `report` prints. Nothing here fails because a number is bad, unless `--strict` is given.
 
+mod acp;
 mod append;
 mod background;
 mod extensions;
@@ -47,7 +48,7 @@ pub use background::print;
 type Measure = fn(&Subject) -> Result<Vec<Row>>;
 
 /// The groups in the order of the table, with the name `--only` takes.
-const GROUPS: [(&str, Measure); 18] = [
+const GROUPS: [(&str, Measure); 19] = [
     ("startup", startup::measure),
     ("stream", stream::answers),
     ("toolargs", stream::arguments),
@@ -65,6 +66,7 @@ const GROUPS: [(&str, Measure); 18] = [
     ("kept", kept::measure),
     ("extensions", extensions::measure),
     ("web", web::measure),
+    ("acp", acp::measure),
     ("fuzz", fuzz::measure),
 ];
 
@@ -138,6 +140,7 @@ pub fn run(options: &Options) -> Result<bool> {
                     "kept",
                     "extensions",
                     "web",
+                    "acp",
                     "fuzz",
                 ]
                 .contains(&group)

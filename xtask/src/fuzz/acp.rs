@@ -262,7 +262,13 @@ impl Generator {
             8 => ("result", odd),
             _ => ("error", json!({"code": -32_603, "message": "No", "data": odd})),
         };
-        let text = json!({"jsonrpc": "2.0", "id": "$asked", body.0: body.1}).to_string();
+        let mut answer = json!({"jsonrpc": "2.0", "id": "$asked", body.0: body.1});
+        // Some libraries write the other member, too.
+        if let Some(answer) = answer.as_object_mut().filter(|_| self.odd.random.chance(20)) {
+            answer.entry("error").or_insert(Value::Null);
+            answer.entry("result").or_insert(Value::Null);
+        }
+        let text = answer.to_string();
         debug_assert!(text.contains(ASKED), "{text}");
         text.into_bytes()
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use session::{Outgoing, SessionRequest};
-use wire::Event;
 use wire::hosted::Frame;
 use wire::ui::{UiMethod, UiRequest};
+use wire::{Event, Reply, Response, SessionCommand};
 
 use crate::accounts::{Accounts, LoggingOut, Provider};
 use crate::connection::Connection;
@@ -339,6 +339,38 @@ fn terminal_logins_need_a_terminal() {
     );
     assert_eq!(replies[2]["error"]["code"], -32602);
     assert_eq!(replies[3]["error"]["code"], -32602);
+}
+
+/// The response to `authenticate` when the session's login ends like this.
+fn authenticated(outcome: Result<Reply, String>) -> Value {
+    let mut connection = connection();
+    let mut send = |line: Value| connection.message(rpc::parse(line.to_string().as_bytes()));
+    send(request(1, "initialize", json!({"protocolVersion": 1})));
+    let login = send(request(2, "authenticate", json!({"methodId": "acme"})));
+    let Some((SessionRequest::Command(origin, SessionCommand::Login(params)), None)) = login else {
+        panic!("no login");
+    };
+    assert_eq!(params.provider_id, "acme");
+    let response = Response {
+        id: origin.id,
+        command: Some(json!("login")),
+        outcome,
+    };
+    let follows = connection.outgoing(None, &Outgoing::Response(origin.client, response), None);
+    assert!(follows.is_none());
+    let mut batch = Vec::new();
+    assert!(!connection.out.write(&mut batch));
+    let text = String::from_utf8(batch).unwrap();
+    serde_json::from_str(text.lines().last().unwrap()).unwrap()
+}
+
+#[test]
+fn outcome_of_login_answers_authenticate() {
+    let done = authenticated(Ok(Reply::Nothing));
+    assert_eq!(done, json!({"jsonrpc": "2.0", "id": 2, "result": {}}));
+    let denied = authenticated(Err("The login was denied".to_owned()));
+    let error = json!({"code": -32603, "message": "The login was denied"});
+    assert_eq!(denied, json!({"jsonrpc": "2.0", "id": 2, "error": error}));
 }
 
 fn dialog(method: UiMethod) -> UiRequest {

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
+use super::super::acp::Editor;
 use super::super::limits::{DELTA_BYTES, LISTED_BYTES, SERVER_BATCH};
 use super::super::runner::{Runner, Stage};
 use super::super::subject::Subject;
@@ -264,41 +265,8 @@ fn export(subject: &Subject) -> Result<u32> {
 fn acp_deltas(subject: &Subject) -> Result<u32> {
     let stage = Stage::new()?;
     stage.server.push(text().batch(SERVER_BATCH));
-    let mut subject = subject.clone();
-    for word in &mut subject.args {
-        if word == "rpc" {
-            "acp".clone_into(word);
-        }
-    }
-    let mut agent = stage.start(&subject)?;
-    let mut call = |id: u32, method: &str, params: Value| -> Result<String> {
-        agent.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))?;
-        let mark = [
-            format!("\"id\":{id},\"result\""),
-            format!("\"id\":{id},\"error\""),
-        ];
-        let head = agent.wait(|head| {
-            mark.iter().any(|mark| head.text.contains(mark))
-                || head.text.ends_with(&format!("\"id\":{id}}}\n"))
-        })?;
-        Ok(head.text)
-    };
-    call(
-        1,
-        "initialize",
-        json!({"protocolVersion": 1, "clientCapabilities": {}}),
-    )?;
-    let opened = call(
-        2,
-        "session/new",
-        json!({"cwd": stage.workspace.cwd(), "mcpServers": []}),
-    )?;
-    let (_, rest) = opened
-        .split_once("\"sessionId\":\"")
-        .with_context(|| format!("no session: {opened}"))?;
-    let id = rest.split('"').next().unwrap_or_default().to_owned();
-    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "Go on."}]});
-    let ended = call(3, "session/prompt", prompt)?;
-    ensure!(ended.contains("end_turn"), "the prompt failed: {ended}");
-    agent.finish()
+    let mut editor = Editor::start(&stage, subject)?;
+    let session = editor.session(&stage)?;
+    editor.prompt(&session)?;
+    editor.agent.finish()
 }

@@ -6,6 +6,7 @@ use testkit::llm::Reply;
 use super::{Editor, stop_reason};
 use crate::kit::{LONG, World, bash};
 use crate::mcp;
+use crate::web::Web;
 
 fn ids(reply: &Value) -> Vec<&str> {
     let sessions = reply["result"]["sessions"].as_array().unwrap().iter();
@@ -159,6 +160,36 @@ fn sessions_of_rpc_mode_are_loaded() {
     assert_eq!(stop_reason(&editor.response("q")), "end_turn");
     editor.finish();
     assert!(world.server.requests()[1].body.to_string().contains("Over RPC"));
+}
+
+#[test]
+fn sessions_of_web_page_are_loaded() {
+    let world = World::new([Reply::text(["In the page"]), Reply::text(["Over ACP"])]);
+    let web = Web::start(&world, &[]);
+    let mut tab = web.tab();
+    tab.say("First");
+    let session = tab.data(json!({"type": "get_state"}))["sessionId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    drop(tab);
+    web.finish();
+    let editor = Editor::start(&world);
+    let loaded = editor.call("o", "session/load", about(&session, &world));
+    assert!(loaded["result"].is_object(), "{loaded}");
+    assert_eq!(
+        editor.updates("agent_message_chunk")[0]["content"]["text"],
+        "In the page"
+    );
+    editor.prompt("q", &session, "Second");
+    assert_eq!(stop_reason(&editor.response("q")), "end_turn");
+    editor.finish();
+    assert!(
+        world.server.requests()[1]
+            .body
+            .to_string()
+            .contains("In the page")
+    );
 }
 
 /// A session as pi writes it.
