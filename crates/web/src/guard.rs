@@ -43,6 +43,50 @@ pub(crate) enum Wants {
     Agent,
 }
 
+/// Why a request was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Not exactly one host name.
+    BadHost,
+    /// A host name that this server does not have.
+    ForeignHost,
+    /// A page of another origin, or a request without origin and token.
+    ForeignOrigin,
+    /// No token, or a wrong one.
+    WrongToken,
+    /// Too many wrong tokens lately.
+    TooManyTokens,
+}
+
+impl Refusal {
+    /// The status of the response.
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Self::BadHost => StatusCode::BAD_REQUEST,
+            Self::ForeignHost | Self::ForeignOrigin => StatusCode::FORBIDDEN,
+            Self::WrongToken => StatusCode::UNAUTHORIZED,
+            Self::TooManyTokens => StatusCode::TOO_MANY_REQUESTS,
+        }
+    }
+
+    /// The body of the response: what to change. It contains nothing of the request or of the server.
+    pub(crate) fn advice(self) -> &'static str {
+        match self {
+            Self::BadHost => "The request needs one header Host\n",
+            Self::ForeignHost => {
+                "This server does not answer to this host name. Start it with --host NAME, or with --web-allowed-origin ORIGIN behind a proxy\n"
+            }
+            Self::ForeignOrigin => {
+                "Pages of other origins are refused. Send the header Origin of this server, or a token, or start the server with --web-allowed-origin ORIGIN\n"
+            }
+            Self::WrongToken => {
+                "The token is missing or wrong. Send the header Authorization: Bearer TOKEN\n"
+            }
+            Self::TooManyTokens => "There were too many wrong tokens. Wait a minute\n",
+        }
+    }
+}
+
 impl Guard {
     /// Creates the guard of a server that listens at `bound`; `host` is the name from the command line.
     pub(crate) fn new(
@@ -69,8 +113,8 @@ impl Guard {
     /// check. So they learn nothing about tokens, and cannot use up the limit of wrong ones.
     ///
     /// # Errors
-    /// The status to refuse it with.
-    pub(crate) async fn admit(&self, request: &Parts, wants: Wants) -> Result<(), StatusCode> {
+    /// Why it is refused.
+    pub(crate) async fn admit(&self, request: &Parts, wants: Wants) -> Result<(), Refusal> {
         self.check_page(request, wants)?;
         if wants == Wants::Public {
             return Ok(());
@@ -80,10 +124,10 @@ impl Guard {
     }
 
     /// The first part of it, which depends on nothing but the request.
-    pub(crate) fn check_page(&self, request: &Parts, wants: Wants) -> Result<(), StatusCode> {
-        let authority = authority(request).ok_or(StatusCode::BAD_REQUEST)?;
+    pub(crate) fn check_page(&self, request: &Parts, wants: Wants) -> Result<(), Refusal> {
+        let authority = authority(request).ok_or(Refusal::BadHost)?;
         if !self.answers_to(&authority) {
-            return Err(StatusCode::FORBIDDEN);
+            return Err(Refusal::ForeignHost);
         }
         match wants {
             Wants::Public => Ok(()),
@@ -92,12 +136,12 @@ impl Guard {
     }
 
     /// Waits, when there were many wrong tokens lately, until this request's may be looked at; no more than a few may wait.
-    async fn take_turn(&self) -> Result<(), StatusCode> {
+    async fn take_turn(&self) -> Result<(), Refusal> {
         if self.token.is_none() || self.count_wrong(Instant::now()) < WEB_WRONG_TOKENS {
             return Ok(());
         }
         let place = self.waiting.try_acquire();
-        let _place = place.map_err(|_| StatusCode::TOO_MANY_REQUESTS)?;
+        let _place = place.map_err(|_| Refusal::TooManyTokens)?;
         let _turn = self.turn.lock().await;
         tokio::time::sleep(WEB_WRONG_PAUSE).await;
         Ok(())
@@ -142,7 +186,7 @@ impl Guard {
     }
 
     /// Checks the token, in the header, cookie or URL. Several different tokens are refused.
-    pub(crate) fn check_token(&self, request: &Parts, now: Instant) -> Result<(), StatusCode> {
+    pub(crate) fn check_token(&self, request: &Parts, now: Instant) -> Result<(), Refusal> {
         let Some(token) = &self.token else {
             return Ok(());
         };
@@ -152,15 +196,15 @@ impl Guard {
             return Ok(());
         }
         if self.count_wrong(now) >= WEB_WRONG_TOKENS {
-            return Err(StatusCode::TOO_MANY_REQUESTS);
+            return Err(Refusal::TooManyTokens);
         }
         let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
         wrong.push_back(now);
-        Err(StatusCode::UNAUTHORIZED)
+        Err(Refusal::WrongToken)
     }
 
     /// Accepts our own page and allowed origins. Programs send no origin; their token decides.
-    fn check_origin(&self, headers: &HeaderMap) -> Result<(), StatusCode> {
+    fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut origins = headers.get_all(header::ORIGIN).iter();
         let (origin, more) = (origins.next(), origins.next());
         // Says a browser by itself; no page can make it say otherwise.
@@ -175,7 +219,7 @@ impl Guard {
         if is_fine {
             Ok(())
         } else {
-            Err(StatusCode::FORBIDDEN)
+            Err(Refusal::ForeignOrigin)
         }
     }
 

@@ -162,8 +162,8 @@ async fn answer(served: Served, request: Request) -> Response {
         "/api/command" | "/api/events" => Wants::Agent,
         _ => Wants::Public,
     };
-    if let Err(status) = served.guard().admit(&parts, wants).await {
-        return empty(status);
+    if let Err(refusal) = served.guard().admit(&parts, wants).await {
+        return plain(refusal.status(), refusal.advice());
     }
     // Only clients that may talk to an agent make a gateway open a session.
     let Some(state) = served.state(session, wants).await else {

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use axum::http::Request;
 use axum::http::request::Parts;
-use axum::http::{Request, StatusCode};
 
-use crate::guard::{Guard, Wants};
+use crate::guard::{Guard, Refusal, Wants};
 use crate::limits::{WEB_WRONG_TOKENS, WEB_WRONG_WINDOW};
 
 fn request(target: &str, headers: &[(&str, &str)]) -> Parts {
@@ -27,7 +27,7 @@ fn guard(bound: &str, host: &str, token: Option<&str>, origins: &[&str]) -> Guar
     )
 }
 
-fn admit(guard: &Guard, parts: &Parts, wants: Wants, now: Instant) -> Result<(), StatusCode> {
+fn admit(guard: &Guard, parts: &Parts, wants: Wants, now: Instant) -> Result<(), Refusal> {
     guard.check_page(parts, wants)?;
     match wants {
         Wants::Public => Ok(()),
@@ -38,7 +38,7 @@ fn admit(guard: &Guard, parts: &Parts, wants: Wants, now: Instant) -> Result<(),
 fn verdict(guard: &Guard, target: &str, headers: &[(&str, &str)]) -> u16 {
     match admit(guard, &request(target, headers), Wants::Agent, Instant::now()) {
         Ok(()) => 200,
-        Err(status) => status.as_u16(),
+        Err(refusal) => refusal.status().as_u16(),
     }
 }
 
@@ -118,15 +118,15 @@ fn foreign_host_names_are_refused() {
         for wants in [Wants::Public, Wants::Agent] {
             let parts = request("/", &[("host", host), ("origin", "http://127.0.0.1:4781")]);
             let verdict = admit(&guard, &parts, wants, Instant::now());
-            assert_eq!(verdict.unwrap_err().as_u16(), status, "{host:?}");
+            assert_eq!(verdict.unwrap_err().status().as_u16(), status, "{host:?}");
         }
     }
     let none = admit(&guard, &request("/", &[]), Wants::Public, Instant::now());
-    assert_eq!(none, Err(StatusCode::BAD_REQUEST));
+    assert_eq!(none, Err(Refusal::BadHost));
     let other = request("http://evil.example/", &[("host", "127.0.0.1:4781")]);
     assert_eq!(
         admit(&guard, &other, Wants::Public, Instant::now()),
-        Err(StatusCode::BAD_REQUEST)
+        Err(Refusal::BadHost)
     );
 }
 
@@ -190,12 +190,12 @@ fn wrong_tokens_are_throttled_right_token_is_not() {
         admit(&guard, &parts, Wants::Agent, now)
     };
     for _ in 0..WEB_WRONG_TOKENS {
-        assert_eq!(ask("x", now), Err(StatusCode::UNAUTHORIZED));
+        assert_eq!(ask("x", now), Err(Refusal::WrongToken));
     }
-    assert_eq!(ask("x", now), Err(StatusCode::TOO_MANY_REQUESTS));
+    assert_eq!(ask("x", now), Err(Refusal::TooManyTokens));
     assert_eq!(ask("t", now), Ok(()));
     let later = now + WEB_WRONG_WINDOW + Duration::from_secs(1);
-    assert_eq!(ask("x", later), Err(StatusCode::UNAUTHORIZED));
+    assert_eq!(ask("x", later), Err(Refusal::WrongToken));
 }
 
 #[test]

@@ -91,7 +91,10 @@ fn socket_opens_only_for_own_and_allowed_origins() {
     }
     // origin-missing-without-token
     assert_eq!(upgrade(&web, "/ws", None, &[]), 403);
-    assert_eq!(web.get("/api/events", &[]).0, 403);
+    let (status, _, advice) = web.get("/api/events", &[]);
+    assert_eq!(status, 403);
+    let advice = String::from_utf8(advice).unwrap();
+    assert!(advice.contains("header Origin"), "{advice}");
     for site in ["cross-site", "same-site", "none"] {
         assert_eq!(
             web.get("/api/events", &[("sec-fetch-site", site)]).0,
