@@ -4,6 +4,7 @@
 mod generation;
 mod messages;
 pub(crate) mod request;
+mod schemas;
 pub(crate) mod stream;
 pub(crate) mod token;
 pub(crate) mod vertex;

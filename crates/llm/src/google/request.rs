@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use wire::ToolSpec;
 
-use super::{generation, messages, vertex};
+use super::{generation, messages, schemas, vertex};
 use crate::body::Body;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
@@ -74,6 +74,6 @@ fn tool(tool: &ToolSpec) -> Value {
     json!({
         "name": tool.name,
         "description": tool.description,
-        "parametersJsonSchema": tool.parameters,
+        "parametersJsonSchema": schemas::without_const(&tool.parameters),
     })
 }

@@ -193,3 +193,26 @@ fn google_sends_back_only_valid_signatures() {
         ])
     );
 }
+
+#[test]
+fn google_tool_schemas_have_no_const() {
+    let mut request = request(model(API));
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "const": {"const": "a"},
+            "level": {"anyOf": [{"const": 1, "description": "one"}, {"const": null}, {"const": 2, "enum": [2, 3]}]},
+            "like": {"type": "object", "default": {"const": "data"}},
+        },
+    });
+    let tools = json!([{"name": "t", "description": "d", "parameters": schema}]);
+    request.tools = serde_json::from_value(tools).unwrap();
+    let (_, body) = build(&request);
+    let sent = &body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]["properties"];
+    let expected = json!({
+        "const": {"enum": ["a"]},
+        "level": {"anyOf": [{"enum": [1], "description": "one"}, {"const": null}, {"const": 2, "enum": [2, 3]}]},
+        "like": {"type": "object", "default": {"const": "data"}},
+    });
+    assert_eq!(sent, &expected);
+}
