@@ -6,11 +6,13 @@ use testkit::llm::Reply;
 
 use crate::kit::{LONG, Pi, World, bash, until};
 
-/// A tool that leaves children behind in every known way. `up` appears when all are there.
-const FAMILY: &str = "sleep 601 & (sleep 602 &) ; setsid sleep 603 & setsid sh -c 'setsid sleep 604 & sleep 605' & \
-                      nohup sh -c \"trap '' TERM HUP INT; sleep 606; sleep 607\" >/dev/null 2>&1 & \
-                      while [ $(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -c '^60[1-6]$') -lt 6 ]; do sleep 0.01; done; \
-                      touch up; sleep 608";
+/// A tool that leaves children behind in every known way. `up` appears when all are there. Their arguments contain the shell's process
+/// id, because the same tool of another test runs at the same time.
+const FAMILY: &str = "export M=$$; sleep 601.$M & (sleep 602.$M &) ; setsid sleep 603.$M & \
+                      setsid sh -c 'setsid sleep 604.$M & sleep 605.$M' & \
+                      nohup sh -c \"trap '' TERM HUP INT; sleep 606.$M; sleep 607.$M\" >/dev/null 2>&1 & \
+                      while [ $(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -c \"^60[1-6]\\.$M\\$\") -lt 6 ]; do sleep 0.01; done; \
+                      touch up; sleep 608.$M";
 
 /// An agent whose tool has started children of all kinds.
 fn with_family(as_tool: bool) -> (World, Pi) {
