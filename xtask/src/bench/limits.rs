@@ -205,3 +205,10 @@ pub(super) const ACP_SERVERS: usize = 10;
 pub(super) const ACP_TIMES: f64 = 1.05;
 /// Sessions of one connection that get an answer at the same time.
 pub(super) const ACP_MANY: usize = 100;
+
+/// Sessions that stream at the same time, in the order they are measured.
+pub(super) const CORES_SESSIONS: [usize; 5] = [50, 100, 200, 400, 800];
+/// Deltas of each answer.
+pub(super) const CORES_DELTAS: u64 = 250;
+/// Time between them.
+pub(super) const CORES_PACE: Duration = Duration::from_millis(20);

@@ -6,6 +6,7 @@
 mod acp;
 mod append;
 mod background;
+mod cores;
 mod extensions;
 mod families;
 mod flood;
@@ -48,7 +49,7 @@ pub use background::print;
 type Measure = fn(&Subject) -> Result<Vec<Row>>;
 
 /// The groups in the order of the table, with the name `--only` takes.
-const GROUPS: [(&str, Measure); 19] = [
+const GROUPS: [(&str, Measure); 20] = [
     ("startup", startup::measure),
     ("stream", stream::answers),
     ("toolargs", stream::arguments),
@@ -63,6 +64,7 @@ const GROUPS: [(&str, Measure); 19] = [
     ("background", background::measure),
     ("undo", undo::measure),
     ("many", many::measure),
+    ("cores", cores::measure),
     ("kept", kept::measure),
     ("extensions", extensions::measure),
     ("web", web::measure),
@@ -137,6 +139,7 @@ pub fn run(options: &Options) -> Result<bool> {
                     "background",
                     "undo",
                     "many",
+                    "cores",
                     "kept",
                     "extensions",
                     "web",
