@@ -309,7 +309,7 @@ fn extensions_of_evicted_session_end_and_restart() {
         return;
     }
     let world = extended(
-        [Reply::text(["Hi."])],
+        [Reply::text(["Hi."]), Reply::text(["Hi."])],
         r#"
         pi.on("session_start", (event, ctx) => ctx.ui.setStatus("at", "start " + event.reason));
         pi.on("session_shutdown", async () => { require("node:fs").appendFileSync("ended", "x"); });
@@ -324,6 +324,8 @@ fn extensions_of_evicted_session_end_and_restart() {
     open(&mut tab, "b");
     tab.wait(|line| line["method"] == "setStatus" && line["session"] == "b");
     assert_eq!(evicted(&mut tab), ["a"]);
+    // A session is not at rest while its extensions start.
+    say(&mut tab, "b", "Hi");
     let answer = tab.data(json!({"type": "prompt", "message": "/hello you", "session": "a"}));
     assert_eq!(answer["disposition"], "handled");
     let seen = tab.seen.borrow();
