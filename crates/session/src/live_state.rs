@@ -191,3 +191,236 @@ fn cut(output: &mut String) {
         output.drain(..from);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+    use wire::ToolResult;
+    use wire::event::ChangeReason;
+
+    use super::*;
+
+    fn saw(state: &LiveState, event: Event) {
+        state.saw(&Arc::new(event));
+    }
+
+    fn retry(delay_ms: u64) -> Event {
+        Event::AutoRetryStart {
+            attempt: 2,
+            max_attempts: 3,
+            delay_ms,
+            error_message: "overloaded".to_owned(),
+        }
+    }
+
+    fn start(id: &str) -> Event {
+        Event::ToolExecutionStart {
+            tool_call_id: id.to_owned(),
+            tool_name: "bash".to_owned(),
+            args: Map::new(),
+            parent_tool_call_id: None,
+        }
+    }
+
+    fn update(id: &str, text: &str) -> Event {
+        Event::ToolExecutionUpdate {
+            tool_call_id: id.to_owned(),
+            tool_name: "bash".to_owned(),
+            args: Map::new(),
+            partial_result: ToolResult::text(text),
+            parent_tool_call_id: None,
+        }
+    }
+
+    fn bash(id: &str) -> Event {
+        Event::BashExecutionStart {
+            id: None,
+            command_id: None,
+            bash_id: id.to_owned(),
+            command: "make".to_owned(),
+            exclude_from_context: None,
+        }
+    }
+
+    fn output(id: &str, delta: &str) -> Event {
+        Event::BashExecutionUpdate {
+            id: None,
+            command_id: None,
+            bash_id: Some(id.to_owned()),
+            delta: delta.to_owned(),
+        }
+    }
+
+    fn show(request: UiRequest) -> Event {
+        Event::ExtensionUiRequest {
+            request: Box::new(request),
+            permission_for: None,
+        }
+    }
+
+    fn status(key: &str, text: Option<&str>) -> Event {
+        show(UiRequest {
+            status_key: Some(key.to_owned()),
+            status_text: text.map(str::to_owned),
+            ..UiRequest::new(String::new(), UiMethod::SetStatus)
+        })
+    }
+
+    fn calls(state: &LiveState) -> Vec<String> {
+        state.tools().into_iter().map(|tool| tool.tool_call_id).collect()
+    }
+
+    #[test]
+    fn waiting_retry_shows_rest_of_its_delay() {
+        let state = LiveState::default();
+        saw(&state, retry(3_600_000));
+        let waiting = state.retry().unwrap();
+        assert!(waiting.delay_ms <= 3_600_000 && waiting.delay_ms > 0);
+        assert_eq!((waiting.attempt, waiting.max_attempts), (2, 3));
+        saw(&state, retry(0));
+        assert_eq!(state.retry().unwrap().delay_ms, 0, "a delay never gets negative");
+    }
+
+    #[test]
+    fn retry_is_over_when_its_run_begins() {
+        let state = LiveState::default();
+        saw(&state, retry(1000));
+        saw(&state, Event::TurnStart);
+        assert!(state.retry().is_some());
+        saw(&state, Event::AgentStart);
+        assert!(state.retry().is_none());
+        saw(&state, retry(1000));
+        saw(&state, Event::AgentSettled { aborted: true });
+        assert!(state.retry().is_none());
+    }
+
+    #[test]
+    fn running_tools_keep_order_and_newest_update() {
+        let state = LiveState::default();
+        for event in [start("a"), start("b"), update("a", "one"), update("a", "two")] {
+            saw(&state, event);
+        }
+        let tools = state.tools();
+        assert_eq!(calls(&state), ["a", "b"]);
+        assert_eq!(tools[0].partial_result, Some(ToolResult::text("two")));
+        assert_eq!(tools[1].partial_result, None);
+    }
+
+    #[test]
+    fn update_of_ended_tool_shows_nothing() {
+        let state = LiveState::default();
+        saw(&state, start("a"));
+        saw(
+            &state,
+            Event::ToolExecutionEnd {
+                tool_call_id: "a".to_owned(),
+                tool_name: "bash".to_owned(),
+                result: ToolResult::text("done"),
+                is_error: false,
+                duration_ms: None,
+                parent_tool_call_id: None,
+            },
+        );
+        saw(&state, update("a", "late"));
+        assert!(calls(&state).is_empty());
+    }
+
+    #[test]
+    fn other_session_has_no_running_tools() {
+        let state = LiveState::default();
+        saw(&state, start("a"));
+        saw(&state, retry(1000));
+        saw(
+            &state,
+            Event::SessionChanged {
+                reason: ChangeReason::New,
+                session_id: "new".to_owned(),
+                session_file: None,
+                session_name: None,
+                message_count: 0,
+            },
+        );
+        assert!(calls(&state).is_empty() && state.retry().is_none());
+    }
+
+    #[test]
+    fn shell_output_is_kept_per_command() {
+        let state = LiveState::default();
+        for event in [
+            bash("b1"),
+            bash("b2"),
+            output("b2", "x"),
+            output("b1", "y"),
+            output("b2", "z"),
+        ] {
+            saw(&state, event);
+        }
+        let outputs: Vec<String> = state.bash().into_iter().map(|bash| bash.output).collect();
+        assert_eq!(outputs, ["y", "xz"]);
+    }
+
+    #[test]
+    fn long_shell_output_keeps_its_end() {
+        let state = LiveState::default();
+        saw(&state, bash("b1"));
+        saw(&state, output("b1", &"x".repeat(2 * limits::RUNNING_OUTPUT)));
+        assert_eq!(state.bash()[0].output.len(), 2 * limits::RUNNING_OUTPUT);
+        saw(&state, output("b1", "end"));
+        let output = &state.bash()[0].output;
+        assert_eq!(output.len(), limits::RUNNING_OUTPUT);
+        assert!(output.ends_with("xend"));
+    }
+
+    #[test]
+    fn shell_output_is_cut_between_letters() {
+        let mut output = "ä".repeat(limits::RUNNING_OUTPUT);
+        output.push('x');
+        cut(&mut output);
+        assert_eq!(output.len(), limits::RUNNING_OUTPUT - 1);
+        assert!(output.starts_with('ä') && output.ends_with('x'));
+    }
+
+    #[test]
+    fn newer_status_replaces_status_of_its_key() {
+        let state = LiveState::default();
+        for event in [
+            status("a", Some("1")),
+            status("b", Some("2")),
+            status("a", Some("3")),
+        ] {
+            saw(&state, event);
+        }
+        let texts = |state: &LiveState| -> Vec<String> {
+            state
+                .shown()
+                .into_iter()
+                .filter_map(|shown| shown.status_text)
+                .collect()
+        };
+        assert_eq!(texts(&state), ["2", "3"]);
+        saw(&state, status("b", None));
+        assert_eq!(texts(&state), ["3"], "a status without text is removed");
+    }
+
+    #[test]
+    fn dialogs_and_notifications_are_not_kept() {
+        let state = LiveState::default();
+        for method in [UiMethod::Notify, UiMethod::Select, UiMethod::SetWidget] {
+            saw(&state, show(UiRequest::new("1".to_owned(), method)));
+        }
+        assert!(state.shown().is_empty(), "{:?}", state.shown());
+        saw(&state, show(UiRequest::new("2".to_owned(), UiMethod::SetTitle)));
+        assert_eq!(state.shown().len(), 1);
+    }
+
+    #[test]
+    fn shown_frames_are_bounded() {
+        let state = LiveState::default();
+        for n in 0..=limits::SHOWN {
+            saw(&state, status(&n.to_string(), Some("x")));
+        }
+        let shown = state.shown();
+        assert_eq!(shown.len(), limits::SHOWN);
+        assert_eq!(shown[0].status_key.as_deref(), Some("1"), "the oldest is dropped");
+    }
+}

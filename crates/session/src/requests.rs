@@ -240,3 +240,218 @@ impl RequestReceiver {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use wire::command::NoParams;
+
+    use super::*;
+    use crate::outbox::{Outgoing, outbox};
+
+    fn origin(command: &'static str) -> Origin {
+        Origin {
+            client: ClientId(7),
+            id: None,
+            command,
+        }
+    }
+
+    fn abort() -> SessionRequest {
+        SessionRequest::Command(origin("abort"), SessionCommand::Abort(NoParams::default()))
+    }
+
+    fn state() -> SessionRequest {
+        SessionRequest::Command(origin("get_state"), SessionCommand::GetState(NoParams::default()))
+    }
+
+    fn manager() -> SessionRequest {
+        SessionRequest::Manager(
+            origin("list_open_sessions"),
+            ManagerCommand::ListOpenSessions(NoParams::default()),
+        )
+    }
+
+    fn name(request: &SessionRequest) -> &'static str {
+        match request {
+            SessionRequest::Command(origin, _) | SessionRequest::Manager(origin, _) => origin.command,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn next(requests: &mut RequestReceiver, urgent_only: bool) -> &'static str {
+        name(&requests.next(urgent_only).await.expect("a request"))
+    }
+
+    fn is_pending<T>(future: impl Future<Output = T>) -> bool {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        std::pin::pin!(future).poll(&mut context).is_pending()
+    }
+
+    #[tokio::test]
+    async fn urgent_request_keeps_its_place() {
+        let (sender, mut requests) = request_queue();
+        for request in [state(), abort(), manager()] {
+            assert!(sender.try_send(request));
+        }
+        assert_eq!(next(&mut requests, false).await, "get_state");
+        assert_eq!(next(&mut requests, false).await, "abort");
+        assert_eq!(next(&mut requests, false).await, "list_open_sessions");
+    }
+
+    #[tokio::test]
+    async fn urgent_request_overtakes_held_back_requests() {
+        let (sender, mut requests) = request_queue();
+        for request in [state(), manager(), abort(), state()] {
+            assert!(sender.try_send(request));
+        }
+        assert_eq!(next(&mut requests, true).await, "abort");
+        assert!(is_pending(requests.next(true)), "no other request is urgent");
+        assert_eq!(next(&mut requests, false).await, "get_state");
+        assert_eq!(next(&mut requests, false).await, "list_open_sessions");
+        assert_eq!(next(&mut requests, false).await, "get_state");
+    }
+
+    #[tokio::test]
+    async fn queue_ends_after_held_back_requests() {
+        let (sender, mut requests) = request_queue();
+        assert!(sender.try_send(state()));
+        drop(sender);
+        assert!(is_pending(requests.next(true)), "one request is held back");
+        assert_eq!(next(&mut requests, false).await, "get_state");
+        assert!(requests.next(false).await.is_none());
+        assert!(requests.next(true).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn held_back_requests_are_bounded() {
+        let (sender, mut requests) = request_queue();
+        for _ in 0..limits::MAILBOX {
+            assert!(sender.try_send(state()));
+        }
+        assert!(!sender.try_send(abort()), "the queue is full");
+        assert!(is_pending(requests.next(true)));
+        assert!(sender.try_send(abort()));
+        assert!(is_pending(requests.next(true)), "no more requests are held back");
+        assert_eq!(next(&mut requests, false).await, "get_state");
+        assert_eq!(next(&mut requests, true).await, "abort");
+    }
+
+    #[tokio::test]
+    async fn closed_queue_returns_held_back_requests_first() {
+        let (sender, mut requests) = request_queue();
+        assert!(sender.try_send(manager()));
+        assert!(is_pending(requests.next(true)));
+        assert!(sender.try_send(abort()));
+        let left = requests.close();
+        assert_eq!(
+            left.iter().map(name).collect::<Vec<_>>(),
+            ["list_open_sessions", "abort"]
+        );
+        assert!(sender.is_closed() && !sender.try_send(state()));
+        assert!(!sender.send(state()).await);
+    }
+
+    #[tokio::test]
+    async fn held_value_lives_until_request_is_taken() {
+        let (sender, mut requests) = request_queue();
+        let share = Arc::new(());
+        for request in [state(), abort()] {
+            assert!(sender.post(request, None, Arc::clone(&share)).await);
+        }
+        assert_eq!(Arc::strong_count(&share), 3);
+        assert_eq!(next(&mut requests, true).await, "abort");
+        assert_eq!(Arc::strong_count(&share), 2, "the other request is held back");
+        assert_eq!(next(&mut requests, false).await, "get_state");
+        assert_eq!(Arc::strong_count(&share), 1);
+    }
+
+    #[tokio::test]
+    async fn passed_request_keeps_its_address() {
+        let (sender, mut requests) = request_queue();
+        let (onward, mut target) = request_queue();
+        assert!(sender.post(state(), Some("s1".into()), ()).await);
+        let queued = requests.next_queued().await.expect("a request");
+        assert_eq!(queued.to(), Some("s1"));
+        assert!(onward.pass(queued).await.is_ok());
+        drop(target.close());
+        let again = QueuedRequest {
+            request: abort(),
+            to: Some("s2".into()),
+            _held: None,
+        };
+        let back = onward.pass(again).await.err().expect("the session is gone");
+        assert_eq!(back.to(), Some("s2"));
+        assert_eq!(name(&back.into_request()), "abort");
+    }
+
+    #[test]
+    fn manager_command_alone_is_taken_out() {
+        let queued = |request| QueuedRequest {
+            request,
+            to: Some("s1".into()),
+            _held: None,
+        };
+        let (origin, _) = queued(manager())
+            .into_manager_command()
+            .ok()
+            .expect("a manager command");
+        assert_eq!(origin.command, "list_open_sessions");
+        let back = queued(state()).into_manager_command().err().expect("given back");
+        assert_eq!(back.to(), Some("s1"));
+        assert_eq!(name(&back.into_request()), "get_state");
+    }
+
+    #[test]
+    fn only_close_session_closes_its_session() {
+        let queued = |request| QueuedRequest {
+            request,
+            to: None,
+            _held: None,
+        };
+        let close = SessionCommand::CloseSession(NoParams::default());
+        let close = queued(SessionRequest::Command(origin("close_session"), close));
+        assert!(close.is_closing() && !close.is_answer());
+        let abort = queued(abort());
+        assert!(!abort.is_closing() && !abort.is_answer());
+        let (describe, _) = oneshot::channel();
+        assert!(queued(SessionRequest::Describe(describe)).is_answer());
+    }
+
+    #[tokio::test]
+    async fn turned_away_command_is_refused_for_its_client() {
+        let (outbox, mut sent) = outbox(4);
+        abort().turn_away(&outbox, "closed").await;
+        let Some(Outgoing::Response(client, response)) = sent.recv().await else {
+            panic!("no response");
+        };
+        assert_eq!(client, ClientId(7));
+        assert_eq!(response.command, Some("abort".into()));
+        assert_eq!(response.outcome.err().as_deref(), Some("closed"));
+    }
+
+    #[tokio::test]
+    async fn turned_away_line_keeps_its_own_response() {
+        let (outbox, mut sent) = outbox(4);
+        let response = Response {
+            id: None,
+            command: Some("parse".into()),
+            outcome: Err("no JSON".to_owned()),
+        };
+        SessionRequest::Reject(ClientId(2), response)
+            .turn_away(&outbox, "closed")
+            .await;
+        let (describe, described) = oneshot::channel();
+        SessionRequest::Describe(describe)
+            .turn_away(&outbox, "closed")
+            .await;
+        assert!(described.await.is_err(), "a closed session is not described");
+        let Ok(Outgoing::Response(client, response)) = sent.try_recv() else {
+            panic!("no response");
+        };
+        assert_eq!(client, ClientId(2));
+        assert_eq!(response.outcome.err().as_deref(), Some("no JSON"));
+        assert!(sent.try_recv().is_err());
+    }
+}

@@ -243,3 +243,98 @@ fn reviewed(mut result: ToolResult, mut is_error: bool, answer: Value) -> HooksO
     }
     HooksOutcome::Result { result, is_error }
 }
+
+#[cfg(test)]
+mod tests {
+    use wire::UserBlock;
+
+    use super::*;
+
+    fn refused(answer: Result<Value, ProcessError>) -> ToolResult {
+        match checked(&mut ToolCalls::new(), 0, answer) {
+            HooksOutcome::Refused(result) => result,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn result() -> ToolResult {
+        ToolResult {
+            details: Some(json!({"exit": 0})),
+            structured_content: Some(json!({"rows": 1})),
+            ..ToolResult::text("before")
+        }
+    }
+
+    fn changed(answer: Value) -> (ToolResult, bool) {
+        match reviewed(result(), false, answer) {
+            HooksOutcome::Result { result, is_error } => (result, is_error),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn failed_check_blocks_the_call() {
+        let blocked = refused(Err(ProcessError::Gone("killed".to_owned())));
+        let text = serde_json::to_string(&blocked).unwrap();
+        assert!(text.contains("blocked") && text.contains("killed"), "{text}");
+    }
+
+    #[test]
+    fn block_without_reason_has_a_default() {
+        for answer in [json!({"block": true}), json!({"block": true, "reason": ""})] {
+            assert_eq!(refused(Ok(answer)).content, [UserBlock::text(strings::BLOCKED)]);
+        }
+        let blocked = refused(Ok(json!({"block": true, "reason": "no", "terminate": true})));
+        assert_eq!(blocked.content, [UserBlock::text("no")]);
+        assert_eq!(blocked.terminate, Some(true));
+    }
+
+    #[test]
+    fn only_true_blocks_a_call() {
+        for answer in [
+            json!(null),
+            json!({"block": "true"}),
+            json!({"block": 1}),
+            json!({"reason": "no"}),
+        ] {
+            let outcome = checked(&mut ToolCalls::new(), 0, Ok(answer.clone()));
+            assert!(matches!(outcome, HooksOutcome::Unchanged), "{answer}");
+        }
+    }
+
+    #[test]
+    fn answer_without_fields_keeps_the_result() {
+        for answer in [
+            json!(null),
+            json!({}),
+            json!({"content": "text", "isError": "yes", "terminate": 1}),
+        ] {
+            assert_eq!(changed(answer.clone()), (result(), false), "{answer}");
+        }
+    }
+
+    #[test]
+    fn new_content_drops_structured_content() {
+        let (changed, _) = changed(json!({"content": ["after"]}));
+        assert_eq!(changed.content, [UserBlock::text("after")]);
+        assert_eq!(changed.structured_content, None);
+        assert_eq!(changed.details, Some(json!({"exit": 0})), "details stay");
+    }
+
+    #[test]
+    fn given_fields_replace_those_of_result() {
+        let (changed, is_error) = changed(json!({
+            "content": [], "structuredContent": {"rows": 2}, "details": null, "isError": true, "terminate": true
+        }));
+        assert_eq!(changed.structured_content, Some(json!({"rows": 2})));
+        assert_eq!((changed.details, is_error), (None, true));
+        assert_eq!(changed.terminate, Some(true));
+    }
+
+    #[test]
+    fn null_removes_structured_content_alone() {
+        let (changed, is_error) = changed(json!({"structuredContent": null}));
+        assert_eq!((changed.structured_content, is_error), (None, false));
+        assert_eq!(changed.content, result().content);
+    }
+}

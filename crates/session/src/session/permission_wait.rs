@@ -241,3 +241,148 @@ impl PermissionWait {
         self.mode() != before
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use permissions::PermissionSettings;
+
+    use super::*;
+
+    fn waiting(mode: PermissionMode) -> PermissionWait {
+        let bases = Bases {
+            cwd: Path::new("/work"),
+            home: None,
+            real_path: Path::to_path_buf,
+        };
+        let (policy, notes) = Policy::new(&PermissionSettings::default(), Some(mode), bases);
+        assert!(notes.is_empty(), "{notes:?}");
+        PermissionWait {
+            policy,
+            chosen: None,
+            asking: None,
+        }
+    }
+
+    /// A question about `make` that is out.
+    fn asking(slot: usize) -> Asking {
+        Asking {
+            slot,
+            call: Call::command("bash", "make"),
+            since: Instant::now(),
+            wait: None,
+            answer: Box::pin(std::future::pending()),
+        }
+    }
+
+    /// The refusal of the call after this answer; none if it runs.
+    fn refusal(permissions: &mut PermissionWait, answer: Answer) -> Option<String> {
+        permissions.asking = Some(asking(3));
+        match permissions.accept(answer) {
+            Some(Input::Tool(3, ToolInput::Decided(Prepared::Run))) => None,
+            Some(Input::Tool(3, ToolInput::Decided(Prepared::Refused(result)))) => {
+                Some(serde_json::to_string(&result.content).unwrap())
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn consent_for_once_asks_again() {
+        let mut permissions = waiting(PermissionMode::Ask);
+        assert_eq!(refusal(&mut permissions, Answer::Value(ONCE.to_owned())), None);
+        let verdict = permissions.policy.judge(&Call::command("bash", "make"));
+        assert!(matches!(verdict, Verdict::Ask));
+    }
+
+    #[test]
+    fn consent_for_session_holds_for_same_call() {
+        let mut permissions = waiting(PermissionMode::Ask);
+        assert_eq!(refusal(&mut permissions, Answer::Value(ALWAYS.to_owned())), None);
+        let judge = |command| permissions.policy.judge(&Call::command("bash", command));
+        assert!(matches!(judge("make"), Verdict::Run));
+        assert!(matches!(judge("make; rm -rf x"), Verdict::Ask));
+    }
+
+    #[test]
+    fn every_other_answer_refuses_the_call() {
+        let mut permissions = waiting(PermissionMode::Ask);
+        let answers = [
+            Answer::Value(NEVER.to_owned()),
+            Answer::Value("Allow".to_owned()),
+            Answer::Confirmed(true),
+            Answer::None(NoAnswer::Cancelled),
+            Answer::None(NoAnswer::TimedOut),
+            Answer::None(NoAnswer::NotRendered),
+            Answer::None(NoAnswer::TooMany),
+            Answer::None(NoAnswer::SessionChanged),
+            Answer::None(NoAnswer::Gone),
+            Answer::None(NoAnswer::Withdrawn),
+        ];
+        for answer in answers {
+            assert!(refusal(&mut permissions, answer.clone()).is_some(), "{answer:?}");
+        }
+        let verdict = permissions.policy.judge(&Call::command("bash", "make"));
+        assert!(matches!(verdict, Verdict::Ask), "no refusal grants anything");
+    }
+
+    #[test]
+    fn reason_of_user_reaches_the_model() {
+        let mut permissions = waiting(PermissionMode::Ask);
+        let refusal = refusal(&mut permissions, Answer::Denied("use ninja".to_owned())).unwrap();
+        assert!(refusal.contains("use ninja"), "{refusal}");
+    }
+
+    #[test]
+    fn answer_without_question_decides_nothing() {
+        let mut permissions = waiting(PermissionMode::Ask);
+        assert!(permissions.accept(Answer::Value(ONCE.to_owned())).is_none());
+        permissions.asking = Some(asking(1));
+        permissions.withdraw();
+        assert!(permissions.accept(Answer::Value(ALWAYS.to_owned())).is_none());
+    }
+
+    #[test]
+    fn forgotten_call_alone_loses_its_question() {
+        let mut permissions = waiting(PermissionMode::Ask);
+        permissions.asking = Some(asking(1));
+        permissions.forget(|slot| slot == 2);
+        assert!(permissions.asking.is_some());
+        permissions.forget(|slot| slot == 1);
+        assert!(permissions.asking.is_none());
+    }
+
+    #[test]
+    fn chosen_mode_reports_whether_it_changes() {
+        let mut permissions = waiting(PermissionMode::Ask);
+        assert!(permissions.choose(PermissionMode::ReadOnly));
+        assert!(!permissions.choose(PermissionMode::ReadOnly));
+        assert_eq!(permissions.chosen(), Some(PermissionMode::ReadOnly));
+        permissions.forget_choice();
+        assert_eq!(permissions.chosen(), None);
+        assert_eq!(
+            permissions.mode(),
+            PermissionMode::ReadOnly,
+            "until the next settings"
+        );
+    }
+
+    #[test]
+    fn waited_time_ends_with_the_wait() {
+        let mut asked = asking(0);
+        asked.wait = Some(Duration::ZERO);
+        assert_eq!(asked.waited(), Duration::ZERO);
+        asked.wait = None;
+        asked.since = Instant::now().checked_sub(Duration::from_secs(60)).unwrap();
+        assert!(asked.waited() >= Duration::from_secs(60));
+    }
+
+    #[test]
+    fn existing_file_is_told_from_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a");
+        std::fs::write(&file, "abc").unwrap();
+        assert!(matches!(existing(&file), Existing::File(3)));
+        assert!(matches!(existing(dir.path()), Existing::Other));
+        assert!(matches!(existing(&dir.path().join("b")), Existing::Nothing));
+    }
+}

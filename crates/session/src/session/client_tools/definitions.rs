@@ -105,3 +105,151 @@ fn text(value: &Value, key: &str) -> Option<String> {
 fn size(value: &Value) -> usize {
     serde_json::to_vec(value).map_or(usize::MAX, |bytes| bytes.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool(name: &str) -> Value {
+        json!({"name": name, "description": "finds", "parameters": {"type": "object"}})
+    }
+
+    fn tools_refused(values: &[Value]) -> String {
+        tools(values).err().expect("the definitions are refused")
+    }
+
+    fn schemes_refused(values: &[Value]) -> String {
+        schemes(values).err().expect("the schemes are refused")
+    }
+
+    #[test]
+    fn tool_without_name_is_refused_by_index() {
+        for name in [json!(""), json!("  "), json!(7), Value::Null] {
+            let mut nameless = tool("x");
+            nameless["name"] = name;
+            assert_eq!(
+                tools_refused(&[tool("a"), nameless]),
+                strings::nameless_host_tool(1)
+            );
+        }
+    }
+
+    #[test]
+    fn tool_without_description_or_schema_is_refused() {
+        let mut silent = tool("a");
+        silent["description"] = json!(" ");
+        assert_eq!(tools_refused(&[silent]), strings::undescribed_host_tool("a"));
+        let mut shapeless = tool("a");
+        shapeless["parameters"] = json!([]);
+        assert_eq!(
+            tools_refused(&[shapeless]),
+            strings::host_tool_without_schema("a")
+        );
+    }
+
+    #[test]
+    fn tool_names_are_trimmed_before_comparison() {
+        let tools = tools(&[tool(" a ")]).ok().unwrap();
+        assert_eq!(tools[0].name, "a");
+        assert_eq!(
+            tools_refused(&[tool("a"), tool(" a ")]),
+            strings::DOUBLE_HOST_TOOL
+        );
+    }
+
+    #[test]
+    fn only_true_hides_a_tool() {
+        let hidden = |value: Value| {
+            let mut tool = tool("a");
+            tool["hidden"] = value;
+            tools(&[tool]).ok().unwrap()[0].hidden
+        };
+        assert!(hidden(json!(true)));
+        assert!(!hidden(json!("true")) && !hidden(json!(1)) && !hidden(Value::Null));
+    }
+
+    #[test]
+    fn tools_are_bounded_in_number_and_bytes() {
+        let many: Vec<Value> = (0..=limits::HOST_TOOLS).map(|n| tool(&n.to_string())).collect();
+        assert_eq!(
+            tools_refused(&many),
+            strings::too_many_host_tools(limits::HOST_TOOLS + 1, limits::HOST_TOOLS)
+        );
+        assert!(tools(&many[1..]).is_ok());
+        let mut large = tool("large");
+        large["description"] = json!("x".repeat(limits::HOST_TOOL_BYTES));
+        assert_eq!(
+            tools_refused(&[large]),
+            strings::host_tool_too_large("large", limits::HOST_TOOL_BYTES)
+        );
+        let count = limits::HOST_TOOLS_BYTES / limits::HOST_TOOL_BYTES + 1;
+        let near = "x".repeat(limits::HOST_TOOL_BYTES - 200);
+        let together: Vec<Value> = (0..=count)
+            .map(|n| {
+                let mut tool = tool(&n.to_string());
+                tool["description"] = json!(near);
+                tool
+            })
+            .collect();
+        assert_eq!(
+            tools_refused(&together),
+            strings::host_tools_too_large(limits::HOST_TOOLS_BYTES)
+        );
+    }
+
+    #[test]
+    fn scheme_names_are_lower_case_letters_first() {
+        for odd in ["1db", "+db", "d b", "db:", "dä"] {
+            assert_eq!(
+                schemes_refused(&[json!({"scheme": odd})]),
+                strings::odd_scheme(odd),
+                "{odd}"
+            );
+        }
+        let fine = schemes(&[json!({"scheme": " Db+1.x-y "})]).unwrap();
+        assert_eq!(fine[0].scheme, "db+1.x-y");
+    }
+
+    #[test]
+    fn empty_or_reserved_scheme_is_refused() {
+        assert_eq!(schemes_refused(&[json!({"scheme": " "})]), strings::EMPTY_SCHEME);
+        assert_eq!(schemes_refused(&[json!({})]), strings::EMPTY_SCHEME);
+        assert_eq!(
+            schemes_refused(&[json!({"scheme": "SECURITY"})]),
+            strings::reserved_scheme("security")
+        );
+    }
+
+    #[test]
+    fn later_scheme_replaces_earlier_one_in_place() {
+        let given = [
+            json!({"scheme": "db", "writable": true}),
+            json!({"scheme": "log"}),
+            json!({"scheme": "DB", "immutable": true, "description": " rows "}),
+        ];
+        let schemes = schemes(&given).unwrap();
+        let names: Vec<&str> = schemes.iter().map(|scheme| scheme.scheme.as_str()).collect();
+        assert_eq!(names, ["db", "log"]);
+        assert!(schemes[0].immutable && !schemes[0].writable);
+        assert_eq!(schemes[0].description.as_deref(), Some("rows"));
+    }
+
+    #[test]
+    fn schemes_are_bounded_in_number_and_bytes() {
+        let many: Vec<Value> = (0..=limits::HOST_SCHEMES)
+            .map(|n| json!({"scheme": format!("s{n}")}))
+            .collect();
+        assert_eq!(
+            schemes_refused(&many),
+            strings::too_many_schemes(limits::HOST_SCHEMES + 1, limits::HOST_SCHEMES)
+        );
+        assert!(schemes(&many[1..]).is_ok());
+        let large = json!({"scheme": "db", "description": "x".repeat(limits::HOST_SCHEME_BYTES)});
+        assert_eq!(
+            schemes_refused(&[large]),
+            strings::scheme_too_large("db", limits::HOST_SCHEME_BYTES)
+        );
+    }
+}

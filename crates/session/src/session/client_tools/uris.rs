@@ -221,3 +221,132 @@ fn outcome(
     }
     outcome
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(value: Value) -> HostUriResult {
+        let mut frame = value;
+        frame["id"] = json!("1");
+        serde_json::from_value(frame).unwrap()
+    }
+
+    fn args(value: &Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    fn read(args_of_call: &Value, immutable: bool, answer: Value) -> ToolOutcome {
+        outcome(
+            UriOperation::Read,
+            "db://a",
+            args(args_of_call),
+            immutable,
+            frame(answer),
+        )
+    }
+
+    fn text(outcome: &ToolOutcome) -> String {
+        match outcome.result.content.first() {
+            Some(UserBlock::Text(text)) => text.text.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn failed_uri_shows_error_before_content() {
+        let failed = |answer| read(&json!({"path": "db://a"}), false, answer);
+        let both = failed(json!({"isError": true, "error": "locked", "content": "half"}));
+        assert!(both.is_error);
+        assert_eq!(text(&both), "locked");
+        let content = failed(json!({"isError": true, "error": "", "content": "half"}));
+        assert_eq!(text(&content), "half");
+        let neither = failed(json!({"isError": true, "content": ""}));
+        assert_eq!(
+            text(&neither),
+            strings::host_uri_failed(UriOperation::Read, "db://a")
+        );
+    }
+
+    #[test]
+    fn read_uri_honours_offset_and_limit() {
+        let part = read(
+            &json!({"path": "db://a", "offset": 2, "limit": 1}),
+            false,
+            json!({"content": "one\ntwo\nthree"}),
+        );
+        assert!(!part.is_error);
+        let text = text(&part);
+        assert!(
+            text.starts_with("two") && !text.contains("one") && !text.contains("three"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn notes_follow_the_text_in_brackets() {
+        let noted = read(
+            &json!({"path": "db://a"}),
+            false,
+            json!({"content": "rows", "notes": ["first", "second"]}),
+        );
+        assert_eq!(text(&noted), "rows\n\n[first]\n\n[second]");
+    }
+
+    #[test]
+    fn answer_overrides_immutability_of_scheme() {
+        let details = |immutable, answer| {
+            let read = read(&json!({"path": "db://a"}), immutable, answer);
+            read.result.details.unwrap()
+        };
+        let scheme = details(true, json!({"content": "x"}));
+        assert_eq!(
+            (&scheme["immutable"], &scheme["contentType"]),
+            (&json!(true), &json!("text/plain"))
+        );
+        assert_eq!(scheme["url"], "db://a");
+        let own = details(
+            true,
+            json!({"content": "x", "immutable": false, "contentType": "text/markdown"}),
+        );
+        assert_eq!(
+            (&own["immutable"], &own["contentType"]),
+            (&json!(false), &json!("text/markdown"))
+        );
+    }
+
+    #[test]
+    fn content_of_other_type_reads_as_empty() {
+        let read = read(&json!({"path": "db://a"}), false, json!({"content": {"rows": 1}}));
+        assert!(!read.is_error);
+        assert!(!text(&read).contains("rows"));
+    }
+
+    #[test]
+    fn written_uri_counts_as_write_does() {
+        let write = |answer| {
+            let args = args(&json!({"path": "db://a", "content": "a😀"}));
+            outcome(UriOperation::Write, "db://a", args, false, frame(answer))
+        };
+        assert_eq!(text(&write(json!({}))), "Successfully wrote 3 bytes to db://a");
+        assert_eq!(text(&write(json!({"content": "stored"}))), "stored");
+    }
+
+    #[test]
+    fn rule_names_scheme_and_what_it_allows() {
+        let scheme = |value: Value| serde_json::from_value::<HostUriScheme>(value).unwrap();
+        let writable = rule(&scheme(
+            json!({"scheme": "db", "description": "rows", "writable": true, "immutable": false}),
+        ));
+        assert!(
+            writable.contains("read and write") && writable.contains("db://") && writable.contains("rows")
+        );
+        let readable = rule(&scheme(
+            json!({"scheme": "log", "writable": false, "immutable": false}),
+        ));
+        assert!(
+            !readable.contains("write") && readable.contains("host application"),
+            "{readable}"
+        );
+    }
+}

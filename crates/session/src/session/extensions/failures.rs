@@ -64,3 +64,21 @@ pub(crate) fn failure(path: &str, event: &str, error: impl ToString) -> Failure 
         stack: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn failures_over_the_bound_are_dropped() {
+        let mut failures = Failures::default();
+        for n in 0..limits::FAILURES + 5 {
+            failures.push(failure("a.ts", "load", n));
+        }
+        for n in 0..limits::FAILURES {
+            assert_eq!(failures.next().await.error, n.to_string());
+        }
+        failures.push(failure("a.ts", "load", "newest"));
+        assert_eq!(failures.next().await.error, "newest", "the surplus is not kept");
+    }
+}

@@ -57,3 +57,29 @@ impl Listeners {
 fn is_gate(event: &str) -> bool {
     matches!(rule(event), Rule::Block | Rule::First(_))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_answers_that_block_are_gates() {
+        assert!(is_gate("tool_call"));
+        for event in ["tool_result", "agent_end", "message_end", "nothing"] {
+            assert!(!is_gate(event), "{event}");
+        }
+    }
+
+    #[tokio::test]
+    async fn event_without_listeners_has_empty_answer() {
+        let listeners = Listeners {
+            process: None,
+            hooks: None,
+            reaper: Reaper::direct(),
+        };
+        let answer = listeners.ask("tool_call", &json!({})).await.unwrap();
+        assert!(answer.value.is_null() && answer.errors.is_empty());
+    }
+}

@@ -84,3 +84,42 @@ async fn waiting_extension_holds_no_command() {
     };
     assert!(waiting.next(busy).is_none());
 }
+
+#[tokio::test]
+async fn prompt_of_extension_waits_for_command_answer() {
+    let run = DeferredAction::Run(Vec::new());
+    assert_eq!(run.rules(), (Condition::CommandAnswered, Order::Passes));
+    let (mut waiting, mut shells) = (DeferredActions::default(), UserShells::new());
+    defer(&mut waiting, &mut shells, run);
+    let answering = Readiness {
+        is_answering: true,
+        ..ready()
+    };
+    assert!(waiting.next(answering).is_none());
+    assert!(matches!(waiting.next(ready()), Some(DeferredAction::Run(_))));
+}
+
+#[tokio::test]
+async fn held_command_waits_until_extensions_are_loaded() {
+    let (outbox, _sent) = outbox(limits::OUTBOX);
+    let origin = Origin {
+        client: ClientId::default(),
+        id: None,
+        command: "get_state",
+    };
+    let state = wire::SessionCommand::GetState(wire::command::NoParams::default());
+    let reloaded = DeferredAction::Reloaded(Responder::new(origin.clone(), &outbox));
+    assert_eq!(reloaded.rules(), (Condition::Loaded, Order::Holds));
+    let (mut waiting, mut shells) = (DeferredActions::default(), UserShells::new());
+    defer(
+        &mut waiting,
+        &mut shells,
+        DeferredAction::Held(origin, Box::new(state)),
+    );
+    let loading = Readiness {
+        is_loading: true,
+        ..ready()
+    };
+    assert!(waiting.next(loading).is_none());
+    assert!(matches!(waiting.next(ready()), Some(DeferredAction::Held(..))));
+}

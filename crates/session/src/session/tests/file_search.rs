@@ -75,3 +75,66 @@ fn newer_search_cancels_older_of_client() {
         "too many search at once"
     );
 }
+
+#[test]
+fn tilde_means_home_only_before_a_slash() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["cwd", "home", "cwd/~name"] {
+        fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    let (cwd, home) = (dir.path().join("cwd"), dir.path().join("home"));
+    let resolved = |text: &str| directory(text, &cwd, Some(&home)).unwrap();
+    assert_eq!((resolved("~"), resolved("~/")), (home.clone(), home.clone()));
+    assert_eq!(resolved("~//"), home, "more slashes lead nowhere else");
+    assert_eq!(resolved("~name"), cwd.join("~name"));
+    assert_eq!(directory("", &cwd, None).unwrap(), cwd, "without a home");
+}
+
+#[test]
+fn parent_of_link_is_where_the_link_is() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir_all(dir.path().join("a/b")).unwrap();
+    std::os::unix::fs::symlink(dir.path().join("a/b"), dir.path().join("link")).unwrap();
+    let resolved = directory("link/..", dir.path(), None).unwrap();
+    assert_eq!(resolved, dir.path(), "not the directory that the link leads into");
+    assert_eq!(
+        directory("/../..", dir.path(), None).unwrap(),
+        std::path::Path::new("/")
+    );
+}
+
+#[test]
+fn missing_path_and_file_have_their_own_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("file"), "").unwrap();
+    let refused = |text: &str| directory(text, dir.path(), None).unwrap_err();
+    assert!(refused("file").contains("not a directory"));
+    assert!(refused("none").contains("does not exist"));
+}
+
+#[tokio::test]
+async fn broken_link_is_not_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(dir.path().join("gone"), dir.path().join("link")).unwrap();
+    let listed = list_directory(".".to_owned(), dir.path().to_owned(), None)
+        .await
+        .unwrap();
+    assert!(listed.entries.is_empty(), "{:?}", listed.entries);
+    assert_eq!(listed.absolute_path, dir.path().to_string_lossy());
+}
+
+#[tokio::test]
+async fn search_limit_of_zero_finds_one() {
+    let dir = tempfile::tempdir().unwrap();
+    for n in 0..3 {
+        fs::write(dir.path().join(format!("note{n}.txt")), "").unwrap();
+    }
+    let params = FindFilesParams {
+        query: "note".to_owned(),
+        limit: Some(0),
+    };
+    let found = find_files(params, dir.path().to_owned(), CancellationToken::new())
+        .await
+        .unwrap();
+    assert!(found.files.len() == 1 && found.truncated);
+}

@@ -1,15 +1,24 @@
 //! The components of a session, each without a session around it.
 
+mod attachments;
+mod compaction;
 mod conversation;
 mod deferred;
 mod driver;
 mod export;
+mod extension_parts;
+mod factory;
+mod fallbacks;
 mod file_search;
 mod model_choice;
 mod outline;
 mod prompts;
+mod queue;
+mod run_limits;
 mod running_turn;
+mod session_change;
 mod session_core;
+mod session_file;
 mod session_list;
 mod stage;
 mod summaries;

@@ -3,7 +3,7 @@
 use agent::LoopSettings;
 use wire::state::{InterruptMode, QueueMode};
 
-use super::super::trust::follow;
+use super::super::trust::{follow, follow_one};
 
 #[test]
 fn settings_follow_unless_a_client_switched_them() {
@@ -34,4 +34,13 @@ fn settings_follow_unless_a_client_switched_them() {
         InterruptMode::Immediate,
         "the client switched it"
     );
+}
+
+#[test]
+fn switched_value_stays_even_if_settings_agree_later() {
+    let mut value = 2;
+    follow_one(&mut value, &1, 3);
+    assert_eq!(value, 2, "a client switched it");
+    follow_one(&mut value, &2, 3);
+    assert_eq!(value, 3, "it was as the settings had it");
 }

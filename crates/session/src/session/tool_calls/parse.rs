@@ -40,3 +40,66 @@ pub(crate) fn block(value: Value) -> UserBlock {
     let text = value.to_string();
     serde_json::from_value(value).unwrap_or_else(|_| UserBlock::text(text))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn result_needs_an_array_of_content() {
+        for value in [json!("text"), json!({}), json!({"content": "text"}), json!([])] {
+            assert_eq!(result(value.clone()), None, "{value}");
+        }
+        assert!(result(json!({"content": []})).is_some());
+    }
+
+    #[test]
+    fn null_details_count_as_absent() {
+        let given = json!({"content": ["x"], "details": null, "structuredContent": null, "usage": "odd"});
+        let read = result(given).unwrap();
+        assert_eq!((read.details, read.structured_content), (None, None));
+        assert!(
+            read.usage.is_none(),
+            "a usage that cannot be read does not end the call"
+        );
+        let read = result(json!({"content": [], "details": 0, "structuredContent": false})).unwrap();
+        assert_eq!(read.details, Some(json!(0)));
+        assert_eq!(read.structured_content, Some(json!(false)));
+    }
+
+    #[test]
+    fn foreign_result_cannot_end_the_run() {
+        let read = result(json!({"content": [], "terminate": true, "hasFailed": true})).unwrap();
+        assert_eq!((read.terminate, read.has_failed), (None, false));
+    }
+
+    #[test]
+    fn strange_block_becomes_its_json() {
+        let strange = json!({"type": "video", "url": "x"});
+        assert_eq!(block(strange.clone()), UserBlock::text(strange.to_string()));
+        assert_eq!(block(json!(7)), UserBlock::text("7"));
+        assert_eq!(block(json!("plain")), UserBlock::text("plain"));
+        let broken = json!({"type": "image"});
+        assert!(matches!(block(broken), UserBlock::Text(_)));
+    }
+
+    #[test]
+    fn image_is_read_in_both_forms() {
+        let own = json!({"type": "image", "data": "QUJD", "mimeType": "image/png"});
+        let source =
+            json!({"type": "image", "source": {"type": "base64", "data": "QUJD", "mediaType": "image/png"}});
+        for image in [own, source] {
+            match block(image.clone()) {
+                UserBlock::Image(read) => {
+                    assert_eq!(
+                        (read.data.as_str(), read.mime_type.as_str()),
+                        ("QUJD", "image/png")
+                    );
+                }
+                UserBlock::Text(text) => panic!("{image}: {text:?}"),
+            }
+        }
+    }
+}

@@ -247,3 +247,75 @@ fn listed(processes: &Processes) -> String {
         false => lines.join("\n"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(value: Value) -> Map<String, Value> {
+        match value {
+            Value::Object(args) => args,
+            other => panic!("{other}"),
+        }
+    }
+
+    fn refused(value: Value) -> String {
+        action(&args(value)).err().expect("the arguments are refused")
+    }
+
+    #[test]
+    fn action_names_its_missing_argument() {
+        for name in ["read", "write", "wait", "kill"] {
+            assert_eq!(
+                refused(json!({"action": name})),
+                format!("{name} needs processId")
+            );
+        }
+        let input = refused(json!({"action": "write", "processId": "p1"}));
+        assert_eq!(input, "write needs input");
+        assert!(matches!(
+            action(&args(json!({"action": "list"}))),
+            Ok(Action::List)
+        ));
+    }
+
+    #[test]
+    fn wait_for_text_and_port_is_refused() {
+        let both = json!({"action": "wait", "processId": "p1", "text": "ready", "port": 80});
+        assert!(refused(both).contains("not both"));
+        for port in [0, 65_536] {
+            let refusal = refused(json!({"action": "wait", "processId": "p1", "port": port}));
+            assert_eq!(refusal, format!("{port} is no port"));
+        }
+    }
+
+    #[test]
+    fn wait_is_bounded_and_has_a_default() {
+        let limit = |timeout: Value| {
+            let args = args(json!({"action": "wait", "processId": "p1", "timeout": timeout}));
+            match action(&args) {
+                Ok(Action::Wait(_, Wanted::Exit, limit)) => limit,
+                _ => panic!("no wait for the end"),
+            }
+        };
+        assert_eq!(limit(json!(2.5)), Duration::from_millis(2500));
+        assert_eq!(limit(json!(1e12)), limits::PROCESS_WAIT_MAX);
+        assert_eq!(limit(json!(-1)), limits::PROCESS_WAIT, "a negative time is none");
+        assert_eq!(limit(Value::Null), limits::PROCESS_WAIT);
+    }
+
+    #[test]
+    fn wait_for_empty_text_waits_for_the_end() {
+        let args = args(json!({"action": "wait", "processId": "p1", "text": ""}));
+        assert!(matches!(action(&args), Ok(Action::Wait(_, Wanted::Exit, _))));
+    }
+
+    #[test]
+    fn unknown_process_names_no_others() {
+        let processes = Processes::default();
+        let refusal = processes.find("p1").err().expect("there is no process");
+        assert!(refusal.contains("p1"), "{refusal}");
+        assert_eq!(listed(&processes), "No processes");
+        assert_eq!(processes.line_with("p1", "make\n"), "make\n");
+    }
+}

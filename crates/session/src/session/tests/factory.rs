@@ -1,0 +1,151 @@
+//! Where the sessions of an agent go, and what they begin with.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use config::settings::Settings;
+use serde_json::json;
+use wire::{Model, RunLimits, ThinkingLevel};
+
+use super::model;
+use super::stage::CoreStage;
+use crate::factory::{Agent, SessionHome};
+
+fn agent(settings: &str, change: impl FnOnce(&mut Agent)) -> Agent {
+    let stage = CoreStage::with(&[], settings);
+    let mut agent = (*stage.core.agent).clone();
+    change(&mut agent);
+    agent
+}
+
+#[tokio::test]
+async fn sessions_go_where_their_home_says() {
+    let home = |sessions| agent("{}", |agent| agent.options.sessions = sessions);
+    let cwd = Path::new("/work");
+    assert_eq!(home(SessionHome::Memory).session_dir(cwd), None);
+    let one = PathBuf::from("/sessions");
+    assert_eq!(home(SessionHome::One(one.clone())).session_dir(cwd), Some(one));
+    let agent = home(SessionHome::ByDirectory);
+    let (work, other) = (agent.session_dir(cwd), agent.session_dir(Path::new("/other")));
+    assert_ne!(work, other);
+    assert!(work.unwrap().starts_with(&agent.agent_dir));
+}
+
+#[tokio::test]
+async fn next_session_goes_next_to_its_file() {
+    let (cwd, current) = (Path::new("/work"), Some(Path::new("/elsewhere/s.jsonl")));
+    let next = |sessions, current| {
+        let agent = agent("{}", |agent| agent.options.sessions = sessions);
+        (agent.next_session_dir(cwd, current), agent.session_dir(cwd))
+    };
+    assert_eq!(
+        next(SessionHome::ByDirectory, current).0,
+        Some("/elsewhere".into())
+    );
+    let (without, usual) = next(SessionHome::ByDirectory, None);
+    assert_eq!(without, usual);
+    let named = next(SessionHome::One("/sessions".into()), current).0;
+    assert_eq!(named, Some("/sessions".into()), "the user named the directory");
+    assert_eq!(next(SessionHome::Memory, current).0, None);
+}
+
+#[tokio::test]
+async fn limits_of_command_line_win_one_by_one() {
+    let settings = r#"{"limits": {"maxTurns": 5, "maxTokens": 6}}"#;
+    let agent = agent(settings, |agent| {
+        agent.options.limits = RunLimits {
+            max_turns: Some(2),
+            ..RunLimits::default()
+        };
+    });
+    let limits = agent.loop_settings().limits;
+    assert_eq!((limits.max_turns, limits.max_tokens), (Some(2), Some(6)));
+}
+
+#[tokio::test]
+async fn silent_provider_always_has_a_timeout() {
+    let stage = CoreStage::new();
+    let mut agent = (*stage.core.agent).clone();
+    let remote = Model {
+        base_url: "https://api.example.org".to_owned(),
+        ..model("a", false)
+    };
+    let local = Model {
+        base_url: "http://localhost:8080/v1".to_owned(),
+        ..model("a", false)
+    };
+    let set = |settings: &mut Settings, http: Option<u64>, local: Option<u64>, provider: Option<u64>| {
+        settings.http_idle_timeout_ms = http;
+        settings.local_servers.idle_timeout_ms = local;
+        settings.retry.provider.timeout_ms = provider;
+    };
+    set(&mut agent.settings, Some(10), Some(20), None);
+    assert_eq!(agent.idle_timeout(&remote), Duration::from_millis(10));
+    assert_eq!(agent.idle_timeout(&local), Duration::from_millis(20));
+    set(&mut agent.settings, Some(10), Some(20), Some(30));
+    assert_eq!(
+        agent.idle_timeout(&local),
+        Duration::from_millis(30),
+        "it is for all providers"
+    );
+    set(&mut agent.settings, None, None, None);
+    assert_eq!(agent.idle_timeout(&remote), Duration::from_secs(86_400));
+}
+
+#[tokio::test]
+async fn thinking_level_of_command_line_wins() {
+    let level = |change: fn(&mut Agent)| agent("{}", change).default_thinking(&model("a", true));
+    assert_eq!(level(|_| {}), ThinkingLevel::default());
+    assert_eq!(
+        level(|agent| agent.options.start.default_thinking = Some(ThinkingLevel::Low)),
+        ThinkingLevel::Low
+    );
+    let both = level(|agent| {
+        agent.options.start.default_thinking = Some(ThinkingLevel::Low);
+        agent.options.start.thinking = Some(ThinkingLevel::High);
+    });
+    assert_eq!(both, ThinkingLevel::High);
+}
+
+#[tokio::test]
+async fn switched_session_keeps_its_own_model() {
+    let agent = agent("{}", |_| {});
+    let mut log = super::log(None);
+    let change = json!({"provider": "offline", "modelId": "no-such-model"});
+    log.append(wire::EntryBody::ModelChange(
+        serde_json::from_value(change).unwrap(),
+    ))
+    .unwrap();
+    let context = log.context(log.leaf_id());
+    let with_flags = agent.choose(&context, true).unwrap();
+    assert_eq!(with_flags.model.id, "script", "the command line comes first");
+    let of_its_own = agent.choose(&context, false).unwrap();
+    assert!(
+        of_its_own
+            .warnings
+            .iter()
+            .any(|warning| warning.contains("no-such-model")),
+        "{:?}",
+        of_its_own.warnings
+    );
+}
+
+#[test]
+fn tool_environment_leaves_out_what_is_unknown() {
+    let names = |file, model: Option<&Model>| -> Vec<String> {
+        Agent::tool_env("id", file, model)
+            .into_iter()
+            .map(|(name, value)| format!("{}={}", name.display(), value.display()))
+            .collect()
+    };
+    assert_eq!(names(None, None), ["PI_SESSION_ID=id"]);
+    assert_eq!(
+        names(Some("/s.jsonl"), Some(&model("a", false))),
+        [
+            "PI_SESSION_ID=id",
+            "PI_SESSION_FILE=/s.jsonl",
+            "PI_PROVIDER=test",
+            "PI_MODEL=a"
+        ]
+    );
+}
