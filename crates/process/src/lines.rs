@@ -86,4 +86,43 @@ mod tests {
         );
         assert_eq!(found.len(), 3);
     }
+    async fn all(written: &[u8], limit: usize) -> Vec<Line> {
+        let (mut child, output) = tokio::io::duplex(1 << 16);
+        child.write_all(written).await.unwrap();
+        drop(child);
+        let mut lines = LineReader::new(Box::new(output), limit);
+        let mut found = Vec::new();
+        while let Some(line) = lines.next().await.unwrap() {
+            found.push(line);
+        }
+        found
+    }
+
+    #[tokio::test]
+    async fn empty_lines_are_lines() {
+        let empty = || Line::Whole(Vec::new());
+        assert_eq!(
+            all(b"\n\nx\n", 8).await,
+            [empty(), empty(), Line::Whole(b"x".to_vec())]
+        );
+    }
+
+    #[tokio::test]
+    async fn unfinished_line_is_no_line() {
+        assert_eq!(all(b"one\ntwo", 8).await, [Line::Whole(b"one".to_vec())]);
+        assert_eq!(all(b"", 8).await, []);
+    }
+
+    #[tokio::test]
+    async fn line_of_exactly_the_limit_is_whole() {
+        let found = all(b"12345678\n123456789\nnext\n", 8).await;
+        assert_eq!(found.len(), 3);
+        assert_eq!(found[0], Line::Whole(b"12345678".to_vec()));
+        assert!(matches!(found[1], Line::TooLong(_)));
+        assert_eq!(
+            found[2],
+            Line::Whole(b"next".to_vec()),
+            "the rest of the long line is skipped"
+        );
+    }
 }

@@ -47,3 +47,43 @@ fn parts(path: &Path) -> Vec<OsString> {
         .map(|part| part.as_os_str().to_owned())
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::real_path;
+
+    #[test]
+    fn parent_of_link_is_that_of_its_target() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("a/b")).unwrap();
+        symlink(root.join("a/b"), root.join("link")).unwrap();
+        assert_eq!(real_path(&root.join("link/../x")), root.join("a/x"));
+    }
+
+    #[test]
+    fn link_to_missing_file_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        symlink("gone/file", root.join("link")).unwrap();
+        assert_eq!(real_path(&root.join("link")), root.join("gone/file"));
+        assert_eq!(real_path(&root.join("link/below")), root.join("gone/file/below"));
+    }
+
+    #[test]
+    fn cycle_of_links_stays_unchanged() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        symlink("b", &path).unwrap();
+        symlink("a", dir.path().join("b")).unwrap();
+        assert_eq!(real_path(&path.join("x")), path.join("x"));
+    }
+
+    #[test]
+    fn root_has_no_parent() {
+        assert_eq!(real_path("/../..".as_ref()), std::path::Path::new("/"));
+        assert_eq!(real_path("/./".as_ref()), std::path::Path::new("/"));
+    }
+}

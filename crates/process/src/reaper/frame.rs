@@ -339,4 +339,97 @@ mod tests {
         assert!(Request::decode(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255]).is_err());
         assert!(Report::decode(&[9; 9]).is_err());
     }
+    fn spawn() -> Request {
+        Request::Spawn {
+            id: 7,
+            spec: SpawnSpec {
+                program: "/bin/sh".into(),
+                args: vec!["-c".into()],
+                env: vec![("A".into(), "1".into())],
+                cwd: "/".into(),
+            },
+            apart: true,
+        }
+    }
+
+    #[test]
+    fn cut_request_is_refused_at_every_length() {
+        for request in [
+            spawn(),
+            Request::Kill {
+                id: 1,
+                pid: 42,
+                marker: b"M=x".to_vec(),
+            },
+        ] {
+            let payload = take_frame(&mut request.encode()).unwrap().unwrap();
+            for length in 0..payload.len() {
+                assert!(Request::decode(&payload[..length]).is_err(), "{length}");
+            }
+            assert_eq!(Request::decode(&payload).unwrap(), request);
+        }
+    }
+
+    #[test]
+    fn count_beyond_the_frame_is_refused() {
+        let mut payload = take_frame(&mut spawn().encode()).unwrap().unwrap();
+        // Kind, id and flag come before the length of the program's name.
+        payload[13..17].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(Request::decode(&payload).is_err());
+    }
+
+    #[test]
+    fn frame_over_limit_is_refused_before_it_arrives() {
+        let length = |length: usize| u32::try_from(length).unwrap().to_le_bytes().to_vec();
+        assert!(take_frame(&mut length(limits::FRAME_MAX + 1)).is_err());
+        assert_eq!(take_frame(&mut length(limits::FRAME_MAX)).unwrap(), None);
+        assert_eq!(
+            take_frame(&mut vec![0, 0]).unwrap(),
+            None,
+            "the length itself is cut"
+        );
+    }
+
+    #[test]
+    fn next_frame_stays_in_the_buffer() {
+        let (first, second) = (Report::Ready { pid: 1 }, Report::Killed { id: 2, left: 3 });
+        let mut buffer = [first.encode(), second.encode(), vec![9]].concat();
+        for report in [first, second] {
+            let payload = take_frame(&mut buffer).unwrap().unwrap();
+            assert_eq!(Report::decode(&payload).unwrap(), report);
+        }
+        assert_eq!(buffer, [9]);
+    }
+
+    #[test]
+    fn kinds_of_one_direction_are_refused_by_other() {
+        let request = take_frame(&mut spawn().encode()).unwrap().unwrap();
+        assert!(Report::decode(&request).is_err());
+        let report = take_frame(&mut Report::Ready { pid: 1 }.encode())
+            .unwrap()
+            .unwrap();
+        assert!(Request::decode(&report).is_err());
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_survive() {
+        let odd = OsString::from_vec(vec![0xff, b'=', 0xfe]);
+        let request = Request::Spawn {
+            id: 1,
+            spec: SpawnSpec {
+                program: odd.clone(),
+                args: vec![odd.clone()],
+                env: vec![(odd.clone(), odd.clone())],
+                cwd: odd,
+            },
+            apart: false,
+        };
+        let payload = take_frame(&mut request.encode()).unwrap().unwrap();
+        assert_eq!(Request::decode(&payload).unwrap(), request);
+    }
+
+    #[test]
+    fn marker_is_a_whole_entry_of_environment() {
+        assert_eq!(marker_entry(OsStr::new("a-1")), b"PINION_COMMAND_ID=a-1");
+    }
 }

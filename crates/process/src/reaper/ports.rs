@@ -95,4 +95,21 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
     }
+    #[test]
+    fn port_of_own_process_belongs_to_command() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let me = i32::try_from(std::process::id()).unwrap();
+        assert!(holds(me, &listening(port)));
+        assert!(!holds(me, &HashSet::new()));
+        assert!(!holds(i32::MAX, &listening(port)), "a process that is gone");
+    }
+
+    #[test]
+    fn ipv6_addresses_are_split_at_the_last_colon() {
+        let line = "0: 00000000000000000000000001000000:1F90 0:0 0A 0:0 0:0 0 1000 0 77 1";
+        assert_eq!(inode(line, 8080).as_deref(), Some("77"));
+        assert_eq!(inode("0: 0100007F:XYZ 0:0 0A 0:0 0:0 0 1000 0 77", 8080), None);
+        assert_eq!(inode("", 8080), None);
+    }
 }

@@ -308,4 +308,27 @@ mod tests {
         let me = i32::try_from(std::process::id()).unwrap();
         assert!(processes().iter().any(|p| p.pid == me && !p.zombie));
     }
+    #[test]
+    fn cut_or_odd_stat_lines_are_no_process() {
+        for stat in ["5 (sh) S", "5 (sh) S 4 3", "5 (sh) S a b c", "5 sh S 4 3 2"] {
+            assert_eq!(parse_stat(5, stat), None, "{stat}");
+        }
+        assert!(parse_stat(5, "5 (x) X 4 3 2").unwrap().zombie, "dead");
+        assert!(!parse_stat(5, "5 (x) T 4 3 2").unwrap().zombie, "stopped");
+    }
+
+    #[test]
+    fn environment_entries_are_compared_as_a_whole() {
+        let environ = b"A=1\0MARK=x-12\0EMPTY=\0";
+        assert!(has_entry(environ, |entry| entry == b"MARK=x-12"));
+        assert!(!has_entry(environ, |entry| entry == b"MARK=x-1"));
+        assert!(!has_entry(b"", |entry| entry.starts_with(b"MARK")));
+    }
+
+    #[test]
+    fn own_memory_is_known_and_others_not() {
+        assert!(resident(std::process::id()).unwrap() > 1 << 20);
+        assert_eq!(resident(u32::MAX), None);
+        assert!(environ(i32::MAX).is_empty() && children(i32::MAX).is_empty());
+    }
 }

@@ -208,3 +208,35 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_line_gives_place_and_kept_options() {
+        let line = b"36 35 98:0 / /mnt/a rw,nosuid,noexec,relatime shared:1 - ext4 /dev/sda rw";
+        let (place, flags) = mount_of(line).unwrap();
+        assert_eq!(place, Path::new("/mnt/a"));
+        assert_eq!(
+            flags,
+            MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::RELATIME
+        );
+        assert_eq!(mount_of(b"36 35 98:0 /"), None, "a line without a place");
+        assert_eq!(mount_of(b""), None);
+    }
+
+    #[test]
+    fn escaped_letters_of_places_are_read() {
+        assert_eq!(unescaped(br"/a\040b\134c"), br"/a b\c");
+        assert_eq!(unescaped(br"/a\04"), br"/a\04", "too short for a code");
+        assert_eq!(unescaped(br"/a\999"), br"/a\999", "no octal number");
+        assert_eq!(unescaped(b""), b"");
+    }
+
+    #[test]
+    fn own_mounts_include_the_root() {
+        let mounted = mounted().unwrap();
+        assert!(mounted.iter().any(|(place, _)| place == Path::new("/")));
+    }
+}

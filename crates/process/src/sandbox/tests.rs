@@ -255,3 +255,137 @@ fn landlocked_thread_is_confined_and_next_is_not() {
     assert_eq!(done, Ok(true));
     assert_eq!(write(&beside), Ok(()));
 }
+
+#[test]
+fn missing_code_directory_is_made_only_for_git_and_project() {
+    let place = Place::new(SandboxMode::WorkspaceWrite);
+    let policy = place.policy();
+    let mut made: Vec<&Path> = policy.made().collect();
+    made.sort_unstable();
+    assert!(!made.contains(&place.at("cwd/.git").as_path()), "{made:?}");
+    for path in &made {
+        assert_eq!(policy.access(path), Access::Read, "{}", path.display());
+    }
+    let read_only = Place::new(SandboxMode::ReadOnly);
+    assert_eq!(read_only.policy().made().count(), 0);
+}
+
+#[test]
+fn named_place_opens_what_is_usually_protected() {
+    let mut place = Place::new(SandboxMode::WorkspaceWrite);
+    std::fs::create_dir_all(place.at("cwd/.pi")).unwrap();
+    assert_eq!(place.access(&["cwd/.pi/a"]), "r");
+    place.sandbox.writable = vec![place.at("cwd/.pi")];
+    assert_eq!(place.access(&["cwd/.pi/a", "cwd/.git/index"]), "wr");
+}
+
+#[test]
+fn denied_path_wins_over_writable_one() {
+    let mut place = Place::new(SandboxMode::WorkspaceWrite);
+    place.sandbox.deny_read = vec![place.at("other")];
+    place.sandbox.writable = vec![place.at("other"), place.at("other/deep")];
+    assert_eq!(
+        place.access(&["other/a", "other/deep/a"]),
+        "-w",
+        "the longer path decides"
+    );
+}
+
+#[test]
+fn closed_place_replaces_what_was_said_of_it() {
+    let place = Place::new(SandboxMode::WorkspaceWrite);
+    let closed = place.policy().without(&place.at("temp"));
+    assert_eq!(closed.access(&place.at("temp/a")), Access::None);
+    assert_eq!(closed.access(&place.at("cwd/a")), Access::Write);
+    let zones = closed.zones();
+    assert!(
+        zones.is_sorted_by(|a, b| a.path < b.path),
+        "each path once, in order"
+    );
+}
+
+#[test]
+fn uncovered_policy_keeps_devices_closed() {
+    let place = Place::new(SandboxMode::WorkspaceWrite);
+    let uncovered = place.policy().uncovered();
+    assert_eq!(uncovered.access("/dev/sda".as_ref()), Access::None);
+    assert_eq!(uncovered.access(&place.at("agent/auth.json")), Access::Read);
+    assert_eq!(uncovered.access(&place.at("cwd/a")), Access::Write);
+}
+
+#[test]
+fn confined_command_loses_ways_to_outside() {
+    let mut place = Place::new(SandboxMode::WorkspaceWrite);
+    let names = |place: &Place| -> Vec<String> {
+        let env = ["TMPDIR", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "HOME"];
+        let spec = crate::reaper::SpawnSpec {
+            program: "/bin/true".into(),
+            args: vec!["x".into()],
+            env: env.map(|name| (name.into(), "old".into())).to_vec(),
+            cwd: "/".into(),
+        };
+        let confined = place
+            .sandbox
+            .confine(spec, &place.policy(), Path::new("/own"))
+            .unwrap();
+        assert_eq!(confined.args[0], super::SANDBOX_ARG);
+        assert_eq!(confined.args[2..], ["/bin/true", "x"]);
+        let entry = |(name, value): &(std::ffi::OsString, std::ffi::OsString)| {
+            format!("{}={}", name.display(), value.display())
+        };
+        confined.env.iter().map(entry).collect()
+    };
+    assert_eq!(names(&place), ["HOME=old", "TMPDIR=/own"]);
+    place.sandbox.unix_sockets = true;
+    assert_eq!(
+        names(&place),
+        [
+            "SSH_AUTH_SOCK=old",
+            "DBUS_SESSION_BUS_ADDRESS=old",
+            "HOME=old",
+            "TMPDIR=/own"
+        ]
+    );
+}
+
+#[test]
+fn refusal_names_writable_places_only_for_writes() {
+    let place = Place::new(SandboxMode::WorkspaceWrite);
+    let policy = place.policy();
+    let read = hint::refused(&policy, Path::new("/secret"), Access::Read);
+    assert!(
+        read.contains("/secret") && !read.contains("Writing is allowed"),
+        "{read}"
+    );
+    let write = hint::refused(&policy, Path::new("/secret"), Access::Write);
+    assert!(write.contains(&place.at("cwd").display().to_string()), "{write}");
+}
+
+#[test]
+fn temporary_directory_of_guard_ends_with_it() {
+    let place = Place::new(SandboxMode::WorkspaceWrite);
+    let guard = super::Guard::new(place.sandbox.clone(), &place.at("temp"));
+    let count = || std::fs::read_dir(place.at("temp")).unwrap().count();
+    assert_eq!(count(), 0, "nothing was needed yet");
+    guard.policy(&place.at("cwd")).unwrap();
+    guard.policy(&place.at("other")).unwrap();
+    assert_eq!(count(), 1, "one directory for all calls");
+    drop(guard);
+    assert_eq!(count(), 0);
+}
+
+#[test]
+fn file_outside_the_sandbox_is_refused_unread() {
+    let place = Place::new(SandboxMode::WorkspaceWrite);
+    let policy = place.policy();
+    let check = |aim, name: &str| super::check_file(Some(&policy), aim, &place.at(name));
+    assert_eq!(check(Aim::Read, "other/a"), Ok(()));
+    assert!(check(Aim::Edit, "other/a").is_err() && check(Aim::Write, "other/a").is_err());
+    assert!(check(Aim::Read, "agent/auth.json").is_err());
+    let proc = super::check_file(Some(&policy), Aim::Read, Path::new("/proc/self/environ"));
+    assert!(proc.is_err(), "the process has secrets there");
+    assert_eq!(
+        super::check_file(None, Aim::Write, Path::new("/etc/passwd")),
+        Ok(())
+    );
+}
