@@ -49,6 +49,7 @@ impl AccountMember {
 
     /// What the other members used since the last time, if they did.
     pub fn take(&mut self) -> Option<Spent> {
+        // The account has the sum of all members, so that its own part must come off.
         let others = self.account.lock().since(self.own);
         let news = others.since(self.known);
         self.known = others;

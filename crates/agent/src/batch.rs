@@ -212,6 +212,7 @@ impl Batch {
         outcome: HooksOutcome,
         out: &mut Vec<Effect>,
     ) -> bool {
+        // Tickets of nested calls and of calls of the answer come from one counter, so only one of the two has this ticket.
         let Some(outcome) = self.nested.on_hooks_done(ticket, outcome, out) else {
             return false;
         };
@@ -278,6 +279,7 @@ impl Batch {
                 self.running += 1;
                 out.push(Effect::RunTool(self.started));
             }
+            // Counted in any case: calls that were refused are passed over.
             self.started += 1;
         }
     }
@@ -370,6 +372,7 @@ impl Batch {
         out: &mut Vec<Effect>,
     ) {
         self.running -= 1;
+        // The call was cancelled for steering, so that its result may be half of one.
         if self.interrupted {
             self.finish(slot, ToolResult::error(SKIPPED), true, Some(duration_ms), out);
         } else {
@@ -486,6 +489,7 @@ impl Batch {
             duration_ms,
             parent_tool_call_id: None,
         }));
+        // Kept until the end of the batch: the messages with the results follow in the order of the calls, not of their ends.
         call.progress = Progress::Done(result, is_error, duration_ms);
     }
 }

@@ -16,6 +16,7 @@ impl TurnLoop {
     pub(crate) fn change(&mut self, change: Change, now: i64, out: &mut Vec<Effect>) {
         match change {
             Change::Open { settings, messages } => {
+                // Tickets go on counting: an answer to a question of the former session must not fit one of this session.
                 let hooks = self.hooks.anew();
                 *self = Self {
                     hooks,
@@ -29,6 +30,7 @@ impl TurnLoop {
                 self.ttsr = None;
             }
             Change::Settings(settings) => {
+                // Setting limits that did not change would warn the model of them a second time.
                 if settings.limits != self.settings.limits {
                     self.budget.set(settings.limits, false);
                 }

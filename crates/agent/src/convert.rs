@@ -46,12 +46,14 @@ pub fn without_retried(messages: Vec<Arc<Message>>, kept: usize) -> (Vec<Arc<Mes
     let mut remain = kept;
     for (at, message) in messages.into_iter().enumerate() {
         let last = out.last().and_then(|last| last.as_assistant());
+        // The file has no mark of a retry: that another answer follows the failed one at once is the sign.
         let retried = last.is_some_and(|last| {
             (is_void(last) && message.as_assistant().is_some())
                 || (last.failed() && ttsr::discards_answer(&message))
         });
         if retried {
             out.pop();
+            // The removed message was one of the kept ones, so the border moves with it.
             if at <= kept {
                 remain = remain.saturating_sub(1);
             }

@@ -32,6 +32,7 @@ impl TurnLoop {
             .cloned();
         let mut answer = match last {
             Some(last) => AssistantMessage {
+                // Zero only if the answers of this conversation say how long they took at all.
                 duration_ms: last.duration_ms.map(|_| 0),
                 thinking_level: last.thinking_level.clone(),
                 ..AssistantMessage::begin(&last.api, &last.provider, &last.model, now)
@@ -50,6 +51,7 @@ impl TurnLoop {
             message,
             tool_results: Vec::new(),
         }));
+        // Without a limit it was an abort.
         self.finish_run(run, limit.is_none(), limit, out);
     }
 
@@ -91,6 +93,7 @@ impl TurnLoop {
                 self.messages.pop();
                 self.compact(CompactionReason::Overflow, Next::Again, out);
             }
+            // After the arm with the retries: another model is asked only when this one has failed for good.
             Verdict::Retry(_) | Verdict::Unavailable if may_ask && self.settings.has_fallback => {
                 self.phase = Phase::ChoosingModel(run, error);
                 out.push(Effect::ChooseModel);
@@ -99,6 +102,7 @@ impl TurnLoop {
                 let limit = if aborted {
                     self.budget.timed_out()
                 } else {
+                    // A limit is the reason only where the run would have gone on without it.
                     limit.filter(|_| matches!(verdict, Verdict::Retry(_) | Verdict::Overflow))
                 };
                 let ending = Ending {

@@ -197,6 +197,7 @@ impl Machine {
 
     /// Carries out an input, and counts the time of active runs.
     fn advance(&mut self, input: Input, now: i64, out: &mut Vec<Effect>) {
+        // Before the input, so that the time until now counts for the run that was active until now.
         self.turn_loop.budget.tick(now);
         self.turn_loop.step(input, now, out);
         let is_active = !self.turn_loop.is_idle();
@@ -225,6 +226,7 @@ impl Machine {
     /// Lets effects leave until an effect waits for hooks.
     fn release(&mut self, now: i64, out: &mut Vec<Effect>) {
         while self.gate.pending.is_none() {
+            // Held effects go first: they are about the time before the answer was complete.
             if let Some(effect) = self.gate.held.pop_front() {
                 self.pass(effect, out);
             } else if let Some((answer, verdict)) = self.gate.complete.take() {
@@ -292,6 +294,7 @@ impl Machine {
             Pending::Message(mut message) => {
                 if let HooksOutcome::Message(new) = outcome {
                     self.turn_loop.replace(&message, &new);
+                    // Held effects still name the original, which must reach neither the file nor clients.
                     for effect in &mut self.gate.held {
                         effect.replace(&message, &new);
                     }

@@ -274,6 +274,7 @@ impl Nested {
         match inner.stage {
             Stage::Waiting => {
                 // It was never announced.
+                // Clients saw no start, so no end is sent.
                 self.calls.remove(&slot);
                 self.waiting.retain(|waiting| *waiting != slot);
             }
@@ -286,6 +287,7 @@ impl Nested {
                 out.push(Effect::CancelTool(slot));
                 self.end_preparing(slot, Prepared::Run, out);
             }
+            // These still report, and end with their report.
             Stage::Preparing | Stage::Running | Stage::Reviewing(_) => out.push(Effect::CancelTool(slot)),
         }
     }
@@ -340,6 +342,7 @@ impl Nested {
             out.push(Effect::CancelTool(slot));
             self.finish(slot, ToolResult::error(ABORTED), true, None, out);
         }
+        // Numbers go on across turns, since reports of this turn may still come in the next one.
         *self = Self {
             made: self.made,
             ..Self::default()

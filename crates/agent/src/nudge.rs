@@ -28,6 +28,7 @@ impl TurnLoop {
     /// Rules that match what arrived now and want the answer stopped.
     pub(crate) fn watch(&mut self, event: &StreamEvent) -> Vec<Arc<Rule>> {
         match &mut self.ttsr {
+            // Deltas still come between the cancellation and the end of the request; they must not trigger a second time.
             Some(watch) if !self.aborted && self.stopped_by.is_empty() => watch.on_update(event),
             _ => Vec::new(),
         }
@@ -39,12 +40,14 @@ impl TurnLoop {
             return;
         }
         out.push(Effect::Emit(Event::TtsrTriggered { rules: rules.clone() }));
+        // Kept for the end of the answer, which tells a stop by rules from an abort.
         self.stopped_by = rules;
         out.push(Effect::CancelModel);
     }
 
     /// The answer that rules stopped has ended: tells the model the rules and begins another run.
     pub(crate) fn tell_rules(&mut self, run: Run, rules: &[Arc<Rule>], now: i64, out: &mut Vec<Effect>) {
+        // The stopped answer used up the rest: rules that no request can follow are not told.
         if let Some(limit) = self.budget.reached() {
             return self.finish_run(run, false, Some(limit), out);
         }

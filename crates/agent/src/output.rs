@@ -107,8 +107,10 @@ impl Output {
             }
         }
         let has_failed = self.failures > RESULT_REPAIRS;
+        // After too many failed attempts the run ends with the last error, instead of asking for ever.
         if is_given || has_failed {
             run.goes_on = false;
+        // An answer without calls would end the run. While messages wait it does not, and the model gets another turn anyway.
         } else if results.is_empty() && self.result.is_none() && !has_more {
             self.failures += 1;
             self.reminds = self.failures <= RESULT_REPAIRS;

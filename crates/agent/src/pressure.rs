@@ -55,6 +55,7 @@ impl TurnLoop {
         let aborted = matches!(outcome, CompactOutcome::Aborted);
         let (result, error) = match outcome {
             CompactOutcome::Done { result, messages } => {
+                // Read again by the caller: the file is the source of what the model sees from now on.
                 self.messages = messages;
                 if matches!(next, Next::Again) {
                     // The answer that overflowed is on disk, but not part of the conversation.
@@ -128,6 +129,7 @@ impl TurnLoop {
             }
             Next::Run(prompts) => self.start_run(prompts, now, out),
             Next::Again => self.start_run(Vec::new(), now, out),
+            // Only what came meanwhile: an abort leaves queues as they are, and what is in them must not start a run.
             Next::Rest(newest) if !aborted && self.queues.has_newer(newest) => self.start_queued(now, out),
             Next::Remind if !aborted && !self.queues.is_empty() => self.start_queued(now, out),
             Next::Remind if !aborted => self.remind(now, out),

@@ -68,6 +68,7 @@ impl Queues {
     }
 
     pub(crate) fn push(&mut self, kind: QueueKind, item: Queued) {
+        // Numbers are never used again: a client may edit a message by its number after that message was taken.
         self.newest += 1;
         let number = self.newest;
         self.of(kind).push_back(Numbered { number, item });

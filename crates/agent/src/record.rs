@@ -97,6 +97,7 @@ impl Recorder {
     /// # Errors
     /// If the input cannot be written as JSON. Its number is used up, so that a replay finds the gap.
     pub fn begin(&mut self, input: &Input, now: i64) -> serde_json::Result<Pending> {
+        // Before the input is written: a number that is missing in the record shows the gap.
         self.step += 1;
         Ok(Pending {
             session: self.session,

@@ -213,12 +213,14 @@ impl TurnLoop {
             Input::Spent(spent) => self.budget.spend(spent),
             Input::Compact => {
                 if self.is_idle() {
+                    // Messages that waited before stay in their queues; only those that come during the compaction start a run.
                     let newest = self.queues.newest();
                     self.compact(CompactionReason::Manual, Next::Rest(newest), out);
                 }
             }
             Input::Move => {
                 if self.is_idle() {
+                    // As with a manual compaction: what waited before starts no run afterwards.
                     self.phase = Phase::Moving(self.queues.newest());
                 }
             }
@@ -233,6 +235,7 @@ impl TurnLoop {
             Input::Abort => self.abort(now, out),
             Input::AbortRetry => self.abort_retry(false, out),
             Input::RetryDue => {
+                // Not once an abort has ended the wait.
                 if matches!(self.phase, Phase::Waiting) {
                     self.start_run(Vec::new(), now, out);
                 }
@@ -242,6 +245,7 @@ impl TurnLoop {
             Input::Tool(slot, input) => self.on_tool(slot, input, now, out),
             Input::HooksDone(ticket, outcome) => self.on_hooks_done(ticket, outcome, now, out),
             Input::Nest(call) => match &mut self.phase {
+                // Calls of tools use up the limit of tool calls like those of the model.
                 Phase::Tools(_, batch) if !self.aborted && self.budget.calls_left() != Some(0) => {
                     self.budget.called(1);
                     batch.nest(call, out);
@@ -267,6 +271,7 @@ impl TurnLoop {
 
     /// Begins a run with these messages; a context that is full is compacted first.
     pub(crate) fn begin(&mut self, prompts: Vec<Arc<Message>>, full: bool, now: i64, out: &mut Vec<Effect>) {
+        // The one compaction after an overflow is per prompt.
         self.recovery.overflowed = false;
         if full {
             self.compact(CompactionReason::Threshold, Next::Run(prompts), out);
@@ -288,6 +293,7 @@ impl TurnLoop {
         for message in prompts {
             self.say(&mut run, message, out);
         }
+        // Steering that waits goes out with the first request of the run, not after its first turn.
         let steering = self.queues.due(QueueKind::Steering, self.settings.steering_mode);
         self.deliver(&mut run, QueueKind::Steering, steering, out);
         self.ask(run, now, out);
@@ -303,6 +309,7 @@ impl TurnLoop {
 
     /// A message is complete: on disk first, then told.
     fn complete(&mut self, run: &mut Run, message: Arc<Message>, out: &mut Vec<Effect>) {
+        // What is counted per words of the user begins anew: the recovery from an overflow, reminders, repeated calls.
         if matches!(*message, Message::User(_)) {
             self.recovery.overflowed = false;
             self.todos.user_spoke();
@@ -340,6 +347,7 @@ impl TurnLoop {
         }
         self.budget.asked();
         self.phase = Phase::Asking(run, false);
+        // Rules that stopped the request before say nothing about this one.
         self.stopped_by.clear();
         if let Some(watch) = &mut self.ttsr {
             watch.turn_started();
@@ -349,6 +357,7 @@ impl TurnLoop {
 
     fn on_model(&mut self, input: ModelInput, now: i64, out: &mut Vec<Effect>) {
         match (input, std::mem::replace(&mut self.phase, Phase::Idle)) {
+            // Clients get one `message_start` per answer: a second start of the same request falls through to the last arm.
             (ModelInput::Started(message), Phase::Asking(run, false)) => {
                 out.push(Effect::Emit(Event::MessageStart {
                     message: message.into(),
@@ -381,6 +390,7 @@ impl TurnLoop {
         now: i64,
         out: &mut Vec<Effect>,
     ) {
+        // Before anything can end the run: the tokens of a failed or aborted answer were used all the same.
         self.budget.answered(&answer.usage);
         let rules = std::mem::take(&mut self.stopped_by);
         if (self.aborted || !rules.is_empty()) && !answer.failed() {
@@ -389,6 +399,7 @@ impl TurnLoop {
             answer.error_message = Some("Request was aborted".to_owned());
         }
         let message: Arc<Message> = answer.clone().into();
+        // A request that failed at once never started. Clients still get a start before each end.
         if !started {
             out.push(Effect::Emit(Event::MessageStart {
                 message: Arc::clone(&message),
@@ -414,6 +425,7 @@ impl TurnLoop {
                 message,
                 tool_results: Vec::new(),
             }));
+            // An abort wins over the rules that stopped the answer, since `tell_rules` would begin another run.
             if rules.is_empty() || self.aborted {
                 self.end_run(run, &answer, verdict, out);
             } else {
@@ -425,6 +437,7 @@ impl TurnLoop {
         if answer.stop_reason == StopReason::Length {
             batch.refuse_rest(Refusal::CutOff, out);
         } else {
+            // Counted before the first call runs, so that calls which tools make meanwhile see what is left.
             self.budget.called(batch.limit(self.budget.calls_left()));
         }
         self.advance(run, batch, false, now, out);
@@ -441,6 +454,7 @@ impl TurnLoop {
         };
         let mut ended = false;
         match input {
+            // This arm is the first one, because numbers of nested calls are no positions in the answer.
             input if is_nested(slot) => batch.nested.on_input(slot, input, &mut self.hooks, out),
             ToolInput::Prepared(outcome) => {
                 batch.on_prepared(slot, outcome, self.aborted, &mut self.hooks, out);
@@ -456,6 +470,7 @@ impl TurnLoop {
                 is_error,
                 duration_ms,
             } => {
+                // With the result of the tool, before hooks change it: they review texts, not the value of the run.
                 self.output.call_ended(slot, batch.tool(slot), &result);
                 ended = batch.on_done(slot, result, is_error, duration_ms, &mut self.hooks, out);
             }
@@ -498,6 +513,7 @@ impl TurnLoop {
             batch.stop(Refusal::Steered, out);
         }
         if self.aborted {
+            // In the order of the calls: those that are ready come before those that were not announced.
             batch.refuse_ready(Refusal::Aborted, out);
             batch.refuse_rest(Refusal::Aborted, out);
         }
@@ -537,6 +553,7 @@ impl TurnLoop {
             self.budget.turn_ended(&message, &tool_results);
         }
         let has_more = !self.queues.is_empty() || self.has_notes();
+        // This may keep the run going: a model that owes a result is asked again, unless messages wait for it anyway.
         self.output.turn_ended(&mut run, &tool_results, has_more);
         out.push(Effect::Emit(Event::TurnEnd {
             message,
@@ -546,6 +563,7 @@ impl TurnLoop {
             out.push(Effect::Emit(Event::TurnStart));
             return self.end_unanswered_turn(run, None, now, out);
         }
+        // A used-up limit of tool calls forbids no request. It ends the run only if the model wanted more calls than it may have.
         let beyond = is_over.then(|| self.budget.call_limit()).flatten();
         let limit = beyond.or_else(|| self.budget.reached());
         if run.goes_on || has_more {

@@ -54,6 +54,7 @@ pub(super) fn find(branch: &[Arc<Entry>], said: &[Option<Arc<Message>>], keep: u
         .or_else(|| allowed.iter().rev().find(|at| **at < reached))
         .copied()?;
     let first_kept = before_settings(branch, said, from, speaking);
+    // The head of a turn that the cut splits gets a summary of its own (`Plan::turn_prefix`).
     let turn_start = if begins_turn(said.get(speaking)?.as_deref()) {
         None
     } else {
@@ -94,6 +95,7 @@ fn cut_points(said: &[Option<Arc<Message>>], from: usize) -> Vec<usize> {
                 asked_at.extend(answer.tool_calls().map(|call| (call.id.as_str(), at)));
             }
             Some(Message::ToolResult(result)) => {
+                // The last result of an answer counts: results may be apart, with messages of users and extensions in between.
                 if let Some(asked) = asked_at.get(result.tool_call_id.as_str()) {
                     answered_at.insert(*asked, at);
                 }

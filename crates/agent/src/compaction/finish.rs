@@ -31,6 +31,7 @@ pub fn answer_text(answer: &AssistantMessage) -> Result<String, Refusal> {
             Err(Refusal::Failed(message.to_owned()))
         }
         StopReason::Aborted => Err(Refusal::Aborted),
+        // Half a summary would take the place of the whole history.
         StopReason::Length => Err(Refusal::CutOff),
         StopReason::Stop | StopReason::ToolUse | StopReason::Deferred | StopReason::Pending => {
             some_text(serialise::answer_text(answer))

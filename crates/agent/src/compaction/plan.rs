@@ -109,6 +109,7 @@ pub fn plan(branch: &[Arc<Entry>], settings: Settings) -> Result<Plan, Refusal> 
     let previous = cut::newest_compaction(branch).map(|(_, body)| body);
     let previous_summary = previous.and_then(|body| {
         let listed = files.add_details(body.details.as_ref(), body.from_hook);
+        // The lists are appended anew from `files`; otherwise they would stand in the summary twice.
         let summary = if listed {
             without_lists(&body.summary)
         } else {
@@ -126,6 +127,7 @@ pub fn plan(branch: &[Arc<Entry>], settings: Settings) -> Result<Plan, Refusal> 
         kept_tokens: total(said.iter().skip(cut.first_kept).flatten().cloned()),
         settings,
     };
+    // Messages that say nothing as text (an image alone) would make a request with an empty conversation.
     if plan.asks_history() || plan.asks_prefix() {
         Ok(plan.with_files())
     } else {

@@ -58,6 +58,7 @@ pub fn pressure(branch: &[Arc<Entry>], moment: Moment) -> Option<u64> {
 pub fn context_tokens(branch: &[Arc<Entry>]) -> u64 {
     let edits = Edits::of(branch);
     let compaction = newest_compaction(branch);
+    // Usage that was reported before the compaction is of a context that is gone; it would trigger the next one at once.
     let since = compaction.map_or(0, |(at, _)| at + 1);
     let newest_first = branch.iter().skip(since).rev();
     match Used::by(newest_first.filter_map(|entry| said(&edits, entry))) {

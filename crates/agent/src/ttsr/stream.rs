@@ -62,6 +62,7 @@ impl Buffer {
 
     /// Takes a piece; gives the rules that match now. Each rule matches a stream once.
     pub(super) fn push(&mut self, rules: &Rules, kind: Kind, piece: &str) -> Vec<usize> {
+        // Not when the buffer is made: an automaton costs memory, and most calls have no rule that fits their tool.
         if !self.begun {
             self.begin(rules, kind);
         }
