@@ -28,6 +28,7 @@ struct State {
 impl LiveState {
     /// Notes an event that is sent.
     pub(crate) fn saw(&self, event: &Arc<Event>) {
+        // Deltas are the most frequent events by far, and nothing here depends on them.
         if !matches!(**event, Event::MessageUpdate { .. }) {
             self.state().saw(event);
         }
@@ -140,6 +141,7 @@ impl State {
                 || shown.widget_key != request.widget_key
         });
         if is_there {
+            // Extensions choose the keys, so that their number needs a bound.
             if self.shown.len() >= limits::SHOWN {
                 self.shown.remove(0);
             }

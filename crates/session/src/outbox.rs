@@ -260,6 +260,7 @@ impl Outbox {
 
     /// Sends an event from the session. A writer that is gone is no error there: the process is about to end then.
     pub(crate) async fn tell(&self, event: Event) {
+        // Traced even if no client listens: logs are not for clients.
         self.trace.saw(&event);
         if !self.is_heard {
             return;

@@ -106,6 +106,7 @@ impl ExtensionProcesses {
     /// When it cannot be started, or was started too often.
     pub(crate) async fn process(&self, key: &Key) -> Result<ExtensionProcess, ProcessError> {
         let running = self.running(key);
+        // Held while the process starts: sessions that ask at the same time wait for the same one.
         let mut running = running.lock().await;
         if let Some(process) = running.process.as_ref().filter(|process| !process.is_gone()) {
             return Ok(process.clone());
@@ -120,6 +121,7 @@ impl ExtensionProcesses {
                 running.starts.len()
             )));
         }
+        // Before the start, which counts even if it fails.
         running.starts.push_back(now);
         let (process, said) = self.start(key).await?;
         tokio::spawn(listen(said, Arc::clone(&self.launch.print)));

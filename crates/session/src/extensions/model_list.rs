@@ -79,6 +79,7 @@ async fn load(agent: &Agent) -> (Vec<Extension>, Vec<String>) {
             Err(error) => problems.push(error),
         }
     }
+    // One deadline for all, as in a session: each process more must not make the command longer.
     let deadline = tokio::time::Instant::now() + limits::OPEN_WAIT;
     for (key, sources) in &keys {
         match tokio::time::timeout_at(deadline, opened(agent, key, sources)).await {

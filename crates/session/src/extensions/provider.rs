@@ -87,6 +87,7 @@ fn explained(error: &ProcessError) -> String {
 fn options(request: &ModelRequest) -> Map<String, Value> {
     let mut options = Map::new();
     let mut set = |name: &str, value: Value| options.insert(name.to_owned(), value);
+    // Ambient credentials are no key that an extension could send.
     if let Some(key) = request.api_key.as_ref().filter(|key| !key.is_ambient()) {
         set("apiKey", json!(key.expose()));
     }

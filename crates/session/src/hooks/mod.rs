@@ -118,6 +118,7 @@ impl Hooks {
 
     /// Is one of them run for this event?
     pub(crate) fn has_listener(&self, name: &str) -> bool {
+        // Hooks that are only told delay nothing, so the end of the time for hooks does not concern them.
         let silent = self.muted && !is_only_told(name);
         !silent && self.hooks.iter().any(|hook| hook.event == name)
     }
@@ -198,6 +199,7 @@ impl Asked {
                 Ok(value) => note(combining.take(value, &label), &label, &name, &mut errors),
                 Err(error) => {
                     errors.push(failed(&label, &name, &error));
+                    // Fail closed: a check that could not be made blocks the call.
                     if rule(&name) == Rule::Block {
                         let reason = format!("Hook {label} failed: {error}");
                         let blocked = json!({"block": true, "reason": reason});

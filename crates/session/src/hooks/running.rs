@@ -55,6 +55,7 @@ pub(super) async fn run(reaper: &Reaper, hook: &Hook, job: Job) -> Result<Exit, 
         let (mut written, mut was_read) = (false, false);
         let ended = loop {
             tokio::select! {
+                // Writing and reading go on side by side: a hook that fills its output before it reads its input must not block.
                 ended = child.ended() => break ended,
                 () = &mut write, if !written => written = true,
                 _ = &mut read, if !was_read => was_read = true,
@@ -72,6 +73,7 @@ pub(super) async fn run(reaper: &Reaper, hook: &Hook, job: Job) -> Result<Exit, 
         let _killed = child.kill().await;
         return Err(timed_out(hook.timeout));
     };
+    // `collect` keeps one byte more than the limit, which shows that there was more.
     if stdout.len() > limits::HOOK_OUTPUT {
         return Err(format!(
             "It said more than {} MiB",

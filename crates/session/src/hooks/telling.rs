@@ -54,6 +54,7 @@ impl Telling {
             workers.spawn(worker.work(jobs));
             lane
         });
+        // Without waiting: a slow hook must not hold up the session.
         if let Err(error) = lane.try_send(job) {
             let name = error.into_inner().name;
             let error = format!(
@@ -66,6 +67,7 @@ impl Telling {
 
     /// Waits until all have ended.
     pub(super) async fn finish(&mut self) {
+        // Without senders the workers end after the jobs that wait.
         self.lanes.clear();
         while self.workers.join_next().await.is_some() {}
     }

@@ -44,6 +44,7 @@ fn discard(home: &Agent, path: &str, open: &[OpenSession]) -> Result<DeletedSess
     if path.symlink_metadata().is_err() {
         return Err(strings::NO_SESSION_FILE.to_owned());
     }
+    // The directory without links decides; the name itself may be a link and must not lead elsewhere.
     let place = path.parent().and_then(|dir| dir.canonicalize().ok());
     let (Some(place), Some(name)) = (place, path.file_name()) else {
         return Err(strings::not_our_session(&path));
@@ -64,6 +65,7 @@ fn discard(home: &Agent, path: &str, open: &[OpenSession]) -> Result<DeletedSess
         store::StoreError::Locked { .. } => strings::session_is_open(&path),
         error => error.to_string(),
     })?;
+    // After the file, whose lock shows that no other process has the session open.
     move_along(&real, &trash, directory_of, "checkpoints");
     move_along(&real, &trash, subagents_dir, "sub-agents");
     Ok(DeletedSession {

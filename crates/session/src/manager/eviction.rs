@@ -99,6 +99,7 @@ impl SessionManager {
     /// The error for the client when all sessions are busy.
     pub(super) async fn make_room(&mut self) -> Result<(), String> {
         if self.asleep.len() + self.open.len() >= limits::OPEN_SESSIONS {
+            // An evicted session is the cheapest to forget: its file stays, only its handle is lost.
             let oldest = self.asleep.iter().min_by_key(|(_, asleep)| asleep.since);
             let Some(oldest) = oldest.map(|(handle, _)| Arc::clone(handle)) else {
                 return Err(strings::too_many_sessions(limits::OPEN_SESSIONS));
@@ -113,6 +114,7 @@ impl SessionManager {
             .iter()
             .map(|(handle, open)| (open.used, Arc::clone(handle)))
             .collect();
+        // Tries are bounded: each one may take the whole wait, and the client waits for all of them.
         open.sort();
         for (_, handle) in open.into_iter().take(limits::RETIRE_TRIES) {
             if self.put_away(&handle).await {
@@ -128,6 +130,7 @@ impl SessionManager {
             return false;
         };
         let (answer, mut wait) = oneshot::channel();
+        // A full queue means work.
         if !open.slot.try_send(SessionRequest::Retire(answer)) {
             return false;
         }
@@ -135,6 +138,7 @@ impl SessionManager {
         let answered = match tokio::time::timeout(limits::RETIRE_WAIT, &mut wait).await {
             Ok(answered) => answered.ok(),
             Err(_) => {
+                // Closed before the last look: a session that answers after it stays open, since its answer cannot be sent.
                 wait.close();
                 wait.try_recv().ok()
             }
@@ -168,6 +172,7 @@ impl SessionManager {
             return Ok(());
         };
         let handle = Arc::clone(handle);
+        // Making room may itself forget the session that was to be woken.
         if let Err(error) = self.make_room().await {
             let asleep = self.asleep.get(&handle);
             return Err(asleep.map_or(error.clone(), |asleep| asleep.retired.lost(&handle, &error)));

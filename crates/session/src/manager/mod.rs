@@ -166,6 +166,7 @@ impl SessionManager {
         if queued.is_closing() && queued.to().is_none() {
             return self.refuse(queued, strings::FIRST_STAYS.to_owned()).await;
         }
+        // Before the slot is looked up: waking a session gives it a new one.
         let Some(queued) = self.awake(queued).await else {
             return;
         };
@@ -249,11 +250,13 @@ impl SessionManager {
                         }
                         Err(error) => {
                             responder.refuse(error).await;
+                            // For the commands that came right behind: they wait in the queue of a session that never was.
                             Err(strings::no_such_session(&handle))
                         }
                     }
                 }
                 Start::Again(retired, before) => {
+                    // The file is locked until the evicted session is gone.
                     eviction::ended(&before).await;
                     again(agent_for, lanes, &answers, &handle, *retired).await
                 }
@@ -295,6 +298,7 @@ impl SessionManager {
     }
 
     fn list(&self, responder: Responder<OpenSessions>) {
+        // In a task: sessions answer in their own time, and the manager must go on delivering.
         let described = self.described();
         tokio::spawn(async move {
             let listed = described.await;
@@ -323,6 +327,7 @@ impl SessionManager {
             let mut asked = Vec::new();
             for (handle, slot) in slots {
                 let (answer, wait) = oneshot::channel();
+                // Without waiting for room: a session whose queue is full would hold up the list of all others.
                 if slot.try_send(SessionRequest::Describe(answer)) {
                     asked.push((handle, wait));
                 }

@@ -142,6 +142,7 @@ impl SessionCheckpoints {
         let kept: HashSet<String> = kept.filter(|id| *id != params.entry_id).collect();
         let (what, force) = (params.what, params.force);
         let leaf = log.leaf_id().map(str::to_owned);
+        // Only a rewind that moves the conversation can take it back.
         let leaf = leaf.filter(|_| what != RewindTarget::Files);
         let files = what != RewindTarget::Conversation;
         let rewound = off_thread(move || open.rewind(&kept, files, leaf, force)).await;

@@ -262,6 +262,7 @@ impl SessionHandler for Session {
     }
 
     async fn get_limits(&mut self, _: NoParams) -> Result<SessionLimits, String> {
+        // Tasks count on the side until the next input; the reply must be complete.
         if let Some(spent) = self.driver.extensions.tasks.spending.take() {
             self.driver.drive(Input::Spent(spent)).await;
         }
@@ -346,6 +347,7 @@ impl SessionHandler for Session {
     }
 
     async fn rewind(&mut self, params: RewindParams, responder: Responder<Rewound>) {
+        // Calls and commands that run could change the files that are being restored.
         if !self.driver.core.machine.is_idle() || self.driver.shells.are_busy() {
             return responder.refuse(strings::REWIND_BUSY).await;
         }

@@ -78,6 +78,7 @@ impl Conversation {
 
     /// The messages of a context, which takes the place of what the model has got until now.
     pub(super) fn take_up(&mut self, context: Context) -> Vec<Arc<Message>> {
+        // The context has them already, since they are stored.
         self.unsent_shells.clear();
         let (messages, kept) = messages_of(context);
         self.kept = kept;
@@ -149,6 +150,7 @@ impl Conversation {
 
     /// Stores what a switch of the model changed, and tells clients of another thinking level.
     pub(super) async fn store_switch(&mut self, switch: &Switch, outbox: &Outbox) {
+        // Stored before it is told: a client that reads the entries after the event must find them.
         for entry in self.choice.entries_of(switch) {
             self.log.record(entry, outbox).await;
         }
@@ -229,6 +231,7 @@ pub(super) fn messages_of(context: Context) -> (Vec<Arc<Message>>, usize) {
         kept: count,
         ..
     } = context;
+    // Each part by itself, so that results that stand for missing ones do not move the border between them.
     let newer = kept.split_off(count.min(kept.len()));
     let mut messages = close_dangling_calls(kept);
     let count = messages.len();

@@ -101,6 +101,7 @@ impl Driver {
     /// Gives the machine an input and carries out what follows from it, and from what that gives at once.
     pub(super) async fn drive(&mut self, input: Input) {
         if matches!(input, Input::Abort) {
+            // Before the machine ends the run: handlers that hold it back learn of the abort, and the grace period begins.
             self.extensions.abort_run(self.core.machine.is_idle());
         }
         // Counted before the input, since what follows from the input depends on the limits that are left.
@@ -156,6 +157,7 @@ impl Driver {
             Effect::Persist(message) => self.persist_group(message, following).await,
             Effect::Record(body) => self.core.conversation.log.record(body, &self.core.outbox).await,
             Effect::CallModel => {
+                // With the first request of a branch: rule files are read when there is an answer to watch.
                 self.core.watch_rules().await;
                 self.core
                     .tools
@@ -163,6 +165,7 @@ impl Driver {
                 self.ask_model();
             }
             Effect::CancelModel => self.turn.request.iter().for_each(RunningRequest::cancel),
+            // The machine waits for the choice, so that it comes with the inputs of this very step.
             Effect::ChooseModel => inputs.push_back(Input::Fallback(self.core.fall_back().await)),
             Effect::PrepareTool(slot, call) => {
                 if let Some(outcome) = self.prepare(slot, &call) {
@@ -190,6 +193,7 @@ impl Driver {
             Effect::CancelHooks(ticket) => self.cancel_hooks(ticket),
             Effect::CancelTools => self.cancel_calls(inputs).await,
             Effect::StartRetryTimer(ms) => {
+                // Before the timer starts: the retry must not overtake the entry.
                 self.core.omit_failed_answer().await;
                 self.turn.retry_timer = Some(Box::pin(tokio::time::sleep(Duration::from_millis(ms))));
             }
@@ -233,6 +237,7 @@ impl Driver {
     /// Appends a message together with the entries that follow it with nothing but events in between: one write, and with
     /// `durability` `disk` one sync. What hooks may still change, or add entries to, has not left the machine.
     async fn persist_group(&mut self, message: Arc<Message>, following: &mut VecDeque<Effect>) {
+        // Stored before the command was acknowledged.
         if self.core.conversation.log.has_prompt(&message) {
             return;
         }
@@ -247,6 +252,7 @@ impl Driver {
                 event => events.push(event),
             }
         }
+        // Events keep their places behind the write: clients learn of a message once it is on disk.
         for event in events.into_iter().rev() {
             following.push_front(event);
         }
@@ -258,6 +264,7 @@ impl Driver {
         let (model, thinking) = self.core.conversation.choice.for_run();
         // Extensions begin runs and change prices after the limits were checked.
         if let Err(reason) = check_price(self.core.machine.budget(), &model) {
+            // As a request that fails, so that the run ends like every other, with a message that says why.
             self.turn.request = Some(RunningRequest::refused(model, reason, CancellationToken::new()));
             return;
         }
@@ -269,6 +276,7 @@ impl Driver {
         let block_images = self.core.agent.settings.images.block_images;
         let messages = self.core.machine.messages();
         request.messages = convert::to_llm(messages, block_images);
+        // Copied, because the request is made while the session goes on and its conversation may change.
         let context = hooks.context.map(|context| (context, messages.to_vec()));
         request.hooks = hooks.request;
         request.system_prompt = system_prompt;
@@ -282,6 +290,7 @@ impl Driver {
             self.core.conversation.prompt_history.observe(&mut request);
         }
         let cancel = CancellationToken::new();
+        // An extension that looks at the context may hang; an abort must still end the making of the request.
         let cancelled = cancel.clone();
         let making = async move {
             if let Some((context, messages)) = context {
@@ -301,6 +310,7 @@ impl Driver {
 
     pub(super) async fn on_model(&mut self, events: Vec<ModelEvent>) {
         for event in events {
+            // An input of the same batch may have ended the request. What it still sent is of no run.
             let Some(answering) = &mut self.turn.request else {
                 return;
             };
@@ -331,6 +341,7 @@ impl Driver {
             messages: core.machine.messages().to_vec(),
             message: self.turn.partial_message().map(Arc::new),
             dialogs: self.dialogs.open(),
+            // The live state learns of the end with the next event only; the machine knows it at once.
             retry: live.retry().filter(|_| core.machine.is_waiting_to_retry()),
             queue: queue::texts(&core.machine),
             tools: live.tools(),

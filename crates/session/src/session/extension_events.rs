@@ -31,6 +31,7 @@ pub(super) async fn on_event(driver: &mut Driver, waiting: &mut DeferredActions,
         }
         ExtensionEvent::LoadingLate => extension_loading::on_deadline(driver).await,
         ExtensionEvent::Client(answered) => on_client_answer(driver, waiting, answered).await,
+        // The wake-up is enough: `catch_up` runs after it and finds that the wait for the response is over.
         ExtensionEvent::ResponseLate => {}
         ExtensionEvent::Provider(answered) => {
             accept_messages(driver, waiting).await;
@@ -166,6 +167,7 @@ pub(super) async fn end(driver: &mut Driver, waiting: &mut DeferredActions) {
         let event = json!({"type": "session_shutdown", "reason": "quit"});
         let answer = extensions.hook_answer(core, "session_shutdown", &event);
         let number = extensions.loading.ask(LoadQuestion::Shutdown, answer);
+        // The loop of the session has ended, but a handler may make requests and wait for their answers.
         let answered = run_until_answer(driver, waiting, number);
         let _in_time = tokio::time::timeout(limits::FAREWELL, answered).await;
     }

@@ -92,6 +92,7 @@ pub(super) async fn begin(driver: &mut Driver) {
     driver.extensions.begin_hooks(&mut driver.core);
     sync_hooks(&driver.extensions, &mut driver.core);
     let agent = &driver.core.agent;
+    // Only where nothing has decided yet, and only if the project has something that trust would admit.
     let asks_trust = driver.extensions.may_decide_on_trust()
         && agent.trust.is_open(&agent.cwd)
         && agent.project().needs_trust();
@@ -220,6 +221,7 @@ pub(super) async fn load(driver: &mut Driver, actions: Vec<LoadAction>) {
             LoadAction::UseRegistrations => {
                 use_registrations(&mut driver.extensions, &mut driver.core);
                 let Extensions { guards, links, .. } = &mut driver.extensions;
+                // The lock-down ends when the last missing guard is there.
                 if guards.take_loaded(links) {
                     driver.core.reload(driver.extensions.guards.faults());
                 }
@@ -294,6 +296,7 @@ async fn decide_on_trust(driver: &mut Driver, decision: TrustDecision) {
         .agent
         .trust
         .set(&driver.core.agent.cwd, trusted, DecidedBy::Extension);
+    // The settings of the project count from now on; they may name further extensions.
     driver.core.reload(driver.extensions.guards.faults());
     let found = find(&driver.core.agent.places(&driver.core.workspace.cwd));
     driver.extensions.loading.set_admitted(found);

@@ -36,6 +36,7 @@ pub(super) async fn bring_models(driver: &mut Driver, places: &[usize]) {
     if take_providers(driver) || driver.extensions.links.brings_models(places) {
         publish_models(driver).await;
     }
+    // Also without new models: whether an unresolved model exists must be settled once the extensions are there.
     choose_again(driver).await;
 }
 
@@ -106,6 +107,7 @@ fn use_registry(driver: &mut Driver, registry: Registry, delegate: Option<Extens
     if let Some(current) = current.filter(|_| is_registered) {
         driver.core.conversation.choice.model = current.clone();
     }
+    // A new agent, since requests and tasks that run keep the list they began with.
     driver.core.agent = Arc::new(Agent {
         registry: Arc::new(registry),
         lender: delegate,
@@ -133,6 +135,7 @@ async fn choose_again(driver: &mut Driver) {
     let has_registered = !driver.core.agent.registry.registered_providers().is_empty();
     if driver.core.conversation.choice.chosen.0.is_some()
         || (unresolved.is_none() && !has_registered)
+        // A run must not change its model under way.
         || !driver.core.machine.is_idle()
     {
         return;
@@ -158,6 +161,7 @@ async fn choose_again(driver: &mut Driver) {
     let is_same = start.model.provider == driver.core.conversation.choice.model.provider
         && start.model.id == driver.core.conversation.choice.model.id;
     driver.core.conversation.choice.scope = start.scope;
+    // The session has no entry about its model yet (see `Session::start`), so that both are stored now.
     if unresolved.is_some() {
         (
             driver.core.conversation.choice.model,
@@ -234,6 +238,7 @@ async fn on_logged_in(
                 );
                 use_registry(driver, registry, delegate);
             }
+            // Before the response: the client may select one of the new models with its next command.
             publish_models(driver).await;
             Ok(LoggedIn { provider_id })
         }

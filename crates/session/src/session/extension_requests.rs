@@ -117,6 +117,7 @@ async fn begin(
         ExtensionRequest::RunBuiltIn(call) => run_built_in(driver, id, call)?,
         ExtensionRequest::CallTool(call) => nest(driver, id, &call).await?,
         ExtensionRequest::Compact(instructions) => {
+            // Before the abort: a request that finds no room must not end the run.
             room_for(waiting.len())?;
             driver.drive(Input::Abort).await;
             return Ok(Outcome::after(Some(DeferredAction::CompactFor(id, instructions))));
@@ -180,6 +181,7 @@ async fn send_message(
     waiting: &DeferredActions,
     sent: CustomMessage,
 ) -> Result<Outcome, String> {
+    // A run that waits already takes the message along; a second run would ask the model twice.
     let mut turns = waiting.items();
     let begins = turns.any(|action| matches!(action, DeferredAction::Run(_)));
     let CustomMessage {
@@ -332,6 +334,7 @@ async fn nest(driver: &mut Driver, request: Option<u64>, params: &Value) -> Resu
             .to_owned()
     };
     let (name, parent) = (text("name"), text("callerId"));
+    // Only while its own tool runs: later the call would belong to another turn, or to no turn.
     let open = driver
         .core
         .machine

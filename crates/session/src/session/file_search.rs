@@ -151,6 +151,7 @@ fn list(path: &Path) -> Result<Directory, String> {
             };
         is_shown.then_some(name)
     });
+    // Bounded before it is sorted: a directory may have millions of entries.
     let mut names: Vec<String> = names.take(limits::LISTED_DIRECTORIES).collect();
     names.sort_by_cached_key(|name| (name.to_lowercase(), name.clone()));
     let entries = names.into_iter().map(|name| DirectoryEntry {

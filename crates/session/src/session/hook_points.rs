@@ -54,6 +54,7 @@ impl Driver {
     ) {
         let name = point.name();
         let outcome = match point {
+            // The one point whose error counts: the others go on without the hooks.
             HookPoint::ToolCall { slot, .. } => checked(&mut self.turn.calls, slot, answer),
             HookPoint::ToolResult { result, is_error, .. } => {
                 reviewed(result, is_error, answer.unwrap_or_default())
@@ -88,6 +89,7 @@ impl Driver {
         sync_hooks(&self.extensions, &mut self.core);
         // A call that hooks should check does not run without them.
         let is_skipped = |continuation: &Continuation| matches!(continuation, Continuation::Hooks(_, point) if !matches!(**point, HookPoint::ToolCall { .. }));
+        // First the points that are skipped, so that the run can end; then requests that wait for an answer are refused.
         for continuation in self.extensions.questions.give_up(is_skipped) {
             if let Continuation::Hooks(ticket, _) = continuation {
                 self.drive(Input::HooksDone(ticket, HooksOutcome::Unchanged))
@@ -139,6 +141,7 @@ impl Driver {
                 )
             }
             HookPoint::ToolCall { slot, call, parent } => {
+                // The checked arguments, which are those that the call would run with.
                 let input = self.turn.calls.args(*slot).unwrap_or(&call.arguments);
                 let event =
                     json!({"type": name, "toolCallId": call.id, "toolName": call.name, "input": input});

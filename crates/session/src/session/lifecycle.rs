@@ -47,6 +47,7 @@ impl Session {
             Opening::Stored(path) => open_log(path, &agent.cwd, Some(&agent.cwd), Empty::IsRefused)?,
             Opening::Fork { source, id } => (forked_log(&agent, source, id.as_deref())?, agent.cwd.clone()),
         };
+        // The directory of a stored session may have settings and a decision on trust of its own.
         let agent = agent.fitting(&cwd);
         let log = Storage::new(log, agent.durability());
         let context = log.context(log.leaf_id());
@@ -74,6 +75,7 @@ impl Session {
         };
         let Driver { core, extensions, .. } = &mut session.driver;
         let is_resolved = !extensions.providers.is_unresolved();
+        // A placeholder model must not get into the file; the entries follow when the real one is known.
         if (!has_messages || !has_level) && is_resolved {
             let entries = core.conversation.choice.first_entries(has_messages);
             core.conversation.log.direct().append_batch(entries)?;
@@ -191,6 +193,7 @@ impl Session {
         if !is_at_rest || is_equipped || !is_at_end || !(is_on_disk || is_empty) {
             return None;
         }
+        // Without a file the session is made anew under its id.
         let path = self.driver.core.conversation.log.path().filter(|_| is_on_disk);
         Some(Retired {
             described: self.describe(),
@@ -259,6 +262,7 @@ async fn open_subagent(wanted: OpenSubagent) {
     session.driver.dialogs.ask_through(ui);
     // It ends with its task.
     session.driver.core.tools.processes().set_wakeups(false);
+    // What the sub-agent uses counts for its owner, and the owner's limits for the sub-agent.
     if let Some(account) = account {
         session.driver.core.machine.join(account);
     }
@@ -293,6 +297,7 @@ pub(super) async fn open_subsession(
     if !cwd.is_dir() {
         return Err(strings::no_such_directory(&cwd));
     }
+    // The session of an extension must not escape the guards that its owner misses.
     let faults = driver.extensions.guards.faults();
     let agent = driver.core.agent.maker.make(&cwd, faults);
     let agent = options.configure(

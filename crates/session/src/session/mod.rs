@@ -114,11 +114,13 @@ impl Session {
     /// Serves the requests until it is closed and every command has been answered, then ends its work.
     pub async fn run(mut self, requests: RequestReceiver) {
         self.driver.core.report_warnings().await;
+        // Before the first request is taken: commands that depend on extensions must find them loading.
         extension_loading::begin(&mut self.driver).await;
         let mut requests = Some(requests);
         // What waits for the session to be idle is owed an answer.
         while requests.is_some() || !self.deferred.is_empty() || self.driver.probes.are_running() {
             let wakeup = self.next(requests.as_mut()).await;
+            // A closed queue would wake the loop again and again.
             if matches!(wakeup, Wakeup::Closed) {
                 requests = None;
             }
@@ -131,6 +133,7 @@ impl Session {
             }
         }
         let closing = self.closing.take();
+        // A session that is closed or evicted still has its client: the events of the end are for it.
         if closing.is_none() && !self.is_retired {
             self.lose_client().await;
         }
@@ -176,6 +179,7 @@ impl Session {
             shells,
             probes,
         } = &mut self.driver;
+        // Copied out of the core, since the branches below borrow it.
         let todo = core.machine.todos().next_due();
         let deadline = core.machine.deadline();
         let storage = core.conversation.log.retry_due();
@@ -237,6 +241,7 @@ impl Session {
             Wakeup::Queried | Wakeup::ProcessExited => {}
             Wakeup::Closed => self.driver.dialogs.lose_client(),
         }
+        // After each wake-up, whatever it was: any of them may have opened or closed a dialog.
         extension_notices::note_prompts(&mut self.driver);
         self.catch_up().await;
     }
@@ -267,6 +272,7 @@ impl Session {
                 tokio::time::timeout(limits::END_WAIT, self.driver.core.conversation.log.settle()).await;
             self.driver.cut_off().await;
         }
+        // Their clients still wait for answers, and a query holds nothing of the session.
         self.queries.detach();
         self.driver.turn.request = None;
         self.driver.summaries.running = None;

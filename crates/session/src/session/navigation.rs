@@ -39,6 +39,7 @@ pub(super) async fn navigate(
         responder.refuse(error).await;
         return None;
     }
+    // The run must end on the branch that it began on.
     driver.drive(Input::Abort).await;
     Some(DeferredAction::Move(Asker::Client(responder), params))
 }
@@ -97,6 +98,7 @@ pub(super) async fn summarised_branch(driver: &mut Driver, outcome: Result<Box<B
         }),
         Err(refusal) => Err(refusal.to_string()),
     };
+    // An abort is no failure for the client, but nothing that was queued may start after it.
     let is_abort = aborted.is_ok();
     let stay = Input::Moved {
         messages: None,
@@ -118,6 +120,7 @@ fn branch_to_summarise(driver: &mut Driver, place: &Place, params: &NavigatePara
         .as_deref()
         .map(|leaf| driver.core.conversation.log.branch(Some(leaf)));
     let left = compaction::abandoned(&old, &new.unwrap_or_default());
+    // A window of 0 means that it is unknown.
     let window = match driver.core.conversation.choice.model.context_window {
         0 => limits::DEFAULT_WINDOW,
         window => window,
@@ -152,6 +155,7 @@ fn branch_to_summarise(driver: &mut Driver, place: &Place, params: &NavigatePara
 /// Goes there; when something cannot be written the session stays where it was.
 async fn arrive(driver: &mut Driver, moving: PendingNavigation, summary: Option<BranchSummary>) {
     let PendingNavigation { asker, place, label } = moving;
+    // The way back, should an entry not be written.
     let before = driver.core.conversation.log.leaf_id().map(str::to_owned);
     let there = go_to(driver, &place, summary, label).await;
     let messages = match &there {
@@ -167,6 +171,7 @@ async fn arrive(driver: &mut Driver, moving: PendingNavigation, summary: Option<
     };
     let aborted = false;
     let is_there = messages.is_some();
+    // Before the events: clients read the conversation again when they hear of the change.
     driver.drive(Input::Moved { messages, aborted }).await;
     if is_there {
         let summary = there.as_ref().ok().and_then(Option::as_deref);
@@ -220,6 +225,7 @@ async fn label_entry(
 /// Asks whether another place of the tree may be gone to; then it is.
 pub(super) async fn move_if_allowed(driver: &mut Driver, asker: Asker<Navigated>, params: NavigateParams) {
     let name = "session_before_tree";
+    // Nothing is left, so there is nothing that an extension could refuse or summarise.
     let stays = driver.core.conversation.log.leaf_id() == Some(params.target_id.as_str());
     if stays || !driver.extensions.has_listener(name) {
         return move_now(driver, asker, params, None).await;

@@ -150,6 +150,7 @@ impl PermissionWait {
             cwd: asker.cwd,
         };
         let Some(subject) = calls.subject(slot, place) else {
+            // A call that is not prepared cannot run either; the start finds nothing.
             return Some(Prepared::Run);
         };
         let call = subject.call();
@@ -179,6 +180,7 @@ impl PermissionWait {
             let diff = match question.edit_args() {
                 Some(args) => {
                     let diff = toolbox.preview_edit(args.clone(), &cwd);
+                    // A slow disk must not keep the question from the user; it is asked without the difference then.
                     let diff = tokio::time::timeout(limits::ASKED_WAIT, diff).await;
                     Some(diff.unwrap_or_else(|_| Err(strings::SLOW_FILE.to_owned())))
                 }
@@ -213,6 +215,7 @@ impl PermissionWait {
 
     /// The user has answered, or will not any more. Returns the input for the machine.
     pub(super) fn accept(&mut self, answer: Answer) -> Option<Input> {
+        // A question that was withdrawn meanwhile decides nothing.
         let asking = self.asking.take()?;
         let waited = asking.waited();
         let Asking { slot, call, .. } = asking;

@@ -79,6 +79,7 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
     }
     if !driver.core.machine.is_idle() {
         let outcome = match prompt.behavior.as_deref() {
+            // Limits, fallbacks and a schema belong to a run. A queued message joins a run that has its own.
             _ if !prompt.options.is_empty() => Err(strings::LIMITS_OF_QUEUED.to_owned()),
             None => Err(strings::BUSY.to_owned()),
             Some("followUp" | "follow_up") => {
@@ -89,6 +90,7 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
         return answer_prompt(driver, prompt.sender, outcome).await;
     }
     let model = &driver.core.conversation.choice.model;
+    // Checked before hooks hear of the prompt: what they do for a run that cannot begin would be in vain.
     let checked = extension_models::check_model(driver).and_then(|()| {
         prompt
             .options
@@ -135,9 +137,11 @@ pub(super) async fn begin_prompted_run(driver: &mut Driver, run: PendingRun, ans
         let queued = enqueue_message(driver, QueueKind::Steering, run.text, run.message).await;
         return answer_prompt(driver, run.sender, queued).await;
     }
+    // Commands that the user ran before come first in the conversation, as they did in time.
     driver.core.add_shell_messages();
     let mut messages: Vec<Arc<Message>> = driver.core.system_message().into_iter().collect();
     messages.push(run.message);
+    // With messages of extensions behind it, the prompt is stored together with them when its run begins.
     if answer.is_null() && driver.extensions.next_turn().is_empty() {
         store_prompt(driver, &messages).await;
     }
@@ -171,6 +175,7 @@ pub(super) async fn begin_prompted_run(driver: &mut Driver, run: PendingRun, ans
         .core
         .change_settings(|settings| settings.has_fallback = has_fallback);
     let wants_result = output.is_some();
+    // Before the input, whose first request lists the tool for the result.
     driver.core.tools.set_output(output);
     driver
         .drive(Input::Prompt {

@@ -43,6 +43,7 @@ impl Session {
             }
             SessionRequest::Frame(frame) => self.on_frame(frame).await,
             SessionRequest::Command(origin, command) => {
+                // Called for its effect even if extensions hold the command: servers connect meanwhile.
                 let is_early = self.driver.start_servers(&command).await;
                 if is_early || self.driver.extensions.holds(&command) {
                     self.defer(DeferredAction::Held(origin, Box::new(command)));
@@ -143,6 +144,7 @@ impl Session {
         // An action may begin a run, so each one is taken only while the machine is idle.
         while self.driver.core.machine.is_idle() {
             let readiness = self.readiness();
+            // A hook or an extension may still hold back what follows from the run.
             if !readiness.is_idle {
                 break;
             }
@@ -158,6 +160,7 @@ impl Session {
             }
             match self.deferred.next(readiness) {
                 None => {
+                    // Only when nothing else waits: what the user asked for comes before what processes have to say.
                     process_exits::wake(&mut self.driver).await;
                     break;
                 }

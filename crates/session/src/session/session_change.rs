@@ -265,6 +265,7 @@ pub(super) async fn leave(driver: &mut Driver, asker: ChangeAsker, change: Chang
         .extensions
         .questions
         .ask(Continuation::Leave(asker, change), async move {
+            // A handler that hangs delays the change, but cannot prevent it.
             let answer = tokio::time::timeout(limits::FAREWELL, answer).await;
             answer.unwrap_or_else(|_| Ok(extensions::Answer::default()))
         });
@@ -272,6 +273,7 @@ pub(super) async fn leave(driver: &mut Driver, asker: ChangeAsker, change: Chang
 }
 
 async fn change_now(driver: &mut Driver, asker: ChangeAsker, change: Change) -> DeferredAction {
+    // The run ends in order first: its messages belong to the file that is left.
     driver.drive(Input::Abort).await;
     DeferredAction::Change(asker, change)
 }
@@ -290,6 +292,7 @@ pub(super) async fn carry_out(
         word(&change),
         reason.and(driver.core.conversation.log.file_text()),
     );
+    // Before the log changes: the processes must not get entries of another session under this one's name.
     extension_loading::leave(driver, word);
     let outcome = session_replacement::make(driver, change).await;
     if let (Ok(_), Some(reason)) = (&outcome, reason) {
@@ -298,6 +301,7 @@ pub(super) async fn carry_out(
             .end_all(NoAnswer::SessionChanged, &driver.core.outbox)
             .await;
         if ends_processes {
+            // They were started by calls of the session that is left.
             driver.core.tools.processes().end().await;
         }
         if had_queued {
@@ -309,6 +313,7 @@ pub(super) async fn carry_out(
                 .tell(Event::QueueUpdate { steering, follow_up })
                 .await;
         }
+        // After the dialogs and the queue of the old session are gone, so that a client sees no trace of them in the new one.
         driver.core.tell_changed(reason).await;
         driver.core.report_warnings().await;
     }

@@ -104,6 +104,7 @@ impl SessionCore {
         core.tools.processes().connect(core.outbox.clone());
         let wakes = core.agent.settings.tools.process_wakeups;
         core.tools.processes().set_wakeups(wakes);
+        // Last, since it depends on whether the tool that writes the list is active.
         core.read_todos();
         (core, warnings)
     }
@@ -112,6 +113,7 @@ impl SessionCore {
     pub(super) fn apply(&mut self, change: Change) {
         let mut effects = Vec::new();
         self.machine.step(change.into(), &mut effects);
+        // Effects of an input go through `Driver::drive`; here they would be lost.
         debug_assert!(effects.is_empty(), "{effects:?}");
     }
 
@@ -161,6 +163,7 @@ impl SessionCore {
     pub(super) fn choose_permission_mode(&mut self, mode: PermissionMode) {
         if self.permissions.choose(mode) {
             self.workspace.forget_system_prompt();
+            // Sub-agents that run already must not go on with a looser mode.
             self.tools.subagents().set_mode(mode);
         }
     }
@@ -269,6 +272,7 @@ impl SessionCore {
         let model = &self.conversation.choice.model;
         let mut env = agent.toolbox.env().to_vec();
         let about = Agent::tool_env(&header.id, file.as_deref(), Some(model));
+        // The agent may itself run in a session of another agent, whose variables name that session.
         env.retain(|(name, _)| about.iter().all(|(known, _)| known != name));
         env.extend(about);
         env.push(("PI_CODING_AGENT_DIR".into(), agent.agent_dir.clone().into()));
@@ -327,6 +331,7 @@ impl SessionCore {
         let cwd = self.workspace.cwd.clone();
         let agent = Arc::new(self.agent.maker.make(&cwd, missing_guards));
         self.take_agent(agent);
+        // Consents of the user were given under the rules as they were.
         self.permissions = self.permissions.renewed(&self.agent, &self.workspace.cwd);
         self.workspace
             .set_resources(self.agent.load_resources(&self.workspace.cwd));
@@ -371,6 +376,7 @@ impl SessionCore {
     /// They would be lost: what to tell a client that wants to leave the session.
     pub(super) async fn stored(&mut self, kept: bool) -> Result<(), String> {
         let log = &mut self.conversation.log;
+        // The order counts: a flush that succeeds makes room unnecessary, and room is limited.
         if log.waiting() == 0 || log.flush(&self.outbox).await || (kept && log.has_room()) {
             return Ok(());
         }

@@ -104,6 +104,7 @@ async fn fork_off(
     before: Option<String>,
     keeps_messages: bool,
 ) -> Result<(), SessionError> {
+    // Copied before the log is replaced, which begins the machine anew.
     let old = keeps_messages.then(|| {
         (
             driver.core.machine.messages().to_vec(),
@@ -194,6 +195,7 @@ async fn switch_to(driver: &mut Driver, path: PathBuf, spare: Option<PathBuf>) -
         };
         driver.core.conversation.log.run(copy).await;
     }
+    // Its log is still locked by this process and has entries that the file lacks, so the file cannot be opened.
     if let Some(log) = driver.core.conversation.log.take_left(&path).await {
         let cwd = stored_cwd(&log, &path, &driver.core.agent.cwd, spare.as_deref());
         let cwd = cwd.unwrap_or_else(|_| driver.core.workspace.cwd.clone());
@@ -202,6 +204,7 @@ async fn switch_to(driver: &mut Driver, path: PathBuf, spare: Option<PathBuf>) -
     let cwd = driver.core.workspace.cwd.clone();
     let opening = move || open_log(&path, &cwd, spare.as_deref(), Empty::IsRefused);
     let (mut log, cwd) = off_thread(opening).await?;
+    // What the client chose stays when it goes on in another file.
     log.set_durability(driver.core.conversation.log.durability());
     if log.entries().is_empty() {
         replace_and_store_start(driver, log, cwd, false).await
@@ -236,6 +239,7 @@ async fn replace(
     let mut start = match choose_for(driver, &context, is_new).await {
         Ok(start) => start,
         Err(error) => {
+            // Closing its file here would block the thread of all sessions.
             driver.core.conversation.log.leave(log);
             return Err(error);
         }
@@ -263,6 +267,7 @@ pub(super) async fn is_current(current: Option<&Path>, path: &Path) -> bool {
 
 /// What the log says now takes the place of everything that the session was about.
 async fn take_up(driver: &mut Driver, context: Context, start: Start) {
+    // Late reports of the old session's calls must not reach the new one.
     driver.turn.calls.reset();
     let ui = driver.dialogs.ui();
     driver.core.take_up(context, start, ui).await;

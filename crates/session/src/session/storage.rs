@@ -240,6 +240,7 @@ impl Storage {
             } else {
                 log.flush()
             };
+            // Both are done in any case: entries that were kept in memory wait for the next attempt.
             kept.and(there)
         };
         self.run(keep).await
@@ -273,6 +274,7 @@ impl Storage {
             let append = move |log: &mut SessionLog| {
                 // Entries that wait come first: an entry in the file must not follow a parent that is not there.
                 log.flush()?;
+                // An entry that counts only if it is stored must not wait: the caller tells its client that it failed.
                 log.append_batch(bodies)
             };
             self.run(append).await
@@ -358,6 +360,7 @@ impl Storage {
         if let Some(mut trouble) = known
             && !self.left.is_empty()
         {
+            // Files of sessions that were left are still incomplete, but clients of this one need not hear of it again.
             trouble.is_current = false;
             trouble.renew();
             self.trouble = Some(trouble);

@@ -242,6 +242,7 @@ impl Summariser {
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(delay_ms)) => {}
                 () = self.cancel.cancelled() => {
+                    // Clients that were told of a retry learn of its end in any case.
                     self.outbox.tell(Event::SummarizationRetryFinished).await;
                     return Err(Refusal::Aborted);
                 }
@@ -274,7 +275,9 @@ impl Summariser {
         let mut call = request_for(agent, model.clone(), self.thinking, now);
         call.system_prompt.clone_from(&request.system_prompt);
         call.messages = vec![Arc::new(Message::user(request.user_text.clone(), now))];
+        // A model whose limit is unknown has 0 there, which no provider takes.
         call.max_tokens = Some(request.max_tokens.min(model.max_tokens.max(1)));
+        // The request is made once; writing it to the provider's cache would only cost.
         call.cache_retention = CacheRetention::None;
         let mut stream = match open(
             Arc::clone(agent),

@@ -87,6 +87,7 @@ impl Driver {
         self.core.outbox.trace().kills("tool calls");
         self.turn.calls.cancel();
         self.core.permissions.withdraw();
+        // Their owners will not report any more, and the machine waits for the outcome of each.
         for slot in self.turn.calls.stop_rewriting() {
             let refused = Prepared::Refused(ToolResult::error(strings::ABORTED));
             inputs.push_back(Input::Tool(slot, ToolInput::Prepared(refused)));
@@ -109,6 +110,7 @@ impl Driver {
     pub(super) async fn answer_todo_writes(&mut self, inputs: &mut VecDeque<Input>) {
         for write in self.core.tools.take_todo_writes() {
             let stored = self.core.conversation.log.path().is_some();
+            // In order, one by one: each write sees the list as the one before has left it.
             let (phases, result) = self.core.machine.todos().written(write.ops, stored);
             self.core.apply(Change::Todos(phases));
             // The call waits for it in any case: a write is made when the call starts.

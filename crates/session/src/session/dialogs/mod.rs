@@ -96,6 +96,7 @@ impl Dialogs {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<DialogEvent> {
+        // Withdrawn before timed out, and both before new wishes: a dialog that is over makes room.
         for open in &mut self.open {
             let over = if open.answer.poll_closed(context).is_ready() {
                 NoAnswer::Withdrawn
@@ -148,6 +149,7 @@ impl Dialogs {
     }
 
     async fn ask(&mut self, dialog: Dialog, answer: oneshot::Sender<Answer>, outbox: &Outbox) {
+        // The asker gave up while the wish waited in the queue; its dialog would open and close at once.
         if answer.is_closed() {
             return;
         }
@@ -173,6 +175,7 @@ impl Dialogs {
         let request = dialog.into_request(new_id());
         self.open.push(Open {
             request: request.clone(),
+            // Before the frame is sent: the answer may come at once.
             _route: outbox.routes().open(&request.id),
             answer,
             timer,

@@ -53,6 +53,7 @@ pub(crate) enum Completion {
 impl ClientRequests {
     /// Waits for the next answer, or for the end of the time that a run waits (`None`). Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<Answered<Result<Answer, ProcessError>>> {
+        // Borrowed apart from `open`, which the other branch of the `select!` uses.
         let timer = &mut self.response_first;
         let waited = async {
             match timer {
@@ -93,6 +94,7 @@ impl ClientRequests {
 
     /// Returns true while a run waits for the response to the slash command that began it.
     pub(super) fn is_response_first(&self) -> bool {
+        // The timer alone is not enough: once the command is answered, the run need not wait for it.
         self.response_first.is_some() && self.has_command()
     }
 
@@ -202,6 +204,7 @@ impl ClientRequest {
     ) -> Completion {
         match self {
             Self::Command(responder, name) => {
+                // Before the response: a client that acts on the response has the error by then.
                 report_error(answer, &format!("command:{name}"), "command", outbox).await;
                 let handled = Accepted::new(Disposition::Handled);
                 responder.respond(Ok(handled)).await;

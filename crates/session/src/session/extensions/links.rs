@@ -76,6 +76,7 @@ impl ExtensionLinks {
             }
         }
         self.links = links;
+        // The same pool goes on: calls of the processes before are still owed an answer.
         let pool = self.left.take().unwrap_or_default();
         pool.clear();
         // The extension that asked for this session is answered even if the session has no extensions.
@@ -144,6 +145,7 @@ impl ExtensionLinks {
             return;
         };
         link.messages = Some(pool.put(place, process, &self.handle));
+        // A new process knows nothing; it gets all entries with the header.
         link.entries = 0;
         link.requested = link.paths().into_iter().collect();
     }
@@ -157,6 +159,7 @@ impl ExtensionLinks {
                 };
                 match messages.poll_recv(context) {
                     Poll::Ready(Some(message)) => return Poll::Ready((place, message)),
+                    // A closed channel would be ready at every poll.
                     Poll::Ready(None) => link.messages = None,
                     Poll::Pending => {}
                 }
@@ -195,6 +198,7 @@ impl ExtensionLinks {
     pub(crate) fn send_entries<E: Serialize, H: Serialize>(&mut self, entries: &[E], header: &H) {
         let Some(pool) = &self.pool else { return };
         for (place, link) in self.links.iter_mut().enumerate() {
+            // A process that is being started again gets them all when it is there.
             if !pool.is_there(place) {
                 continue;
             }
@@ -261,6 +265,7 @@ impl ExtensionLinks {
     pub(super) fn lose(&mut self, place: usize, reason: &str) -> Option<(Vec<u64>, Failure)> {
         let link = self.links.get_mut(place)?;
         link.messages = None;
+        // To its extensions this is no new session.
         link.start = json!({"type": "session_start", "reason": "reload"});
         link.progress = Progress::Loading;
         let has_one = matches!(link.key, Key::Program(_)) || link.sources.len() == 1;
@@ -268,6 +273,7 @@ impl ExtensionLinks {
         let pool = self.pool.as_ref();
         let (calls, suspects) = pool.map(|pool| pool.lose(place)).unwrap_or_default();
         self.refresh_registered();
+        // With a single extension there is no doubt, whether or not it was busy.
         let suspects = if has_one { own } else { suspects };
         let (path, over) = match suspects.as_slice() {
             [] => ("<runtime>", String::new()),

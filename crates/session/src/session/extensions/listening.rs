@@ -61,6 +61,7 @@ impl Extensions {
             self.questions.ask(continuation, answer);
             return;
         }
+        // Taken before the answer is awaited: the question may be asked after the abort, and has only the rest of the time then.
         let grace = self.run.abort_grace.ended();
         self.questions.ask(continuation, async move {
             tokio::select! {
@@ -80,6 +81,7 @@ impl Extensions {
     ) -> impl Future<Output = Result<Answer, ProcessError>> + Send + use<> {
         debug_assert!(table::lists(name), "{name} is not in heard.txt");
         self.sync_state(core);
+        // Executables without an answer run beside the processes; those with one come after them in `Listeners::ask`.
         if !self.hooks.answers(name) {
             self.tell_hooks(core, name, event);
         }

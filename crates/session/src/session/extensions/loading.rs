@@ -203,10 +203,12 @@ impl Loading {
     /// Plans the processes and has them started. `asks_trust`: extensions of the user may decide on the project.
     pub(crate) fn begin(&mut self, links: &mut ExtensionLinks, asks_trust: bool) -> Vec<LoadAction> {
         self.withhold(links, asks_trust);
+        // A handle of its own for each time: what processes still send about the session before must not reach this one.
         links.handle = Uuid::new_v4().to_string();
         links.arrange(&self.start);
         let mut actions = unreadable(&links.found);
         if links.links.is_empty() {
+            // No process will answer, so that nothing else would settle it.
             self.settle_owed(links);
             actions.push(LoadAction::UseProviders);
             return actions;
@@ -278,6 +280,7 @@ impl Loading {
         match opened(answer) {
             // The process ended while it loaded, and is being started again.
             Err(ProcessError::Gone(_)) => Vec::new(),
+            // What the process has loaded before still works, so that only the additional extensions are missing.
             Err(error) => {
                 let mut actions = vec![LoadAction::Report(failure("<runtime>", "load", error))];
                 actions.extend(self.take_loaded(links, place, Vec::new()));
@@ -329,6 +332,7 @@ impl Loading {
         };
         link.progress = Progress::Loading;
         let more: Vec<Source> = link.unrequested();
+        // Noted before the answer, so that the same extensions are not requested twice while it loads.
         link.requested
             .extend(more.iter().map(|source| source.path.clone()));
         let params = json!({ "extensions": more });
@@ -451,6 +455,7 @@ impl Loading {
         }
         links.disconnect();
         links.registered.clear();
+        // The farewell goes on; answers to everything else are about the session that was left.
         self.questions
             .give_up(|question| *question != LoadQuestion::Shutdown);
     }

@@ -333,10 +333,12 @@ impl Extensions {
             return Vec::new();
         };
         self.subsessions.dispose_of(place);
+        // Nothing takes the answers any more, and dialogs for them would stay open.
         for call in calls {
             self.tasks.withdraw(call);
         }
         vec![
+            // First the tools and hooks go, so that no call reaches the process that is gone.
             LoadAction::UseRegistrations,
             LoadAction::Report(failure),
             self.loading.restart(&mut self.links, place),
@@ -357,6 +359,7 @@ impl Extensions {
     pub(super) fn leave(&mut self, reason: &str) {
         self.subsessions.dispose();
         self.loading.leave(&mut self.links, reason);
+        // Dialogs are plain tasks: they end with all dialogs of the session that is left (`Dialogs::end_all`).
         self.tasks.cancel_models();
         self.providers.give_up_refresh();
     }
@@ -365,6 +368,7 @@ impl Extensions {
     pub(super) fn replace(&mut self, found: Vec<Found>, hooks: Hooks, start: Value, keeps_flags: bool) {
         self.links.found = found;
         self.hooks = hooks;
+        // Guards that are missing in one session say nothing about those of another directory.
         self.guards = Guards::default();
         self.loading.set_start(start);
         self.state.forget();

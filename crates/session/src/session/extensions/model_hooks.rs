@@ -43,6 +43,7 @@ impl Context {
         mut messages: Vec<Arc<Message>>,
         mut system: String,
     ) -> (Vec<Arc<Message>>, String) {
+        // In this order: listeners with the system prompt see what the others have changed.
         if let Some(listeners) = self.plain {
             let event = json!({"type": "context", "messages": messages});
             if let Some(changed) = ask(listeners, "context", &event, &self.failures).await {

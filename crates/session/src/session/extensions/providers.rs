@@ -161,6 +161,7 @@ impl ExtensionProviders {
                 providers.map(|provider| (extension.path.clone(), provider.clone()))
             })
             .collect();
+        // The delegate names the session towards the processes. After a session change the same providers need a new one.
         let is_same_session = match delegate {
             Some(delegate) => delegate.is(links.handle()),
             None => configs.is_empty(),
@@ -174,6 +175,7 @@ impl ExtensionProviders {
             let (path, provider) = config;
             match Registered::parse(&provider.name, &provider.config) {
                 Ok(parsed) => {
+                    // Of two registrations of one provider the later counts.
                     providers.retain(|known| known.id() != parsed.id());
                     providers.push(parsed);
                 }
@@ -197,6 +199,7 @@ impl ExtensionProviders {
         for provider in providers.filter(|provider| provider.refreshes()) {
             let id = provider.id().to_owned();
             let is_same = |question: &ProviderQuestion| matches!(question, ProviderQuestion::Refresh(open) if *open == id);
+            // The list that is under way is as new as another one would be.
             if self.open.any(is_same) {
                 continue;
             }
@@ -358,6 +361,7 @@ pub(crate) fn login_providers(registry: &Registry) -> LoginProviders {
         .map(|provider| provider.id())
         .filter(|id| way(id).is_some());
     let registered = registry.registered_providers().iter();
+    // Providers that the agent itself can log in to are listed already.
     let registered = registered.filter(|provider| provider.has_login() && way(provider.id()).is_none());
     let named = own
         .map(|id| (id, id))

@@ -20,6 +20,7 @@ impl Extensions {
 
     /// Sends the processes what has changed since the last time.
     pub(crate) fn sync_state(&mut self, core: &mut SessionCore) {
+        // Without processes the stale mark stays for those that come later.
         if self.links.pool().is_none() {
             return;
         }
@@ -29,6 +30,7 @@ impl Extensions {
         }
         let changed = self.state.update(state);
         self.links.send_state(&changed);
+        // Once the file is there, processes read the entries from it.
         if !core.conversation.log.is_on_disk() {
             self.links
                 .send_entries(core.conversation.log.entries(), core.conversation.log.header());

@@ -163,6 +163,7 @@ impl Subsessions {
         } else {
             command(id, line("command"))?
         };
+        // Without waiting: an extension that floods one of its sessions must not stop the session that it belongs to.
         if !sender.try_send(request) {
             return Err(format!("Session {handle} takes no more commands now"));
         }

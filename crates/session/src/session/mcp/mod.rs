@@ -72,6 +72,7 @@ impl McpConnections {
     /// Waits for the next event. Cancel-safe.
     pub(super) async fn next(&mut self) -> McpEvent {
         tokio::select! {
+            // A server that was dropped may have left a notice behind.
             () = self.news.notified(), if !self.servers.is_empty() => McpEvent::Changed,
             () = due(&mut self.late) => McpEvent::Late,
             prompted = prompts::got(&mut self.asked) => McpEvent::Prompted(Box::new(prompted)),
@@ -272,6 +273,7 @@ impl McpConnections {
             self.cwd = None;
             self.servers.clear();
             self.late = None;
+            // At once: the model must not see tools of servers that are gone until others connect.
             self.offer_tools(host.tools, host.source);
         }
     }
@@ -321,6 +323,7 @@ impl McpConnections {
     pub(super) async fn list(&mut self, mut host: Host<'_>) -> McpServers {
         self.start(&mut host).await;
         self.is_subscribed = true;
+        // Remembered, so that the next event tells only of a difference from this reply.
         self.told = self.describe();
         self.told.clone()
     }
@@ -337,6 +340,7 @@ impl McpConnections {
         if host.source.is_off() {
             return Err("MCP servers are switched off (--no-mcp)".to_owned());
         }
+        // Parsed as a whole before anything changes.
         self.set = mcp::of_session(&params.mcp_servers)?;
         self.start(&mut host).await;
         // The files were read when the servers started, and their problems reported.

@@ -80,6 +80,7 @@ pub(super) async fn got(asked: &mut Option<Asked>) -> Prompted {
         Ok(answer) => answer.map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
+    // Taken only after the wait, so that a cancelled wait loses nothing.
     let parts = waiting.responder.take().zip(waiting.params.take());
     *asked = None;
     match parts {

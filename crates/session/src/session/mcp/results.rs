@@ -27,6 +27,7 @@ pub(crate) struct Room {
 /// The result of a tool. Blocks; writes files.
 pub(super) fn shown(outcome: Outcome, room: &Room) -> ToolResult {
     let mut content = Vec::new();
+    // One budget for all texts: many small ones fill the context like a large one.
     let mut left = limits::MCP_TEXT;
     for block in outcome.blocks {
         let block = match block {
@@ -86,6 +87,7 @@ impl Room {
         let Ok(bytes) = STANDARD.decode(data.trim()) else {
             return UserBlock::text("[Image omitted: it is not base64]");
         };
+        // By the bytes: the type that a server names may be wrong.
         let Some(mime) = sniff(&bytes) else {
             return UserBlock::text(self.file(data, mime, "an image of a form that models do not take"));
         };

@@ -93,6 +93,7 @@ impl Tool for McpTool {
             Action::Call(server, raw) => Source::McpServer {
                 server: server.config().name.clone(),
                 tool: raw.clone(),
+                // Consents are bound to the configuration, too: another program under this name is asked about anew.
                 config: format!("{:?}", server.config()),
             },
             Action::List(servers) | Action::Read(servers) => {

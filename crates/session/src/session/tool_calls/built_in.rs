@@ -101,6 +101,7 @@ impl Tool for BuiltInTool {
                     outcome = &mut running => break outcome,
                 }
             };
+            // The newest partial result may not have been sent.
             if let Some(partial) = updates.take() {
                 progress.send(partial).await;
             }

@@ -180,6 +180,7 @@ impl ToolCalls {
         let (cancel, progress) = (self.token(slot), self.progress_sender(slot));
         let checkpoint = environment.checkpoint.as_ref();
         let begins = checkpoint.and_then(|checkpoint| checkpoint.begin_call(tool.name(), &tool.source()));
+        // Before the checkpoint is waited for: what the tool sends to other processes keeps its place among the events.
         let running = tool.run(Invocation {
             slot,
             id,
@@ -269,6 +270,7 @@ impl ToolCalls {
     /// What a report says, and about which call. `None` if it does not count any more.
     pub(super) fn accept(&mut self, report: CallReport) -> Option<(usize, CallUpdate)> {
         let CallReport { slot, batch, update } = report;
+        // A call of an older batch may have the same slot.
         if batch != self.batch {
             return None;
         }

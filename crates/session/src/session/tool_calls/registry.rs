@@ -146,6 +146,7 @@ impl ToolRegistry {
     /// A prompt begins: its run gives a result that fits this schema, or none.
     pub(crate) fn set_output(&mut self, schema: Option<Arc<OutputSchema>>) {
         self.result = schema.map(|schema| Arc::new(ResultTool::new(schema)) as Arc<dyn Tool>);
+        // The machine says when the run waits for it (`want_result`).
         self.wants_result = false;
     }
 
@@ -213,6 +214,7 @@ impl ToolRegistry {
     /// The tool that runs when the model calls `name`.
     pub(crate) fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         let tools = Layer::LOOKUP.iter().flat_map(|layer| self.layer(*layer));
+        // First, so that a tool of this name that comes during the run cannot take the result.
         let tools = self.result_tool().into_iter().chain(tools);
         tools.into_iter().find(|tool| tool.name() == name)
     }

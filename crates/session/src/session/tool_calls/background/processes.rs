@@ -100,6 +100,7 @@ impl Processes {
         if ended.is_empty() {
             return Exits::None;
         }
+        // A process that is restarted on each end would otherwise keep the model busy for ever.
         if known.wakeups.count >= limits::PROCESS_WAKEUPS {
             return Exits::TooMany(limits::PROCESS_WAKEUPS);
         }
@@ -124,6 +125,7 @@ impl Processes {
         toolbox: &Toolbox,
         command: BackgroundCommand,
     ) -> Result<Arc<Process>, String> {
+        // Held until the process is listed: several calls that start at once must not exceed the limit.
         let _starting = Starting::new(self)?;
         let (line, has_terminal) = (command.command.clone(), command.terminal.is_some());
         let started = toolbox.start_background(command).await?;
@@ -152,6 +154,7 @@ impl Processes {
                 control,
             });
             known.processes.push(Arc::clone(&process));
+            // Only when a new one comes: ended processes stay readable as long as there is room.
             known.forget_old();
             process
         };
@@ -164,6 +167,7 @@ impl Processes {
         tokio::spawn(async move {
             running.read_to_end(&one).await;
             if let Some(owner) = owner.upgrade() {
+                // Before the event, which may wait for a client that reads slowly.
                 owner.exited.notify_one();
                 let event = Event::ProcessEnd {
                     process: Box::new(one.info()),
@@ -264,6 +268,7 @@ impl Processes {
         if begun.len() > limits::PROCESS_LINE {
             return Err(strings::line_too_long(limits::PROCESS_LINE));
         }
+        // Noted only once it is written: a line that the process did not get is not judged with the next one.
         self.write_to(id, input).await?;
         self.find(id)?.state().typed = begun;
         Ok(())

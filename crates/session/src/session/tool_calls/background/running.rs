@@ -74,6 +74,7 @@ impl Running {
                 ended = self.child.ended() => break Some(ended),
                 got = read(&mut self.output, &mut buffer), if is_open => {
                     let bytes = buffer.get(..got).unwrap_or_default();
+                    // A closed output would be ready at every turn of the loop.
                     is_open = !bytes.is_empty();
                     if is_open {
                         process.change(|state| state.output.push(bytes));
@@ -82,6 +83,7 @@ impl Running {
                 }
             }
         };
+        // Waited for, so that nothing of the command prints after its end is noted.
         if ended.is_none() {
             drop(self.child.kill().await);
         }

@@ -58,6 +58,7 @@ pub(super) async fn carry_out(
     let place = tokio::select! {
         biased;
         () = cancel.cancelled() => None,
+        // With limits of tokens or cost sub-agents work one by one: two at once could each use up what is left.
         place = work.register.place(work.owner.one_by_one) => place,
     };
     if place.is_none() {
@@ -209,6 +210,7 @@ impl Work {
 
     /// Lets the session end, so that its file is complete when the result is there.
     async fn close(&self, requests: RequestSender, mut events: Receiver<Outgoing>) {
+        // The register holds a sender, too, and the session ends with the last one.
         self.register.ended(&self.id);
         drop(requests);
         let ended = async {
@@ -237,6 +239,7 @@ impl Work {
         }
         self.register.update(self.subagent());
         let pause = Duration::from_millis(limits::SUBAGENT_PROGRESS_MS);
+        // At most one event per pause, and none is lost: the newest state is told when the pause is over.
         let due = self.told.map_or_else(Instant::now, |told| told + pause);
         self.due.get_or_insert(due);
     }
