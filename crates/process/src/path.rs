@@ -29,11 +29,13 @@ pub fn real_path(path: &Path) -> PathBuf {
         match std::fs::read_link(&next) {
             Ok(target) => {
                 links += 1;
+                // A cycle, which the kernel refuses as well.
                 if links > limits::LINKS {
                     return path.to_path_buf();
                 }
                 left.extend(parts(&target));
             }
+            // Not a link, or not there: both are taken as they are.
             Err(_) => real = next,
         }
     }

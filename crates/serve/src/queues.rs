@@ -62,6 +62,7 @@ impl SessionQueues {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<QueueItem>> {
+        // Before the queues: a session that floods its own must not keep another one from joining.
         if let Some(joining) = &mut self.joining {
             match joining.poll_recv(context) {
                 Poll::Ready(Some(Lane { session, queue })) => {

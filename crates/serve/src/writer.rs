@@ -65,6 +65,7 @@ impl StdoutWriter {
             Ok(outcome) => outcome,
             // The reader may have stopped for good; the process must end all the same.
             Err(_) => {
+                // The task holds buffers and queues; the thread that writes cannot be stopped and ends with the process.
                 self.task.abort();
                 Err(Error::OutputStuck(limit))
             }
@@ -99,6 +100,7 @@ pub(crate) async fn run(
         let mut batch = sink.buffer().await?;
         // Read after the wait for a buffer, which may be long: deadlines are judged by when the batch is written.
         let now = Instant::now();
+        // Only a deadline has no item; the lines that are due come from `tick`.
         let filled = match item {
             Some(item) => fill(item, &mut queue, &mut connection, now, &mut batch),
             None => Filled::Enough,

@@ -175,6 +175,7 @@ pub(crate) fn take_frame(buffer: &mut Vec<u8>) -> Result<Option<Vec<u8>>, ChildE
         return Ok(None);
     };
     let len = u32::from_le_bytes(*head) as usize;
+    // Before the bytes are waited for: a wrong length would let the buffer grow without end.
     if len > limits::FRAME_MAX {
         return Err(ChildError::Frame);
     }
@@ -250,6 +251,7 @@ impl<'a> Reader<'a> {
     }
 
     fn bytes(&mut self) -> Result<&'a [u8], ChildError> {
+        // As for a count, the length is compared with what is left before anything is allocated.
         let len = self.count()?;
         let (bytes, rest) = self.0.split_at_checked(len).ok_or(ChildError::Frame)?;
         self.0 = rest;

@@ -155,6 +155,7 @@ impl Guardian {
             if !is_open {
                 return Ok(());
             }
+            // A read may bring several requests, or only a part of one.
             self.serve_complete()?;
         }
     }

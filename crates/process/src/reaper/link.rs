@@ -118,6 +118,7 @@ impl Guardian {
             ended: end,
             killed: Vec::new(),
         };
+        // Asked before the streams become plain descriptors.
         let apart = streams.are_apart();
         let frame = Request::Spawn { id, spec, apart }.encode();
         // Checked here, since the guardian takes an oversized frame for a broken stream and would end every command.
@@ -162,6 +163,7 @@ impl Guardian {
 
     /// Enters a command with the guardian that runs, or with a new one.
     async fn reach(&self, id: u64, slot: Slot) -> Result<(mpsc::Sender<Outgoing>, Remote), ChildError> {
+        // The lock is held while a guardian starts: commands that come meanwhile wait for the same one.
         let mut link = self.link.lock().await;
         // A closed book means that the guardian is gone, or never came up. Then a new one is started.
         let alive = link.as_ref().filter(|link| !lock(&link.remote.table).closed);
@@ -190,6 +192,7 @@ impl Guardian {
             let alive = link.as_ref().filter(|link| !lock(&link.remote.table).closed);
             alive.map(|link| link.ready.clone())?
         };
+        // Without the lock: commands must not wait until the guardian is ready.
         ready.wait_for(Option::is_some).await.ok().and_then(|pid| *pid)
     }
 
@@ -198,6 +201,7 @@ impl Guardian {
         let Some(Link { remote, mut gone, .. }) = self.link.lock().await.take() else {
             return;
         };
+        // It holds the last strong sender, whose end closes the socket.
         drop(remote);
         let _ = tokio::time::timeout(limits::SHUTDOWN_WAIT, gone.wait_for(|gone| *gone)).await;
     }
@@ -251,6 +255,7 @@ impl Remote {
                 .is_ok(),
             None => false,
         };
+        // The guardian is gone, and no report will remove the slot and wake its caller.
         if !sent {
             lock(&self.table).slots.remove(&id);
         }
@@ -294,6 +299,7 @@ impl Link {
         let children = signal(SignalKind::child())?;
         let process = Command::new(&launch.program)
             .args(&launch.args)
+            // No secret of the agent's environment reaches it, and no directory stays in use.
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
@@ -353,6 +359,7 @@ impl Chain {
         // Senders still exist, so the agent did not order the end: the chain was killed, and processes with its
         // marker may remain.
         let is_lost = self.wanted.strong_count() > 0;
+        // Every process of the chain watches this pipe and ends with it.
         drop(self.life);
         let until = Instant::now() + limits::KILL_WAIT;
         let mut pause = limits::KILL_PAUSE.0;
@@ -369,6 +376,7 @@ impl Chain {
             let _ = self.process.kill();
             let _ = self.process.wait();
         }
+        // A chain that ended by itself has killed everything. Otherwise the markers are the only trace.
         if is_running || is_lost {
             sweep::end_marked(&self.prefix);
         }
@@ -492,6 +500,7 @@ fn deliver(table: &Table, report: Report) {
     match report {
         Report::Spawned { id, pid } => {
             if let Some(slot) = table.get_mut(&id) {
+                // Kept even if the caller is gone by now: a kill by process group needs it.
                 slot.pid = pid;
                 if let Some(tell) = slot.spawned.take() {
                     let _ = tell.send(Ok(pid));

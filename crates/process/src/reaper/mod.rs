@@ -239,9 +239,11 @@ impl Reaper {
     }
 
     async fn start_marked(&self, mut spec: SpawnSpec, streams: Streams) -> Result<Child, ChildError> {
+        // Ids are never used again, so that a late report or kill cannot hit another command.
         let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
         let value = OsString::from(format!("{}-{id}", self.inner.name));
         let marker = frame::marker_entry(&value);
+        // The agent may itself run in a command of another agent, which has marked its environment.
         spec.env.retain(|(name, _)| name != frame::MARKER_NAME);
         spec.env.push((frame::MARKER_NAME.into(), value));
         let start = self.start(id, spec, streams, marker);
@@ -342,6 +344,7 @@ impl Child {
                     .map_err(|_| ChildError::Timeout)
             }
             Remote::Direct => {
+                // After its end the number of the group may belong to other processes.
                 if self.ended.borrow().is_none() {
                     kill_group(self.pid);
                 }

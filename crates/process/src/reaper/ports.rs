@@ -13,6 +13,7 @@ const LISTEN: &str = "0A";
 
 /// Says who listens on a port. `root` is the process above all commands.
 pub(super) fn owner(root: i32, command: &Aim<'_>, port: u16) -> PortOwner {
+    // First, since this is cheap and most looks end here while a server starts.
     let sockets = listening(port);
     if sockets.is_empty() {
         return PortOwner::Nobody;

@@ -144,6 +144,7 @@ pub(crate) fn count_below(root: i32) -> usize {
     for process in &all {
         below.entry(process.parent).or_default().push(process);
     }
+    // Zombies are walked through, since their children may still live, but they do not count.
     let (mut seen, mut open, mut alive) = (HashSet::new(), vec![root], 0);
     while let Some(pid) = open.pop() {
         for process in below.get(&pid).into_iter().flatten() {
@@ -175,6 +176,7 @@ fn stat(pid: i32) -> Option<Process> {
 
 /// Parses `/proc/<pid>/stat`. The name in parentheses may hold anything, so the fields count from the last one.
 fn parse_stat(pid: i32, stat: &str) -> Option<Process> {
+    // A program chooses its name and could otherwise pass itself off as dead or as a child of another process.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
     let state = fields.next()?;

@@ -116,6 +116,7 @@ impl Streams {
             .env_clear()
             .envs(spec.env.iter().map(|(name, value)| (name, value)))
             .current_dir(&spec.cwd)
+            // Kills reach the group, and signals from the agent's terminal do not.
             .process_group(0);
         let (input, output, errors) = match self {
             Self::Together(output) => {

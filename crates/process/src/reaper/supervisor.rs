@@ -95,6 +95,7 @@ pub(super) struct Supervisor {
 impl Supervisor {
     /// Starts the process below. `level` counts the supervisors from the guardian on.
     pub(super) fn start(level: u32, ends: Ends) -> std::io::Result<Self> {
+        // Before the process below starts, so that neither its end nor a polite signal is missed.
         let polite = handle_polite_signals()?;
         let children = signal(SignalKind::child())?;
         let (life, hold) = std::io::pipe()?;
@@ -131,6 +132,7 @@ impl Supervisor {
                 _ = self.above.readable() => break,
             }
         }
+        // Closed first: the process below ends what runs, and has the grace period for that.
         drop(self.hold.take());
         let end = tokio::time::sleep(limits::GUARDIAN_GRACE);
         tokio::pin!(end);
@@ -147,6 +149,7 @@ impl Supervisor {
     fn is_below_well(&mut self) -> bool {
         let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
         while let Ok(Some((pid, status))) = rustix::process::wait(options) {
+            // An orphan that the subreaper has inherited.
             if pid != self.below {
                 continue;
             }

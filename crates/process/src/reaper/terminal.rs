@@ -39,8 +39,10 @@ impl Terminal {
         grantpt(&ours)?;
         unlockpt(&ours)?;
         let name = ptsname(&ours, Vec::new())?;
+        // Without NOCTTY the terminal could become that of the agent.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let theirs = rustix::fs::open(name.as_c_str(), flags, rustix::fs::Mode::empty())?;
+        // Set by hand: the checks of tokio take only pipes, and `from_owned_fd_unchecked` sets no flags.
         let flags = rustix::fs::fcntl_getfl(&ours)?;
         rustix::fs::fcntl_setfl(&ours, flags | OFlags::NONBLOCK)?;
         let output = Receiver::from_owned_fd_unchecked(ours.try_clone()?)?;

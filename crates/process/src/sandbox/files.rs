@@ -53,6 +53,7 @@ pub(crate) fn run<T: Send>(
 ) -> Result<T, String> {
     let policy = &for_tools(policy);
     let real = reach(policy, aim, path)?;
+    // Opened before the thread is confined, which then may write to this file and nothing else.
     let file = match aim {
         Aim::Read => None,
         Aim::Edit => open(&real).ok(),
@@ -104,6 +105,7 @@ fn make(real: &Path) -> io::Result<OwnedFd> {
             other => other?,
         };
     }
+    // EXCL: a link that appeared at the name since it was looked at is not followed.
     let create = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(
         &dir,

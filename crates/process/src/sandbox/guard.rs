@@ -52,6 +52,7 @@ impl Guard {
             let path = self
                 .tmp_dir
                 .join(format!("pinion-{}", uuid::Uuid::new_v4().simple()));
+            // It fails if the directory exists, so that no other user can have prepared it.
             let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
             made.map(|()| path)
                 .map_err(|error| format!("The sandbox has no directory for temporary files: {error}"))

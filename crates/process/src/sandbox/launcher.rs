@@ -71,6 +71,7 @@ fn become_command(
     let policy: Policy =
         serde_json::from_str(policy).map_err(|error| format!("its policy is broken: {error}"))?;
     let program = words.next().ok_or("no command is named")?;
+    // Files of the agent must not be inherited: a descriptor passes by all rules about paths.
     close_files();
     let none = Rlimit {
         current: Some(0),
@@ -82,8 +83,10 @@ fn become_command(
     if is_shaped {
         let cwd = cwd.map_err(|error| error.to_string())?;
         mounts::shape(&policy)?;
+        // The old working directory still lies in the view without restrictions.
         rustix::process::chdir(&cwd).map_err(|error| format!("{}: {error}", cwd.display()))?;
     }
+    // After the mounts, which need the rights of the new namespace.
     give_up_rights();
     let reach = landlock::Reach::All {
         policy: &policy,

@@ -111,6 +111,7 @@ impl Sandbox {
         };
         let mut env = spec.env;
         env.retain(|(name, _)| !is_left_out(name));
+        // The usual directory for temporary files is not writable in the sandbox.
         env.push(("TMPDIR".into(), temp.into()));
         Ok(SpawnSpec {
             program: self.launcher.clone().into(),
