@@ -3,7 +3,7 @@
 use auth::NO_SERVER_RUNS;
 use wire::Model;
 
-use crate::credentials::KeySource;
+use crate::key_source::KeySource;
 use crate::nearest::unknown_model_advice;
 use crate::store::Registry;
 

@@ -4,33 +4,15 @@
 use std::path::Path;
 
 use auth::Secret;
-use auth::login::{AuthEntry, copilot_address};
+use auth::login::AuthEntry;
 use wire::Model;
 
 use crate::error::RegistryError;
+use crate::key_source::KeySource;
 use crate::merge::put_header;
 use crate::offline::OFFLINE;
 use crate::store::Registry;
 use crate::value::{Lookup, is_configured, variables};
-
-/// Where a provider's key comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeySource {
-    /// `--api-key`.
-    Runtime,
-    /// An `api_key` entry of `auth.json`.
-    AuthFile,
-    /// An `oauth` entry of `auth.json`.
-    Oauth,
-    /// This environment variable.
-    Env(String),
-    /// Credentials that the provider's module finds by itself.
-    Ambient,
-    /// `apiKey` of `models.json`, or of an extension that brings the provider.
-    ModelsFile,
-    /// The provider needs none.
-    None,
-}
 
 /// Variables that name a server which also needs a key.
 const SERVER_VARIABLES: [&str; 2] = ["AZURE_OPENAI_BASE_URL", "AZURE_OPENAI_RESOURCE_NAME"];
@@ -357,15 +339,4 @@ impl Registry {
 
 fn what(provider: &str) -> String {
     format!("API key for provider \"{provider}\"")
-}
-
-/// GitHub Copilot's address for a stored login.
-pub(crate) fn copilot_base_url(provider: &str, entry: &AuthEntry) -> Option<String> {
-    let AuthEntry::Oauth { access, .. } = entry else {
-        return None;
-    };
-    if provider != "github-copilot" {
-        return None;
-    }
-    copilot_address(access.expose(), entry.extra("enterpriseUrl"))
 }

@@ -13,6 +13,7 @@ mod choose;
 mod credentials;
 mod environment;
 mod error;
+mod key_source;
 mod learn;
 pub mod limits;
 pub mod local;
@@ -35,8 +36,8 @@ pub use catalogue::{Catalogue, FILE as CATALOGUE_FILE, Header, Listed, Provider}
 pub use choose::{
     Cycled, Resolved, Scoped, Start, StartRequest, cycle, default_problem, resolve, scope, start, unusable,
 };
-pub use credentials::KeySource;
 pub use error::{RegistryError, needs_credentials};
+pub use key_source::KeySource;
 pub use models_file::{ModelsFile, ProviderDef};
 pub use registered::Registered;
 pub use store::{Env, Registry, RunCommand, Sources};

@@ -7,7 +7,7 @@ use auth::login::AuthEntry;
 use serde_json::{Map, Value, json};
 use wire::Model;
 
-use crate::credentials::KeySource;
+use crate::key_source::KeySource;
 use crate::merge::{Entries, merge};
 use crate::models_file::{ProviderDef, provider};
 use crate::store::Registry;

@@ -7,12 +7,11 @@ use std::sync::{Arc, OnceLock};
 
 use auth::Secret;
 use auth::Secrets;
-use auth::login::AuthFile;
 use auth::login::alias::old_name;
+use auth::login::{AuthEntry, AuthFile, copilot_address};
 use wire::Model;
 
 use crate::catalogue::{Catalogue, Listed};
-use crate::credentials::copilot_base_url;
 use crate::local::LocalSources;
 use crate::local_servers::Local;
 use crate::merge::{Entries, merge};
@@ -394,4 +393,15 @@ impl Registry {
         }
         self.catalogue.provider(provider).map(|provider| provider.rank())
     }
+}
+
+/// GitHub Copilot's address for a stored login.
+fn copilot_base_url(provider: &str, entry: &AuthEntry) -> Option<String> {
+    let AuthEntry::Oauth { access, .. } = entry else {
+        return None;
+    };
+    if provider != "github-copilot" {
+        return None;
+    }
+    copilot_address(access.expose(), entry.extra("enterpriseUrl"))
 }
