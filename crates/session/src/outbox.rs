@@ -302,3 +302,82 @@ impl Outbox {
         self.queue.send(item).await.map_err(|_| WriterGone)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wire::reply::Cancelled;
+
+    use super::*;
+
+    fn origin(client: u64) -> Origin {
+        Origin {
+            client: ClientId(client),
+            id: Some(RawValue::from_string("\"x\"".to_owned()).unwrap()),
+            command: "reset",
+        }
+    }
+
+    fn outcome(sent: &mut mpsc::Receiver<Outgoing>) -> (ClientId, Result<(), String>) {
+        match sent.try_recv() {
+            Ok(Outgoing::Response(client, response)) => (client, response.outcome.map(drop)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn response_names_command_and_id_of_origin() {
+        let (outbox, mut sent) = outbox(4);
+        Responder::<()>::new(origin(3), &outbox).respond(Ok(())).await;
+        let Ok(Outgoing::Response(client, response)) = sent.try_recv() else {
+            panic!("no response");
+        };
+        assert_eq!((client, response.command), (ClientId(3), Some("reset".into())));
+        assert_eq!(response.id.unwrap().get(), "\"x\"");
+    }
+
+    #[tokio::test]
+    async fn converted_outcome_may_become_an_error() {
+        let (outbox, mut sent) = outbox(4);
+        let responder = Responder::<Cancelled>::new(origin(1), &outbox);
+        let other: Responder<()> = responder.taking(|done| match done {
+            Ok(()) => Err("not that".to_owned()),
+            Err(error) => Err(format!("failed: {error}")),
+        });
+        other.respond(Ok(())).await;
+        assert_eq!(outcome(&mut sent).1, Err("not that".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn lost_client_gets_responses_without_events() {
+        let (outbox, mut sent) = outbox(4);
+        let lost = outbox.without_events();
+        lost.tell(Event::AgentStart).await;
+        lost.options_changed().await;
+        lost.refuse(origin(2), "gone").await;
+        assert_eq!(outcome(&mut sent), (ClientId(2), Err("gone".to_owned())));
+        assert!(!lost.renders(UiMethod::Select) && outbox.renders(UiMethod::Select));
+    }
+
+    #[tokio::test]
+    async fn gone_writer_is_an_error_for_senders_only() {
+        let (outbox, sent) = outbox(4);
+        drop(sent);
+        assert_eq!(outbox.event(Arc::new(Event::AgentStart)).await, Err(WriterGone));
+        assert_eq!(outbox.flush().await, Err(WriterGone));
+        outbox.tell(Event::AgentStart).await;
+        outbox.closed().await;
+    }
+
+    #[tokio::test]
+    async fn flush_without_answer_is_an_error() {
+        let (outbox, mut sent) = outbox(4);
+        let writer = async {
+            match sent.recv().await {
+                Some(Outgoing::Flush(done)) => drop(done),
+                other => panic!("{other:?}"),
+            }
+        };
+        let (flushed, ()) = tokio::join!(outbox.flush(), writer);
+        assert_eq!(flushed, Err(WriterGone), "the writer ended before it wrote");
+    }
+}

@@ -333,3 +333,101 @@ fn is_answer(entry: &Entry, calls: bool) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn message(value: serde_json::Value) -> EntryBody {
+        EntryBody::message(Arc::new(serde_json::from_value(value).unwrap()))
+    }
+
+    fn answer(calls: bool) -> EntryBody {
+        let call = json!([{"type": "toolCall", "id": "1", "name": "bash", "arguments": {}}]);
+        let mut answer = serde_json::to_value(Message::Assistant(wire::AssistantMessage::begin(
+            "api", "p", "m", 1,
+        )))
+        .unwrap();
+        answer["content"] = if calls { call } else { json!([]) };
+        message(answer)
+    }
+
+    fn result() -> EntryBody {
+        message(json!({
+            "role": "toolResult", "toolCallId": "1", "toolName": "bash", "content": [], "isError": false, "timestamp": 1
+        }))
+    }
+
+    /// Two runs: a prompt, a turn with a call, its result, the last answer; then a prompt and an answer.
+    fn two_runs() -> (SessionLog, Vec<String>) {
+        let header = store::new_header("/", None);
+        let mut log = SessionLog::create(None, header).unwrap();
+        let prompt = || EntryBody::message(Arc::new(Message::user("do", 1)));
+        let bodies = [
+            prompt(),
+            answer(true),
+            result(),
+            answer(false),
+            prompt(),
+            answer(false),
+        ];
+        let ids = bodies.map(|body| log.append(body).unwrap().id.clone());
+        (log, ids.to_vec())
+    }
+
+    fn meant(log: &SessionLog, scope: ChangeScope, entry: Option<&String>) -> Option<HashSet<String>> {
+        turns(
+            log,
+            &ChangesParams {
+                scope,
+                entry_id: entry.cloned(),
+            },
+        )
+    }
+
+    fn set(ids: &[String]) -> Option<HashSet<String>> {
+        Some(ids.iter().cloned().collect())
+    }
+
+    #[test]
+    fn turn_without_entry_is_newest_with_calls() {
+        let (log, ids) = two_runs();
+        assert_eq!(meant(&log, ChangeScope::Turn, None), set(&ids[1..2]));
+        assert_eq!(
+            meant(&log, ChangeScope::Turn, Some(&ids[3])),
+            set(&ids[3..4]),
+            "the named one"
+        );
+        assert_eq!(
+            meant(&log, ChangeScope::Turn, Some(&ids[0])),
+            set(&[]),
+            "no answer yet"
+        );
+        assert_eq!(meant(&log, ChangeScope::Session, None), None, "all turns");
+    }
+
+    #[test]
+    fn run_reaches_from_its_prompt_to_the_next() {
+        let (log, ids) = two_runs();
+        assert_eq!(meant(&log, ChangeScope::Run, Some(&ids[2])), set(&ids[..4]));
+        assert_eq!(meant(&log, ChangeScope::Run, None), set(&ids[4..]));
+        assert_eq!(meant(&log, ChangeScope::Run, Some(&ids[4])), set(&ids[4..]));
+    }
+
+    #[test]
+    fn call_belongs_to_answer_before_its_results() {
+        let (log, ids) = two_runs();
+        assert_eq!(turn_at(&log, &ids[2]), Some(ids[1].clone()));
+        assert_eq!(turn_at(&log, &ids[1]), Some(ids[1].clone()));
+        assert_eq!(turn_at(&log, "none"), None);
+    }
+
+    #[test]
+    fn unknown_entry_is_refused() {
+        let (log, ids) = two_runs();
+        assert_eq!(must_exist(&log, &ids[0]), Ok(()));
+        assert_eq!(must_exist(&log, "none"), Err(strings::entry_not_found("none")));
+    }
+}

@@ -259,3 +259,98 @@ fn shell_run(answer: &Value) -> Option<BashRun> {
         counts: Default::default(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use wire::Reply;
+
+    use super::*;
+    use crate::outbox::{ClientId, Origin, Outgoing, outbox};
+
+    fn responder<R: Into<Reply>>(outbox: &Outbox) -> Responder<R> {
+        let origin = Origin {
+            client: ClientId::default(),
+            id: None,
+            command: "prompt",
+        };
+        Responder::new(origin, outbox)
+    }
+
+    fn shell() -> BashParams {
+        serde_json::from_value(json!({"command": "make"})).unwrap()
+    }
+
+    #[test]
+    fn shell_command_is_replaced_by_a_result_only() {
+        for answer in [Value::Null, json!({"result": null}), json!({"result": "done"})] {
+            assert!(shell_run(&answer).is_none(), "{answer}");
+        }
+        let run = shell_run(&json!({"result": {"output": "x", "exitCode": 3, "cancelled": "true"}})).unwrap();
+        assert_eq!(
+            (run.output.as_str(), run.exit_code, run.cancelled),
+            ("x", Some(3), false)
+        );
+        let huge = shell_run(&json!({"result": {"exitCode": i64::MAX}})).unwrap();
+        assert_eq!(huge.exit_code, None, "no exit code of a process");
+    }
+
+    #[tokio::test]
+    async fn shell_command_is_refused_after_failed_check() {
+        let (outbox, mut sent) = outbox(4);
+        for (answer, has_errors) in [
+            (Err(ProcessError::Gone("killed".to_owned())), false),
+            (Ok(Value::Null), true),
+        ] {
+            let request = ClientRequest::Shell(responder(&outbox), shell());
+            let next = request.complete(answer, has_errors, &outbox).await;
+            assert!(matches!(next, Completion::Done));
+            let Ok(Outgoing::Response(_, response)) = sent.try_recv() else {
+                panic!("no response");
+            };
+            assert_eq!(response.outcome.err().as_deref(), Some(strings::UNSEEN_COMMAND));
+        }
+        let request = ClientRequest::Shell(responder(&outbox), shell());
+        let next = request.complete(Ok(Value::Null), false, &outbox).await;
+        assert!(matches!(next, Completion::RunShell(..)), "nothing was against it");
+    }
+
+    #[tokio::test]
+    async fn failed_slash_command_counts_as_handled() {
+        let (outbox, mut sent) = outbox(4);
+        let request = ClientRequest::Command(responder(&outbox), "deploy".to_owned());
+        let failed = Err(ProcessError::Failed("thrown".to_owned()));
+        request.complete(failed, false, &outbox).await;
+        let Ok(Outgoing::Event(event)) = sent.try_recv() else {
+            panic!("the failure is reported first");
+        };
+        let event = serde_json::to_value(&*event).unwrap();
+        assert_eq!(
+            (&event["extensionPath"], &event["error"]),
+            (&json!("command:deploy"), &json!("thrown"))
+        );
+        let Ok(Outgoing::Response(_, response)) = sent.try_recv() else {
+            panic!("no response");
+        };
+        assert!(response.outcome.is_ok());
+    }
+
+    #[tokio::test]
+    async fn run_waits_for_response_of_its_command_only() {
+        let (outbox, _sent) = outbox(4);
+        let mut requests = ClientRequests::default();
+        requests.expect_response_first();
+        assert!(!requests.is_response_first(), "no command began it");
+        let command = ClientRequest::Command(responder(&outbox), "deploy".to_owned());
+        requests.wait(command, std::future::ready(Ok(Answer::default())));
+        requests.expect_response_first();
+        assert!(requests.is_response_first());
+        let answered = loop {
+            // The time of the run may end before the answer.
+            if let Some(answered) = requests.next().await {
+                break answered;
+            }
+        };
+        assert!(requests.take(answered.number).is_some());
+        assert!(!requests.is_response_first() && requests.is_empty());
+    }
+}

@@ -61,3 +61,82 @@ fn is_missed(failure: &Failure, found: &[Found]) -> bool {
     let concerns = |found: &Found| failure.path == PROCESS || failure.path == found.source.path;
     failure.event == "load" && found.iter().any(|found| found.is_guard() && concerns(found))
 }
+
+#[cfg(test)]
+mod tests {
+    use config::extensions::Key;
+    use config::{Scope as FileScope, SourceInfo};
+    use extensions::line::{Kind, Registered, Scope, Source};
+
+    use super::super::failures::failure;
+    use super::*;
+
+    fn found(path: &str, kind: Kind, scope: Scope) -> Found {
+        Found {
+            source: Source {
+                path: path.to_owned(),
+                scope,
+                kind,
+            },
+            info: SourceInfo {
+                path: path.to_owned(),
+                source: "local".to_owned(),
+                scope: FileScope::User,
+                origin: "top-level",
+                base_dir: None,
+            },
+            runs: Ok(Key::TypeScript),
+        }
+    }
+
+    #[test]
+    fn only_failed_loading_of_guards_counts() {
+        let links = ExtensionLinks {
+            found: vec![
+                found("hook.ts", Kind::Hook, Scope::User),
+                found("plain.ts", Kind::Extension, Scope::User),
+                found("named.ts", Kind::Extension, Scope::Temporary),
+            ],
+            ..ExtensionLinks::default()
+        };
+        let misses =
+            |path: &str, event: &str| Guards::default().misses(&failure(path, event, "broken"), &links);
+        assert!(misses("hook.ts", "load") && misses("named.ts", "load"));
+        assert!(!misses("plain.ts", "load"), "it checks nothing");
+        assert!(!misses("hook.ts", "tool_call"), "it is loaded");
+        assert!(misses(PROCESS, "load"), "the guard was in that process");
+        let without_guards = ExtensionLinks {
+            found: vec![found("plain.ts", Kind::Extension, Scope::User)],
+            ..ExtensionLinks::default()
+        };
+        assert!(!Guards::default().misses(&failure(PROCESS, "load", "x"), &without_guards));
+    }
+
+    #[test]
+    fn missing_guard_is_noted_once() {
+        let mut guards = Guards::default();
+        assert!(guards.miss(&failure("hook.ts", "load", "first")));
+        assert!(!guards.miss(&failure("hook.ts", "load", "second")));
+        assert_eq!(guards.faults(), ["hook.ts: first"]);
+    }
+
+    #[test]
+    fn guard_that_loads_later_is_forgotten() {
+        let mut guards = Guards::default();
+        guards.miss(&failure("a.ts", "load", "x"));
+        guards.miss(&failure("b.ts", "load", "y"));
+        let registered = |path: &str, error: Option<&str>| Registered {
+            path: path.to_owned(),
+            error: error.map(str::to_owned),
+            ..Registered::default()
+        };
+        let mut links = ExtensionLinks {
+            registered: vec![registered("a.ts", Some("x")), registered("c.ts", None)],
+            ..ExtensionLinks::default()
+        };
+        assert!(!guards.take_loaded(&links), "it failed again");
+        links.registered = vec![registered("a.ts", None)];
+        assert!(guards.take_loaded(&links));
+        assert_eq!(guards.faults(), ["b.ts: y"]);
+    }
+}

@@ -297,3 +297,83 @@ fn header_list(of: &Value) -> Vec<(String, String)> {
         .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinking_level_has_names_of_several_providers() {
+        let level = |options: Value| thinking(&options);
+        assert_eq!(level(json!({"reasoning": "high"})), ThinkingLevel::High);
+        assert_eq!(level(json!({"reasoningEffort": "low"})), ThinkingLevel::Low);
+        assert_eq!(level(json!({"effort": "minimal"})), ThinkingLevel::Minimal);
+        assert_eq!(
+            level(json!({"reasoning": "nonsense", "effort": "low"})),
+            ThinkingLevel::Low,
+            "the first name that can be read"
+        );
+        assert_eq!(level(json!({"thinkingEnabled": true})), ThinkingLevel::Medium);
+        assert_eq!(level(json!({"thinkingEnabled": "true"})), ThinkingLevel::Off);
+    }
+
+    #[test]
+    fn tool_choice_is_read_in_every_form() {
+        let tool = |name: &str| Some(ToolChoice::Tool(name.to_owned()));
+        for (choice, read) in [
+            (json!("auto"), Some(ToolChoice::Auto)),
+            (json!("required"), Some(ToolChoice::Any)),
+            (json!("any"), Some(ToolChoice::Any)),
+            (json!("none"), Some(ToolChoice::None)),
+            (json!({"type": "any"}), Some(ToolChoice::Any)),
+            (json!({"type": "tool", "name": "ls"}), tool("ls")),
+            (
+                json!({"type": "function", "function": {"name": "ls"}}),
+                tool("ls"),
+            ),
+            (json!({"type": "function"}), None),
+            (json!(7), None),
+        ] {
+            assert_eq!(tool_choice(&choice), read, "{choice}");
+        }
+    }
+
+    #[test]
+    fn system_prompt_parts_are_joined() {
+        let prompt = |context: Value| system_prompt(&context);
+        assert_eq!(prompt(json!({"systemPrompt": ["one", 7, "two"]})), "one\n\ntwo");
+        assert_eq!(prompt(json!({"systemPrompt": "one"})), "one");
+        assert_eq!(prompt(json!({"systemPrompt": null})), "");
+    }
+
+    #[test]
+    fn deltas_of_one_block_are_joined() {
+        let text = |content_index, delta: &str| StreamEvent::TextDelta {
+            content_index,
+            delta: delta.to_owned(),
+        };
+        let thought = StreamEvent::ThinkingDelta {
+            content_index: 0,
+            delta: "b".to_owned(),
+        };
+        match join(Some(text(0, "a")), text(0, "b")) {
+            Joined::One(event) => assert_eq!(event, text(0, "ab")),
+            Joined::Both(..) => panic!("two events"),
+        }
+        for other in [text(1, "b"), thought, StreamEvent::TextStart { content_index: 0 }] {
+            match join(Some(text(0, "a")), other.clone()) {
+                Joined::Both(before, event) => assert_eq!((before, event), (text(0, "a"), other)),
+                Joined::One(event) => panic!("{event:?}"),
+            }
+        }
+        assert!(matches!(join(None, text(0, "a")), Joined::One(_)));
+    }
+
+    #[test]
+    fn headers_without_text_are_left_out() {
+        let headers = header_list(&json!({"headers": {"a": "1", "b": 2, "c": null}}));
+        assert_eq!(headers, [("a".to_owned(), "1".to_owned())]);
+        assert!(header_list(&json!({"headers": []})).is_empty());
+        assert!(budgets(&json!({"thinkingBudgets": 7})).is_none());
+    }
+}

@@ -286,4 +286,24 @@ mod tests {
         assert_eq!(read("").unwrap_err(), "The prompt needs the argument city");
         assert_eq!(arguments(&[], "x y").unwrap(), Map::new());
     }
+
+    #[test]
+    fn quoted_words_may_be_empty_or_open() {
+        assert_eq!(words("a \"\" b"), ["a", "", "b"]);
+        assert_eq!(words("'it is' x\"y z\""), ["it is", "xy z"]);
+        assert_eq!(words("\"open end"), ["open end"]);
+        assert!(words(" \t ").is_empty());
+    }
+
+    #[test]
+    fn unknown_names_are_values() {
+        let wanted = [Argument {
+            name: "city".to_owned(),
+            required: true,
+        }];
+        let read = arguments(&wanted, "a=b c").unwrap();
+        assert_eq!(Value::Object(read), json!({"city": "a=b c"}));
+        let twice = arguments(&wanted, "city=Bonn Rome").unwrap();
+        assert_eq!(Value::Object(twice), json!({"city": "Bonn"}), "no place is left");
+    }
 }

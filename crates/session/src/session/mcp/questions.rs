@@ -158,3 +158,146 @@ async fn typed(ui: &Ui, title: &str, field: &Field) -> Result<Option<Value>, Rep
     }
     Err(Reply::Cancel)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::dialogs::Dialogs;
+    use super::*;
+    use crate::outbox::{Outgoing, outbox};
+
+    fn question(form: Form) -> Question {
+        Question {
+            server: "files".to_owned(),
+            message: "Which one?".to_owned(),
+            form,
+        }
+    }
+
+    fn field(kind: Kind, required: bool, default: Option<Value>) -> Form {
+        Form::Fields(vec![Field {
+            name: "key".to_owned(),
+            title: "The key".to_owned(),
+            kind,
+            required,
+            default,
+        }])
+    }
+
+    fn choices() -> Vec<(String, String)> {
+        [("r", "Red"), ("g", "Green")]
+            .map(|(value, label)| (value.to_owned(), label.to_owned()))
+            .to_vec()
+    }
+
+    /// Asks a user who gives these answers. Returns the reply and the frames of the dialogs.
+    async fn asked(form: Form, answers: &[Value]) -> (Reply, Vec<Value>) {
+        let (outbox, mut lines) = outbox(64);
+        let mut dialogs = Dialogs::new(None);
+        let mut reply = Asks(dialogs.ui()).ask(question(form));
+        let (mut answers, mut frames) = (answers.iter(), Vec::new());
+        loop {
+            let event = tokio::select! {
+                reply = &mut reply => return (reply, frames),
+                event = dialogs.next() => event,
+            };
+            dialogs.handle(event, &outbox).await;
+            while let Ok(Outgoing::Event(event)) = lines.try_recv() {
+                let frame = serde_json::to_value(&*event).unwrap();
+                let mut answer = answers.next().expect("an answer is left").clone();
+                answer["id"] = frame["id"].clone();
+                frames.push(frame);
+                dialogs.answered(&serde_json::from_value(answer).unwrap());
+            }
+        }
+    }
+
+    fn accepted(value: Value) -> Reply {
+        Reply::Accept(value.as_object().unwrap().clone())
+    }
+
+    #[tokio::test]
+    async fn question_without_fields_wants_consent() {
+        let reply = async |answer: Value| asked(Form::Fields(Vec::new()), &[answer]).await.0;
+        assert_eq!(reply(json!({"confirmed": true})).await, accepted(json!({})));
+        assert_eq!(reply(json!({"confirmed": false})).await, Reply::Decline);
+        assert_eq!(reply(json!({"cancelled": true})).await, Reply::Decline);
+        let timed_out = json!({"cancelled": true, "timedOut": true});
+        assert_eq!(reply(timed_out).await, Reply::Cancel, "no user was there");
+    }
+
+    #[tokio::test]
+    async fn page_to_visit_is_shown_with_its_address() {
+        let form = Form::Visit("https://example.org/login".to_owned());
+        let (reply, frames) = asked(form, &[json!({"confirmed": true})]).await;
+        assert_eq!(reply, accepted(json!({})));
+        let message = frames[0]["message"].as_str().unwrap();
+        assert!(message.contains("https://example.org/login"), "{message}");
+        assert!(frames[0]["title"].as_str().unwrap().contains("files"));
+    }
+
+    #[tokio::test]
+    async fn optional_flag_left_out_has_its_default() {
+        let (reply, frames) = asked(
+            field(Kind::Flag, false, Some(json!(true))),
+            &[json!({"value": SKIP})],
+        )
+        .await;
+        assert_eq!(reply, accepted(json!({"key": true})));
+        assert_eq!(frames[0]["options"], json!([YES, NO, SKIP]));
+        let (reply, frames) = asked(field(Kind::Flag, true, None), &[json!({"value": NO})]).await;
+        assert_eq!(reply, accepted(json!({"key": false})));
+        assert_eq!(
+            frames[0]["options"],
+            json!([YES, NO]),
+            "a required field is not skipped"
+        );
+    }
+
+    #[tokio::test]
+    async fn chosen_label_becomes_its_value() {
+        let choice = || field(Kind::Choice(choices()), false, None);
+        let (reply, _) = asked(choice(), &[json!({"value": "Green"})]).await;
+        assert_eq!(reply, accepted(json!({"key": "g"})));
+        let (reply, _) = asked(choice(), &[json!({"value": SKIP})]).await;
+        assert_eq!(reply, accepted(json!({})), "the field is left out");
+    }
+
+    #[tokio::test]
+    async fn several_choices_are_asked_until_done() {
+        let several = || field(Kind::Choices(choices()), true, None);
+        let answers = [json!({"value": "Green"}), json!({"value": DONE})];
+        let (reply, frames) = asked(several(), &answers).await;
+        assert_eq!(reply, accepted(json!({"key": ["g"]})));
+        assert_eq!(
+            frames[1]["options"],
+            json!([DONE, "Red"]),
+            "a taken choice is gone"
+        );
+        let all = [json!({"value": "Red"}), json!({"value": "Green"})];
+        let (reply, _) = asked(several(), &all).await;
+        assert_eq!(
+            reply,
+            accepted(json!({"key": ["r", "g"]})),
+            "nothing is left to ask"
+        );
+    }
+
+    #[tokio::test]
+    async fn odd_number_is_asked_for_twice() {
+        let number = || field(Kind::Number(true), true, None);
+        let (reply, _) = asked(number(), &[json!({"value": "x"}), json!({"value": " 7 "})]).await;
+        assert_eq!(reply, accepted(json!({"key": 7})));
+        let (reply, frames) = asked(number(), &[json!({"value": "1.5"}), json!({"value": ""})]).await;
+        assert_eq!((reply, frames.len()), (Reply::Cancel, 2));
+    }
+
+    #[tokio::test]
+    async fn empty_text_has_default_or_is_left_out() {
+        let empty = [json!({"value": ""})];
+        let reply = async |required, default| asked(field(Kind::Text, required, default), &empty).await.0;
+        assert_eq!(reply(false, None).await, accepted(json!({})));
+        let default = Some(json!("usual"));
+        assert_eq!(reply(true, default).await, accepted(json!({"key": "usual"})));
+        assert_eq!(reply(true, None).await, accepted(json!({"key": ""})));
+    }
+}

@@ -149,3 +149,20 @@ fn tool_environment_leaves_out_what_is_unknown() {
         ]
     );
 }
+
+#[tokio::test]
+async fn excluded_tool_stays_off_even_if_named() {
+    let allows = |only: Option<&[&str]>, excluded: &[&str], tool: &str| {
+        let list = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let agent = agent("{}", |agent| {
+            agent.options.tool_filter.only = only.map(list);
+            agent.options.tool_filter.excluded = list(excluded);
+        });
+        agent.options.allows_tool(tool)
+    };
+    assert!(allows(None, &[], "any"));
+    assert!(allows(Some(&["read", "db_*"]), &[], "db_query"));
+    assert!(!allows(Some(&["read"]), &[], "write"));
+    assert!(!allows(Some(&["db_*"]), &["db_drop"], "db_drop"));
+    assert!(!allows(Some(&[]), &[], "read"), "an empty list allows none");
+}

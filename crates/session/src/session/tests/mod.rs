@@ -21,6 +21,7 @@ mod session_core;
 mod session_file;
 mod session_list;
 mod stage;
+mod storage;
 mod summaries;
 mod todos;
 mod trust;

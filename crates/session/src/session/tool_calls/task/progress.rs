@@ -159,3 +159,169 @@ fn text_of(answer: &AssistantMessage) -> String {
     });
     texts.collect::<Vec<_>>().join("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use wire::run_limits::LimitKind;
+    use wire::subagent::{AgentSource, SubagentTotals};
+    use wire::{TextContent, ToolResult};
+
+    use super::*;
+
+    fn summary() -> Summary {
+        Summary::new(AgentProgress {
+            index: 0,
+            id: "general-0".to_owned(),
+            agent: "general".to_owned(),
+            agent_source: AgentSource::User,
+            status: SubagentStatus::Running,
+            task: "look".to_owned(),
+            description: None,
+            current_tool: None,
+            current_tool_args: None,
+            current_tool_start_ms: None,
+            recent_tools: Vec::new(),
+            recent_output: Vec::new(),
+            totals: SubagentTotals::default(),
+            resolved_model: String::new(),
+        })
+    }
+
+    fn answer(text: &str, reason: StopReason) -> Event {
+        let mut answer = AssistantMessage::begin("api", "test", "a", 1);
+        answer.stop_reason = reason;
+        answer.usage.input = 3;
+        answer.usage.output = 4;
+        answer.content.push(AssistantBlock::Text(TextContent {
+            text: text.to_owned(),
+            ..TextContent::default()
+        }));
+        Event::MessageEnd {
+            message: Arc::new(Message::Assistant(answer)),
+        }
+    }
+
+    fn begin(tool: &str, text: &str) -> Event {
+        Event::ToolExecutionStart {
+            tool_call_id: tool.to_owned(),
+            tool_name: tool.to_owned(),
+            args: json!({"text": text}).as_object().unwrap().clone(),
+            parent_tool_call_id: None,
+        }
+    }
+
+    fn end(tool: &str) -> Event {
+        Event::ToolExecutionEnd {
+            tool_call_id: tool.to_owned(),
+            tool_name: tool.to_owned(),
+            result: ToolResult::text(""),
+            is_error: false,
+            duration_ms: None,
+            parent_tool_call_id: None,
+        }
+    }
+
+    fn ended(limit: Option<ReachedLimit>) -> Event {
+        Event::AgentEnd {
+            messages: Vec::new(),
+            will_retry: false,
+            limit,
+            result: None,
+            result_error: None,
+        }
+    }
+
+    #[test]
+    fn recent_tools_are_newest_first_and_bounded() {
+        let mut summary = summary();
+        for n in 0..limits::SUBAGENT_RECENT_TOOLS + 2 {
+            assert!(summary.take(&begin(&n.to_string(), "x")));
+            assert!(summary.take(&end(&n.to_string())));
+        }
+        let progress = summary.progress();
+        assert_eq!(progress.recent_tools.len(), limits::SUBAGENT_RECENT_TOOLS);
+        let newest = (limits::SUBAGENT_RECENT_TOOLS + 1).to_string();
+        assert_eq!(progress.recent_tools[0].tool, newest);
+        assert_eq!(
+            progress.totals.tool_count,
+            limits::SUBAGENT_RECENT_TOOLS as u64 + 2
+        );
+        assert_eq!((progress.current_tool, progress.current_tool_args), (None, None));
+    }
+
+    #[test]
+    fn long_arguments_are_cut_between_letters() {
+        let mut summary = summary();
+        summary.take(&begin("write", &"ä".repeat(limits::SUBAGENT_ARGS)));
+        let args = summary.progress().current_tool_args.unwrap();
+        assert_eq!(args.chars().count(), limits::SUBAGENT_ARGS);
+    }
+
+    #[test]
+    fn shown_output_is_the_end_of_newest_text() {
+        let mut summary = summary();
+        let text: Vec<String> = (0..limits::SUBAGENT_RECENT_LINES + 2)
+            .map(|n| n.to_string())
+            .collect();
+        summary.take(&answer(&text.join("\n"), StopReason::Stop));
+        assert_eq!(summary.progress().recent_output, text[2..]);
+        summary.take(&answer("", StopReason::ToolUse));
+        assert_eq!(
+            summary.progress().recent_output,
+            text[2..],
+            "a silent answer shows nothing"
+        );
+    }
+
+    #[test]
+    fn totals_sum_all_answers() {
+        let mut summary = summary();
+        for _ in 0..2 {
+            summary.take(&answer("x", StopReason::Stop));
+        }
+        let totals = summary.progress().totals;
+        assert_eq!((totals.requests, totals.tokens), (2, 14));
+        assert_eq!(summary.usage().input, 6);
+        assert!(!summary.take(&Event::TurnStart), "nothing to tell");
+    }
+
+    #[test]
+    fn limit_wins_over_text_of_answer() {
+        let mut summary = summary();
+        summary.take(&answer("half", StopReason::Aborted));
+        assert!(summary.is_aborted());
+        assert_eq!(summary.result(), Err(strings::ABORTED.to_owned()));
+        let limit = ReachedLimit {
+            kind: LimitKind::Turns,
+            value: 3.0,
+        };
+        summary.take(&ended(Some(limit)));
+        assert!(!summary.is_aborted(), "a limit is no abort");
+        let error = summary.result().unwrap_err();
+        assert!(error.contains("half"), "{error}");
+    }
+
+    #[test]
+    fn silent_or_failed_answer_is_no_result() {
+        let mut summary = summary();
+        assert_eq!(summary.result(), Err(strings::SUBAGENT_SILENT.to_owned()));
+        summary.take(&answer(" \n", StopReason::Stop));
+        assert_eq!(summary.result(), Err(strings::SUBAGENT_SILENT.to_owned()));
+        summary.take(&answer("text", StopReason::Error));
+        assert!(summary.result().is_err());
+        summary.take(&answer("done", StopReason::Stop));
+        assert_eq!(summary.result(), Ok("done".to_owned()));
+    }
+
+    #[test]
+    fn work_has_settled_once_session_says_so() {
+        let mut summary = summary();
+        summary.take(&ended(None));
+        assert!(!summary.is_settled(), "a retry may follow");
+        summary.take(&Event::AgentSettled { aborted: false });
+        assert!(summary.is_settled());
+    }
+}

@@ -218,3 +218,76 @@ fn read_transcript(session_file: String, from: u64) -> Result<SubagentMessages, 
     read.next_byte += u64::try_from(complete).unwrap_or(0);
     Ok(read)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &[u8], from: u64) -> SubagentMessages {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("s.jsonl");
+        std::fs::write(&file, text).unwrap();
+        read_transcript(file.to_string_lossy().into_owned(), from).unwrap()
+    }
+
+    #[test]
+    fn unwritten_transcript_is_empty() {
+        let read = read_transcript("/no/such/file.jsonl".to_owned(), 7).unwrap();
+        assert_eq!((read.from_byte, read.next_byte, read.reset), (7, 7, false));
+        assert!(read.entries.is_empty());
+    }
+
+    #[test]
+    fn cut_line_waits_for_the_next_read() {
+        let whole = b"{\"type\":\"message\",\"message\":{\"role\":\"user\"}}\n";
+        let text = [&whole[..], b"{\"type\":\"mess"].concat();
+        let read = read(&text, 0);
+        assert_eq!((read.entries.len(), read.messages.len()), (1, 1));
+        assert_eq!(read.next_byte, whole.len() as u64);
+    }
+
+    #[test]
+    fn damaged_line_is_skipped() {
+        let read = read(b"no json\n{\"type\":\"label\"}\n", 0);
+        assert_eq!((read.entries.len(), read.messages.len()), (1, 0));
+        assert_eq!(read.next_byte, 25);
+    }
+
+    #[test]
+    fn position_beyond_the_file_begins_again() {
+        let read = read(b"{\"type\":\"label\"}\n", 1000);
+        assert!(read.reset);
+        assert_eq!((read.from_byte, read.entries.len()), (0, 1));
+    }
+
+    #[tokio::test]
+    async fn transcript_needs_a_known_name() {
+        let register = SubagentRegister::default();
+        let ask = |params: SubagentMessagesParams| register.messages(params);
+        let refused = ask(SubagentMessagesParams::default()).await.unwrap_err();
+        assert_eq!(refused, strings::WHICH_SUBAGENT);
+        let refused = ask(SubagentMessagesParams {
+            subagent_id: Some("general-9".to_owned()),
+            ..SubagentMessagesParams::default()
+        });
+        assert!(refused.await.unwrap_err().contains("general-9"));
+        let refused = ask(SubagentMessagesParams {
+            session_file: Some("/etc/passwd".to_owned()),
+            ..SubagentMessagesParams::default()
+        });
+        assert!(refused.await.is_err(), "only files of sub-agents are read");
+    }
+
+    #[tokio::test]
+    async fn lone_subagent_takes_all_places() {
+        let register = SubagentRegister::new(2);
+        let first = register.place(false).await;
+        let alone = register.place(true);
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let mut alone = std::pin::pin!(alone);
+        assert!(alone.as_mut().poll(&mut context).is_pending());
+        drop(first);
+        assert!(alone.await.is_some());
+        assert_eq!((register.next_index(), register.next_index()), (0, 1));
+    }
+}
