@@ -1,4 +1,4 @@
-//! The Agent Client Protocol: until the first answers come, what a delta costs beside the RPC wire, and many sessions of one editor.
+//! The Agent Client Protocol: until the first answers come, what a delta costs more than on the RPC wire, and many sessions of one editor.
 
 use std::time::Instant;
 
