@@ -28,6 +28,11 @@ pub(crate) fn start(world: &World, api: &str, path: &str) -> Pi {
     let model = json!({"id": "mock", "name": "Mock", "reasoning": true, "input": ["text", "image"],
         "contextWindow": 200_000, "maxTokens": 32_000,
         "cost": {"input": 1.0, "output": 2.0, "cacheRead": 0.5, "cacheWrite": 0.0}});
+    start_with_model(world, api, path, &model)
+}
+
+/// A program that asks the server for a model in the way of one family.
+pub(crate) fn start_with_model(world: &World, api: &str, path: &str, model: &Value) -> Pi {
     let provider = json!({"baseUrl": format!("{}/{path}", world.server.url()), "api": api, "apiKey": key(api),
         "models": [model]});
     world
@@ -43,7 +48,7 @@ pub(crate) fn start(world: &World, api: &str, path: &str) -> Pi {
         "--provider",
         "family",
         "--model",
-        "mock",
+        model["id"].as_str().unwrap(),
     ];
     Pi::spawn(world.dir.agent(crate::kit::PROGRAM).args(args))
 }

@@ -67,6 +67,7 @@ mod permissions;
 #[cfg(target_os = "linux")]
 mod process_attacks;
 mod processes;
+mod prompt_prefix;
 mod protocol;
 mod queue_items;
 mod queues;
