@@ -33,7 +33,8 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--peers", default="",
                         help="agents, comma-separated: pinion, floor, " + ", ".join(r.name for r in install.REQUESTS))
     parser.add_argument("--tokens", action="store_true", help="also run the scripted tasks and count what each agent sends to the model")
-    parser.add_argument("--quick", action="store_true", help="one round with small amounts, without opencode; writes no page")
+    parser.add_argument("--quick", action="store_true",
+                        help="one round with small amounts, without opencode; prints the bytes of --tokens, writes no page")
     parser.add_argument("--minutes", type=float, default=0, help="start no round after this many minutes (default: no limit)")
     parser.add_argument("--work", default=os.path.join(HERE, "target/bench"), help="folder of installed agents and results")
     parser.add_argument("--book", default=os.path.join(HERE, "docs"), help="folder of the book that gets page, charts and raw results")
@@ -189,5 +190,8 @@ def main(given: list[str] | None = None) -> int:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     failed = [f"{m} {p}: {r['failed']}" for m, agents in found.items() for p, entries in agents.items() for r in entries if "failed" in r]
+    failed += [f"{task} {p}: {r['failed']}" for p, run in sent.items() for task, r in run.items() if "failed" in r]
+    if options.quick and sent:
+        print("\n".join(tokens.section({"tokens": sent})))
     print("\n".join([*failed, f"{len(failed)} failures, {time.monotonic() - began:.0f} s"]))
     return 1 if failed and options.quick else 0

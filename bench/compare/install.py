@@ -24,6 +24,8 @@ class Request:
     version: str = "latest"
     runtime: str = ""
     may_be_older: bool = False
+    # Packages that only draw a terminal. Where npm does not have one, an empty package takes its place, and the page says so.
+    only_terminal: tuple[str, ...] = ()
 
 
 @dataclass
@@ -41,7 +43,8 @@ class Peer:
 
 
 REQUESTS = [
-    Request("pi", "pi", "@earendil-works/pi-coding-agent", "1.5.2", "node", may_be_older=True),
+    Request("pi", "pi", "@earendil-works/pi-coding-agent", "1.5.2", "node", may_be_older=True,
+            only_terminal=("marked-cjk-friendly",)),
     Request("pi-0.74.2", "pi", "@earendil-works/pi-coding-agent", "0.74.2", "node"),
     Request("oh-my-pi", "omp", "@oh-my-pi/pi-coding-agent", "18.3.4", "bun", may_be_older=True),
     Request("codex", "codex", "@openai/codex"),
@@ -56,18 +59,24 @@ def npm(args: list[str], cwd: str) -> subprocess.CompletedProcess[str]:
 def npm_error(result: subprocess.CompletedProcess[str]) -> str:
     """Returns the sentence of npm that says what went wrong, without addresses."""
     lines = [x.split("error", 1)[1].strip() for x in result.stderr.splitlines() if x.startswith("npm error")]
-    lines = [x.removeprefix("notarget").strip() for x in lines]
-    told = [x for x in lines if " " in x and not x.startswith(("code", "A complete log"))]
+    lines = [x.removeprefix("notarget").removeprefix("404").strip() for x in lines]
+    told = [x for x in lines if " " in x and not x.startswith(("code", "Not Found - GET", "A complete log"))]
     return re.sub(r"https?://\S+", "(address)", told[0] if told else f"npm ended with {result.returncode}")
 
 
-def add_package(folder: str, package: str, version: str) -> str:
-    """Installs one version into its own folder; returns an empty string or the error."""
+def add_package(folder: str, package: str, version: str, empty: tuple[str, ...] = ()) -> str:
+    """Installs one version into its own folder, with empty packages in the place of some; returns an empty string or the error."""
     os.makedirs(folder, exist_ok=True)
     manifest = os.path.join(folder, "package.json")
-    if not os.path.exists(manifest):
+    if empty or not os.path.exists(manifest):
+        for name in empty:
+            os.makedirs(os.path.join(folder, "empty", name), exist_ok=True)
+            with open(os.path.join(folder, "empty", name, "package.json"), "w", encoding="utf-8") as file:
+                json.dump({"name": name, "version": "0.0.0", "type": "module", "main": "index.js"}, file)
+            with open(os.path.join(folder, "empty", name, "index.js"), "w", encoding="utf-8") as file:
+                file.write("export default {};\n")
         with open(manifest, "w", encoding="utf-8") as file:
-            json.dump({"private": True}, file)
+            json.dump({"private": True, "overrides": {name: f"file:./empty/{name}" for name in empty}}, file)
     if installed_version(folder, package) == version:
         return ""
     try:
@@ -83,6 +92,15 @@ def installed_version(folder: str, package: str) -> str:
             return str(json.load(file)["version"])
     except (OSError, KeyError, ValueError):
         return ""
+
+
+def replaced_packages(folder: str) -> list[str]:
+    """Returns the names of packages that empty ones replace."""
+    try:
+        with open(os.path.join(folder, "package.json"), encoding="utf-8") as file:
+            return list(json.load(file).get("overrides") or {})
+    except (OSError, ValueError):
+        return []
 
 
 def older_versions(package: str, below: str, cwd: str) -> list[str]:
@@ -137,6 +155,12 @@ def install(request: Request, root: str) -> Peer:
     try:
         error = "" if request.version == "latest" and installed_version(folder, request.package) else add_package(
             folder, request.package, request.version)
+        absent = tuple(name for name in request.only_terminal if f"'{name}@" in error or f" {name}@" in error)
+        if absent:
+            error = add_package(folder, request.package, request.version, absent)
+        if replaced_packages(folder):
+            names = ", ".join(replaced_packages(folder))
+            peer.note = f"npm does not have {names}; an empty package takes its place. Only the terminal uses it."
         if error and request.may_be_older:
             peer.note = f"npm cannot install {request.version} with its dependencies: {error}"
             before = installed_version(folder, request.package)

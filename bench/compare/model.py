@@ -97,7 +97,7 @@ def sse(kind: str, value: Any) -> bytes:
 
 
 def anthropic(step: dict[str, Any], serial: int, body: dict[str, Any]) -> list[bytes]:
-    """Returns the events of a Messages answer."""
+    """Returns the events of a Messages answer. The ids of calls have a fixed width: they count in the bytes of later requests."""
     tokens = len(json.dumps(body)) // 4
     out = [sse("message_start", {"type": "message_start", "message": {
         "id": f"msg_{serial}", "type": "message", "role": "assistant", "model": body.get("model", ""), "content": [],
@@ -110,7 +110,7 @@ def anthropic(step: dict[str, Any], serial: int, body: dict[str, Any]) -> list[b
         out.append(sse("content_block_stop", {"type": "content_block_stop", "index": 0}))
         index = 1
     for number, call in enumerate(step.get("calls", [])):
-        block = {"type": "tool_use", "id": f"toolu_{serial}_{number}", "name": call["name"], "input": {}}
+        block = {"type": "tool_use", "id": f"toolu_{serial:05}_{number}", "name": call["name"], "input": {}}
         out.append(sse("content_block_start", {"type": "content_block_start", "index": index, "content_block": block}))
         out += [sse("content_block_delta", {"type": "content_block_delta", "index": index,
                                             "delta": {"type": "input_json_delta", "partial_json": x}}) for x in argument_pieces(call)]
@@ -136,7 +136,7 @@ def chat(step: dict[str, Any], serial: int, body: dict[str, Any]) -> list[bytes]
         out += [chunk({"content": x}) for x in pieces(step)]
     for number, call in enumerate(step.get("calls", [])):
         function = {"name": call["name"], "arguments": ""}
-        out.append(chunk({"tool_calls": [{"index": number, "id": f"call_{serial}_{number}", "type": "function", "function": function}]}))
+        out.append(chunk({"tool_calls": [{"index": number, "id": f"call_{serial:05}_{number}", "type": "function", "function": function}]}))
         out += [chunk({"tool_calls": [{"index": number, "function": {"arguments": x}}]}) for x in argument_pieces(call)]
     out.append(chunk({}, "tool_calls" if step.get("calls") else "stop"))
     usage = {**head, "choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}}
@@ -163,7 +163,7 @@ def responses(step: dict[str, Any], serial: int, _: dict[str, Any]) -> list[byte
         items.append(item)
     for number, call in enumerate(step.get("calls", [])):
         index = len(items)
-        item = {"id": f"fc_{serial}_{number}", "call_id": f"call_{serial}_{number}", "name": call["name"], "status": "in_progress"}
+        item = {"id": f"fc_{serial:05}_{number}", "call_id": f"call_{serial:05}_{number}", "name": call["name"], "status": "in_progress"}
         if "input" in call:
             item = {"type": "custom_tool_call", **item, "input": ""}
             final = {**item, "status": "completed", "input": call["input"]}

@@ -39,8 +39,10 @@ def plain(value: Any) -> Any:
     return [plain(x) for x in value] if isinstance(value, list) else value
 
 
-def parts(request: dict[str, Any]) -> dict[str, Any]:
-    """Splits a request in the order in which a provider reads it: tools, system prompt, conversation."""
+def parts(text: str, folder: str) -> dict[str, Any]:
+    """Splits a request in the order in which a provider reads it: tools, system prompt, conversation. Paths of the agent's folder
+    count as if every folder had the same name."""
+    request: dict[str, Any] = json.loads(text.replace(folder, "/bench"))
     messages = request.get("messages") or request.get("input") or []
     system = [request[k] for k in ("system", "instructions") if request.get(k)]
     system += [m for m in messages if m.get("role") in ("system", "developer")]
@@ -48,10 +50,10 @@ def parts(request: dict[str, Any]) -> dict[str, Any]:
     results = [b for m in talk for b in (m["content"] if isinstance(m.get("content"), list) else [m])
                if b.get("type") in ("tool_result", "function_call_output", "custom_tool_call_output")]
     tools = request.get("tools") or []
-    text = "".join(json.dumps(plain(x), ensure_ascii=False) for x in (tools, system, *talk)).encode()
+    whole = "".join(json.dumps(plain(x), ensure_ascii=False) for x in (tools, system, *talk)).encode()
     named = (("tools", tools), ("system", system), ("results", results))
     size = {k: len(json.dumps(v, ensure_ascii=False).encode()) if v else 0 for k, v in named}
-    return {**size, "text": text, "total": len(text)}
+    return {**size, "text": whole, "total": len(whole)}
 
 
 def common(a: bytes, b: bytes) -> int:
@@ -92,7 +94,7 @@ def run_task(context: Context, agent: Agent, task: Task, dump: str) -> list[dict
     found = []
     for name in sorted(os.listdir(dump)):
         with open(f"{dump}/{name}", encoding="utf-8") as file:
-            found.append(parts(json.load(file)))
+            found.append(parts(file.read(), agent.folder))
     return found
 
 
@@ -100,8 +102,9 @@ def figures(requests: list[dict[str, Any]]) -> dict[str, Any]:
     """Sums up the requests of a task. Requests for a title or a summary count, too."""
     shared = sum(common(a["text"], b["text"]) for a, b in zip(requests, requests[1:]))
     later = sum(r["total"] for r in requests[1:])
-    return {"requests": len(requests), "bytes": sum(r["total"] for r in requests), "system": max(r["system"] for r in requests),
-            "tools": max(r["tools"] for r in requests), "results": max(r["results"] for r in requests), "shared": shared, "later": later}
+    each = [r["total"] for r in requests]
+    most = {part: max(r[part] for r in requests) for part in ("system", "tools", "results")}
+    return {"requests": len(requests), "each": each, "bytes": sum(each), **most, "shared": shared, "later": later}
 
 
 def measure(context: Context, peer: Peer) -> dict[str, Any]:
