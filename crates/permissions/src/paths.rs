@@ -3,8 +3,9 @@
 //! the real one, so a link that points elsewhere loosens nothing.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 /// Where path patterns begin, and how their links are followed.
 #[derive(Debug, Clone, Copy)]
@@ -26,15 +27,15 @@ pub(super) struct Place {
     pub(super) real: PathBuf,
 }
 
-/// A pattern, ready to be compared.
+/// A pattern whose links have been followed. Its globs are compiled at the first comparison, or by [`PathPattern::compile`].
 #[derive(Debug, Clone)]
 pub(super) struct PathPattern {
-    allows: GlobSet,
-    forbids: GlobSet,
+    allows: Globs,
+    forbids: Globs,
 }
 
 impl PathPattern {
-    /// Makes a pattern ready. It means everything below what it names, too. Without a slash it means names at any depth.
+    /// Reads a pattern. It means everything below what it names, too. Without a slash it means names at any depth.
     ///
     /// # Errors
     /// A sentence that names the mistake in the pattern.
@@ -77,20 +78,31 @@ impl PathPattern {
                 allows.add(&real, open)?;
             }
         }
-        Ok(Self {
-            allows: allows.build()?,
-            forbids: forbids.build()?,
-        })
+        Ok(Self { allows, forbids })
+    }
+
+    /// Compiles the globs.
+    ///
+    /// # Errors
+    /// A sentence that names the mistake in the pattern.
+    pub(super) fn compile(&self) -> Result<(), String> {
+        self.allows.set().as_ref().map_err(String::clone)?;
+        self.forbids.set().as_ref().map_err(String::clone)?;
+        Ok(())
     }
 
     /// Returns true if a rule that allows means this file.
     pub(super) fn allows(&self, place: &Place) -> bool {
-        self.allows.is_match(&place.real)
+        let set = self.allows.set();
+        set.as_ref().is_ok_and(|set| set.is_match(&place.real))
     }
 
-    /// Returns true if a rule that forbids means this file.
+    /// Returns true if a rule that forbids means this file. A pattern that cannot be compiled forbids every file.
     pub(super) fn forbids(&self, place: &Place) -> bool {
-        self.forbids.is_match(&place.named) || self.forbids.is_match(&place.real)
+        let Ok(set) = self.forbids.set() else {
+            return true;
+        };
+        set.is_match(&place.named) || set.is_match(&place.real)
     }
 }
 
@@ -148,9 +160,12 @@ fn fixed_part(rest: &str) -> (PathBuf, &str) {
     (fixed, open)
 }
 
-/// Globs that are being collected.
+/// Globs of a pattern. Compiling them costs two million instructions, and most patterns of a session are for commands and are
+/// never compared with a path.
+#[derive(Debug, Clone)]
 struct Globs {
-    set: GlobSetBuilder,
+    globs: Vec<Glob>,
+    set: OnceLock<Result<GlobSet, String>>,
     /// Where letters may be capital or small for one and the same file, what forbids does not look at that.
     ignores_case: bool,
 }
@@ -158,7 +173,8 @@ struct Globs {
 impl Globs {
     fn new(forbids: bool) -> Self {
         Self {
-            set: GlobSetBuilder::new(),
+            globs: Vec::new(),
+            set: OnceLock::new(),
             ignores_case: forbids && !cfg!(target_os = "linux"),
         }
     }
@@ -179,12 +195,19 @@ impl Globs {
                 .backslash_escape(true)
                 .case_insensitive(self.ignores_case)
                 .build();
-            self.set.add(glob.map_err(|error| error.kind().to_string())?);
+            self.globs.push(glob.map_err(|error| error.kind().to_string())?);
         }
         Ok(())
     }
 
-    fn build(&self) -> Result<GlobSet, String> {
-        self.set.build().map_err(|error| error.kind().to_string())
+    /// The compiled globs, or the mistake in them.
+    fn set(&self) -> &Result<GlobSet, String> {
+        self.set.get_or_init(|| {
+            let mut builder = GlobSetBuilder::new();
+            for glob in &self.globs {
+                builder.add(glob.clone());
+            }
+            builder.build().map_err(|error| error.kind().to_string())
+        })
     }
 }

@@ -56,10 +56,17 @@ impl Rule {
         if inside.is_empty() || inside == "*" || inside == "**" {
             return Ok(whole(tool));
         }
-        let path = match PathPattern::new(&inside, bases) {
+        let is_for_commands = wild::fits(&tool, "bash");
+        let path = PathPattern::new(&inside, bases).and_then(|path| {
+            if !is_for_commands {
+                path.compile()?;
+            }
+            Ok(path)
+        });
+        let path = match path {
             Ok(path) => Some(path),
             // Commands may look like broken globs.
-            Err(_) if wild::fits(&tool, "bash") => None,
+            Err(_) if is_for_commands => None,
             Err(error) => return Err((error, whole(tool))),
         };
         Ok(Self {
