@@ -42,10 +42,21 @@ const METHODS: [&str; 12] = [
     "session/set_mode",
 ];
 
+/// Requests about sessions or logins of this process.
+const LOCAL: [&str; 5] = [
+    "authenticate",
+    "logout",
+    "session/delete",
+    "session/fork",
+    "session/list",
+];
+
 /// One client.
 pub(crate) struct Connection {
     version: String,
     is_initialized: bool,
+    /// The sessions are on workers.
+    pub(crate) is_gateway: bool,
     /// By the id that the client uses.
     pub(crate) sessions: HashMap<String, SessionState>,
     /// Ids of sessions by their handles.
@@ -69,6 +80,7 @@ impl From<&Host> for Connection {
         Self {
             version: host.version.clone(),
             is_initialized: false,
+            is_gateway: host.is_gateway,
             sessions: HashMap::new(),
             names: HashMap::new(),
             commands: HashMap::new(),
@@ -121,7 +133,7 @@ impl Connection {
             self.out.push(rpc::response(id, Ok(result)));
             return Ok(None);
         }
-        if !METHODS.contains(&method) {
+        if !METHODS.contains(&method) || self.is_gateway && LOCAL.contains(&method) {
             return Err(Failure::no_method(method));
         }
         if !self.is_initialized {
@@ -169,15 +181,21 @@ impl Connection {
         }
         self.is_initialized = true;
         self.requests.read_client(params);
+        let (sessions, auth) = if self.is_gateway {
+            (json!({"resume": {}, "close": {}}), json!({}))
+        } else {
+            let sessions = json!({"list": {}, "resume": {}, "close": {}, "delete": {}, "fork": {}});
+            (sessions, json!({"logout": {}}))
+        };
         Ok(json!({
             // Some clients (acplint 0.1) send the version as a string and expect one.
             "protocolVersion": text.map_or(json!(1), |_| json!("1")),
             "agentCapabilities": {
                 "loadSession": true,
-                "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}, "fork": {}},
+                "sessionCapabilities": sessions,
                 "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
                 "mcpCapabilities": {"http": true, "sse": false},
-                "auth": {"logout": {}},
+                "auth": auth,
             },
             "authMethods": self.requests.auth_methods(),
             "agentInfo": {"name": "pinion", "title": "Pinion", "version": self.version},
@@ -520,6 +538,10 @@ pub(crate) fn replaced_file(
     let Outgoing::Event(event) = item else {
         return None;
     };
+    // A file of this machine may be another than that of the worker.
+    if connection.is_gateway {
+        return None;
+    }
     let state = connection.sessions.get(connection.names.get(handle?)?)?;
     tool_calls::replaced_file(event, &state.cwd)
 }

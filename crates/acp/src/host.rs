@@ -13,4 +13,6 @@ pub struct Host {
     pub accounts: Arc<dyn Accounts>,
     /// Requests of tools to the client.
     pub port: ClientPort,
+    /// The sessions are on workers, which have other clients, too.
+    pub is_gateway: bool,
 }

@@ -73,6 +73,8 @@ pub(crate) struct ClientRequests {
     pub(crate) client: Client,
     accounts: Arc<dyn Accounts>,
     port: ClientPort,
+    /// Sessions have other clients, which may answer dialogs that this one cannot show.
+    is_gateway: bool,
     open: HashMap<u64, Open>,
     last: u64,
 }
@@ -83,6 +85,7 @@ impl ClientRequests {
             client: Client::default(),
             accounts: Arc::clone(&host.accounts),
             port: host.port.clone(),
+            is_gateway: host.is_gateway,
             open: HashMap::new(),
             last: 0,
         }
@@ -137,12 +140,14 @@ impl ClientRequests {
                 out.extend(self.withdraw(dialog.target_id.as_deref()?));
                 return None;
             }
+            UiMethod::OpenUrl if self.is_gateway => return None,
             UiMethod::OpenUrl if !self.client.has(Capability::Pages) => {
                 // Without a browser the login ends when its time is up.
                 let _opened = self.accounts.open_page(dialog.url.as_deref()?);
                 return None;
             }
             UiMethod::OpenUrl => (Question::Page, elicitation::page(dialog, scope)?),
+            _ if !self.client.has(Capability::Forms) && self.is_gateway => return None,
             _ if !self.client.has(Capability::Forms) => return cancelled(handle, dialog),
             _ => {
                 let params = elicitation::form(dialog, scope)?;

@@ -19,6 +19,7 @@ use crate::old_text;
 use crate::port::ClientPort;
 use crate::purpose::{Command, Purpose};
 use crate::rpc::{self, Failure, INTERNAL, Message};
+use crate::workers::{self, Link};
 
 /// Why a connection ended early.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +42,21 @@ impl Drop for ClosingPort {
     }
 }
 
+/// Serves one client of sessions on workers, until `input` ends or the gateway does. The sessions stay at their workers.
+///
+/// # Errors
+/// When the output was closed or broke, or a thread could not be started.
+pub async fn run_gateway(
+    input: impl Read + Send + 'static,
+    link: Link,
+    sink: Sink,
+    host: Host,
+) -> Result<(), Error> {
+    let (commands, waiting) = mpsc::channel(COMMANDS);
+    let queues = workers::start(link, waiting);
+    serve(input, commands, queues, sink, host).await
+}
+
 /// Serves one client: reads requests from `input` until it ends, hands commands to `slot`, and writes what the sessions say
 /// to `sink`. Returns when all sessions have ended and everything was written.
 ///
@@ -49,6 +65,18 @@ impl Drop for ClosingPort {
 pub async fn run(
     input: impl Read + Send + 'static,
     slot: RequestSender,
+    queues: SessionQueues,
+    sink: Sink,
+    host: Host,
+) -> Result<(), Error> {
+    let (commands, waiting) = mpsc::channel(COMMANDS);
+    tokio::spawn(forward(waiting, slot));
+    serve(input, commands, queues, sink, host).await
+}
+
+async fn serve(
+    input: impl Read + Send + 'static,
+    commands: Sender<Command>,
     mut queues: SessionQueues,
     mut sink: Sink,
     host: Host,
@@ -58,8 +86,6 @@ pub async fn run(
     // However this ends, no tool waits for the client.
     let port = ClosingPort(host.port.clone());
     let mut logouts: JoinSet<(u64, Result<(), String>)> = JoinSet::new();
-    let (commands, waiting) = mpsc::channel(COMMANDS);
-    tokio::spawn(forward(waiting, slot));
     // Dropping it ends the sessions.
     let mut commands = Some(commands);
     // Commands that the channel has no place for. The loop never waits for a place: the sessions may wait for their output to

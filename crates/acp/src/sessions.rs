@@ -52,6 +52,11 @@ impl Connection {
 
     /// Looks for the file of the session.
     fn find(&mut self, opening: Opening) -> Result<Command, Failure> {
+        if self.is_gateway {
+            // Workers have the sessions by their ids.
+            let session = opening.session.clone();
+            return self.open_file(opening, Some(session));
+        }
         let params = ListParams {
             scope: ListScope::All,
             texts: false,

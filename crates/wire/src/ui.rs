@@ -151,7 +151,7 @@ pub enum WidgetPlacement {
 }
 
 /// A dialog or notification for the user. Each method has its own fields; the others are absent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UiRequest {

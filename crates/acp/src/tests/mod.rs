@@ -48,6 +48,7 @@ fn connection() -> Connection {
         version: "1.2.3".to_owned(),
         accounts: Arc::new(OneProvider),
         port: ClientPort::default(),
+        is_gateway: false,
     })
 }
 

@@ -2,18 +2,21 @@
 //! and each session that is named has a gateway of its own until `detach`.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde_json::{Map, Value, json};
-use store::SessionId;
-use tokio::sync::mpsc;
+use store::{SessionId, SessionStore as _};
+use tokio::sync::{OnceCell, mpsc};
 use tokio::task::JoinSet;
 
 use super::{GatewayOptions, Input, Output, serve};
+use crate::NatsStore;
 use crate::address::NatsAddress;
 use crate::bus::Bus;
 use crate::limits::GATEWAY_SESSIONS;
+use crate::worker::file;
 
 /// Serves sessions until the input ends. A line without a usable name of a session is dropped.
 ///
@@ -23,6 +26,9 @@ pub async fn attach_many(address: NatsAddress, mut input: Input, mut output: Out
     let bus = Arc::new(Bus::connect(&address, None).await?);
     let mut sessions: HashMap<String, mpsc::Sender<Vec<u8>>> = HashMap::new();
     let mut tasks: JoinSet<(String, Option<String>)> = JoinSet::new();
+    // Most gateways never look into the store.
+    let store = Arc::new(OnceCell::new());
+    let mut openings: JoinSet<()> = JoinSet::new();
     loop {
         let line = tokio::select! {
             line = input.next() => line,
@@ -36,6 +42,7 @@ pub async fn attach_many(address: NatsAddress, mut input: Input, mut output: Out
                 continue;
             }
         };
+        while openings.try_join_next().is_some() {}
         let Some(line) = line else { break };
         let Some((session, mut command)) = named(&line) else {
             continue;
@@ -43,6 +50,34 @@ pub async fn attach_many(address: NatsAddress, mut input: Input, mut output: Out
         let name = session.as_str().to_owned();
         if command.get("type").and_then(Value::as_str) == Some("detach") {
             sessions.remove(&name);
+            continue;
+        }
+        if command.get("type").and_then(Value::as_str) == Some("open") {
+            if openings.len() >= GATEWAY_SESSIONS {
+                refuse(&mut output, &name, &command, "Too many sessions are being opened").await?;
+                continue;
+            }
+            let (store, address, mut output) =
+                (Arc::clone(&store), address.clone(), output.of_session(&name));
+            openings.spawn(async move {
+                let cwd = command.get("cwd").and_then(Value::as_str).map(PathBuf::from);
+                let outcome = match store.get_or_try_init(|| NatsStore::connect(&address)).await {
+                    Ok(store) => open_stored(store, &session, cwd.as_deref()).await,
+                    Err(error) => Err(error.into()),
+                };
+                let mut response = json!({
+                    "id": command.get("id"),
+                    "type": "response",
+                    "command": "open",
+                    "success": outcome.is_ok(),
+                });
+                match outcome {
+                    Ok(cwd) => response["data"] = json!({"cwd": cwd}),
+                    Err(error) => response["error"] = json!(format!("{error:#}")),
+                }
+                // Fails when the gateway ends.
+                drop(output.line(response.to_string()).await);
+            });
             continue;
         }
         if !sessions.contains_key(&name) {
@@ -80,7 +115,22 @@ pub async fn attach_many(address: NatsAddress, mut input: Input, mut output: Out
     }
     drop(sessions);
     while tasks.join_next().await.is_some() {}
+    while openings.join_next().await.is_some() {}
     output.finish().await
+}
+
+/// Stores a new session with its directory, or finds a stored one. Returns the directory of the session.
+async fn open_stored(store: &NatsStore, session: &SessionId, cwd: Option<&Path>) -> Result<PathBuf> {
+    if let Some(cwd) = cwd {
+        let header = file::header(session, cwd);
+        store.append(session, std::slice::from_ref(&header), 0).await?;
+        return Ok(cwd.to_owned());
+    }
+    let stored = store.load(session, 0).await?;
+    if stored.is_empty() {
+        bail!("There is no stored session {:?}", session.as_str());
+    }
+    file::check(session, stored.first())
 }
 
 fn named(line: &[u8]) -> Option<(SessionId, Map<String, Value>)> {

@@ -110,7 +110,7 @@ impl SessionFile {
 }
 
 /// The header of a new session.
-fn header(session: &SessionId, cwd: &Path) -> Vec<u8> {
+pub(crate) fn header(session: &SessionId, cwd: &Path) -> Vec<u8> {
     let header = json!({
         "type": "session",
         "version": 3,
@@ -122,7 +122,7 @@ fn header(session: &SessionId, cwd: &Path) -> Vec<u8> {
 }
 
 /// Refuses a session that no worker can run; returns its working directory.
-fn check(session: &SessionId, header: Option<&Vec<u8>>) -> Result<PathBuf> {
+pub(crate) fn check(session: &SessionId, header: Option<&Vec<u8>>) -> Result<PathBuf> {
     let header: Value = header
         .and_then(|line| serde_json::from_slice(line).ok())
         .context("the stored session has no header")?;

@@ -3,7 +3,7 @@
 
 mod child;
 pub(crate) mod command;
-mod file;
+pub(crate) mod file;
 mod gate;
 mod health;
 mod interrupted;

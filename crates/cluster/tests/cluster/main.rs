@@ -4,6 +4,7 @@
 
 #![cfg(feature = "nats")]
 
+mod editor;
 #[path = "../stores/engine.rs"]
 mod engine;
 mod helpers;

@@ -117,29 +117,8 @@ impl Place {
 
     /// A gateway of a session. The name can have options of the address.
     pub(crate) fn start_gateway(&self, session: &str) -> Result<Client> {
-        let mut child = Command::new(&self.cluster)
-            .arg("attach")
-            .arg(format!("{}/{session}", self.url()))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let output = child.stdout.take().context("no stdout")?;
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(Result::ok) {
-                if let Ok(line) = serde_json::from_str::<Value>(&line)
-                    && sender.send(line).is_err()
-                {
-                    return;
-                }
-            }
-        });
-        Ok(Client {
-            input: child.stdin.take(),
-            child,
-            lines,
-            seen: Vec::new(),
-        })
+        let url = format!("{}/{session}", self.url());
+        Client::start(Command::new(&self.cluster).args(["attach", &url]))
     }
 
     /// All lines of a stored session.
@@ -197,6 +176,28 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// Starts a process that speaks JSON lines on stdin and stdout.
+    pub(crate) fn start(command: &mut Command) -> Result<Self> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let output = child.stdout.take().context("no stdout")?;
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if let Ok(line) = serde_json::from_str::<Value>(&line)
+                    && sender.send(line).is_err()
+                {
+                    return;
+                }
+            }
+        });
+        Ok(Client {
+            input: child.stdin.take(),
+            child,
+            lines,
+            seen: Vec::new(),
+        })
+    }
+
     pub(crate) fn send(&mut self, command: &Value) -> Result<()> {
         let input = self.input.as_mut().context("closed")?;
         writeln!(input, "{command}")?;

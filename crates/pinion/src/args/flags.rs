@@ -181,7 +181,7 @@ const RUN: &[Flag] = &[
         &["--nats"],
         "URL",
         set::set_nats,
-        "With --mode web, serve the sessions of workers: nats://HOST[:PORT][,HOST...]",
+        "With --mode web or acp, serve the sessions of workers: nats://HOST[:PORT][,HOST...]",
     ),
 ];
 

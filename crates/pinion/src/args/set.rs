@@ -33,6 +33,9 @@ pub(super) fn set_attach(args: &mut Args, url: String) -> Result<(), UsageError>
 
 /// `--nats`: as `--attach`, for all sessions.
 pub(super) fn set_nats(args: &mut Args, url: String) -> Result<(), UsageError> {
+    if args.command == Some(Command::Acp) {
+        args.mode = Some(Mode::Acp);
+    }
     args.command = Some(Command::Gateway);
     args.messages.insert(0, url);
     Ok(())

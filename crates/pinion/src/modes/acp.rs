@@ -44,6 +44,7 @@ pub(crate) fn run(
                 auth_file: env.auth_file(),
             }),
             port: setup.client.clone().unwrap_or_default(),
+            is_gateway: false,
         };
         let mut client = tokio::spawn(async move { acp::run(input, slot, queues, sink, host).await });
         let mut signals = Signals::listen()?;

@@ -422,6 +422,7 @@ fn gateway_refuses_options_that_protect() {
     for gateway in [
         ["--mode", "rpc", "--attach", url],
         ["--mode", "web", "--nats", url],
+        ["--mode", "acp", "--nats", url],
     ] {
         for option in [
             &["--sandbox", "read-only"][..],
