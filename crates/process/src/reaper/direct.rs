@@ -42,7 +42,7 @@ impl Direct {
                     .unwrap_or(Ended::Lost),
                 Err(_) => Ended::Lost,
             };
-            // Before the end is told: a shutdown after it must not kill a group whose number is free again.
+            // Before the end is reported: a shutdown after it must not kill a group whose number is free again.
             running
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)

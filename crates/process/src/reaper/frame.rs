@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
     }
 
     fn bytes(&mut self) -> Result<&'a [u8], ChildError> {
-        // As for a count, the length is compared with what is left before anything is allocated.
+        // As for a count, the length is compared with the rest of the frame before anything is allocated.
         let len = self.count()?;
         let (bytes, rest) = self.0.split_at_checked(len).ok_or(ChildError::Frame)?;
         self.0 = rest;

@@ -257,7 +257,7 @@ fn landlocked_thread_is_confined_and_next_is_not() {
 }
 
 #[test]
-fn missing_code_directory_is_made_only_for_git_and_project() {
+fn made_code_directories_are_read_only() {
     let place = Place::new(SandboxMode::WorkspaceWrite);
     let policy = place.policy();
     let mut made: Vec<&Path> = policy.made().collect();
