@@ -381,7 +381,7 @@ mod tests {
             to: Some("s2".into()),
             _held: None,
         };
-        let back = onward.pass(again).await.err().expect("the session is gone");
+        let back = onward.pass(again).await.expect_err("the session is gone");
         assert_eq!(back.to(), Some("s2"));
         assert_eq!(name(&back.into_request()), "abort");
     }
@@ -398,7 +398,7 @@ mod tests {
             .ok()
             .expect("a manager command");
         assert_eq!(origin.command, "list_open_sessions");
-        let back = queued(state()).into_manager_command().err().expect("given back");
+        let back = queued(state()).into_manager_command().expect_err("given back");
         assert_eq!(back.to(), Some("s1"));
         assert_eq!(name(&back.into_request()), "get_state");
     }

@@ -150,7 +150,7 @@ impl Conversation {
 
     /// Stores what a switch of the model changed, and tells clients of another thinking level.
     pub(super) async fn store_switch(&mut self, switch: &Switch, outbox: &Outbox) {
-        // Stored before it is told: a client that reads the entries after the event must find them.
+        // Stored before the event: a client that reads the entries after it must find them.
         for entry in self.choice.entries_of(switch) {
             self.log.record(entry, outbox).await;
         }

@@ -141,7 +141,7 @@ impl Driver {
                 )
             }
             HookPoint::ToolCall { slot, call, parent } => {
-                // The checked arguments, which are those that the call would run with.
+                // The checked arguments: the call would run with them.
                 let input = self.turn.calls.args(*slot).unwrap_or(&call.arguments);
                 let event =
                     json!({"type": name, "toolCallId": call.id, "toolName": call.name, "input": input});

@@ -241,7 +241,7 @@ impl Session {
             Wakeup::Queried | Wakeup::ProcessExited => {}
             Wakeup::Closed => self.driver.dialogs.lose_client(),
         }
-        // After each wake-up, whatever it was: any of them may have opened or closed a dialog.
+        // After each wake-up, since any of them may have opened or closed a dialog.
         extension_notices::note_prompts(&mut self.driver);
         self.catch_up().await;
     }

@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn schemes_refused(values: &[Value]) -> String {
-        schemes(values).err().expect("the schemes are refused")
+        schemes(values).expect_err("the schemes are refused")
     }
 
     #[test]

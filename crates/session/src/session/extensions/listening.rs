@@ -81,7 +81,7 @@ impl Extensions {
     ) -> impl Future<Output = Result<Answer, ProcessError>> + Send + use<> {
         debug_assert!(table::lists(name), "{name} is not in heard.txt");
         self.sync_state(core);
-        // Executables without an answer run beside the processes; those with one come after them in `Listeners::ask`.
+        // Executables without an answer run concurrently with the processes; the others come after them in `Listeners::ask`.
         if !self.hooks.answers(name) {
             self.tell_hooks(core, name, event);
         }

@@ -20,7 +20,7 @@ impl Extensions {
 
     /// Sends the processes what has changed since the last time.
     pub(crate) fn sync_state(&mut self, core: &mut SessionCore) {
-        // Without processes the stale mark stays for those that come later.
+        // Without processes the stale mark stays for later ones.
         if self.links.pool().is_none() {
             return;
         }

@@ -58,7 +58,7 @@ pub(super) async fn carry_out(
     let place = tokio::select! {
         biased;
         () = cancel.cancelled() => None,
-        // With limits of tokens or cost sub-agents work one by one: two at once could each use up what is left.
+        // With limits of tokens or cost sub-agents work one by one: two at once could each use up the rest.
         place = work.register.place(work.owner.one_by_one) => place,
     };
     if place.is_none() {
@@ -239,7 +239,7 @@ impl Work {
         }
         self.register.update(self.subagent());
         let pause = Duration::from_millis(limits::SUBAGENT_PROGRESS_MS);
-        // At most one event per pause, and none is lost: the newest state is told when the pause is over.
+        // At most one event per pause, and none is lost: the newest state follows when the pause is over.
         let due = self.told.map_or_else(Instant::now, |told| told + pause);
         self.due.get_or_insert(due);
     }
