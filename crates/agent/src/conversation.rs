@@ -7,9 +7,10 @@ use wire::{Event, Message};
 
 use crate::effect::Effect;
 use crate::input::Change;
+use crate::phase::{Next, Phase, Run};
 use crate::todo::Todos;
 use crate::ttsr::Watch;
-use crate::turn_loop::{Next, Phase, Run, TurnLoop};
+use crate::turn_loop::TurnLoop;
 
 impl TurnLoop {
     /// Takes over a change that the caller made.

@@ -11,8 +11,9 @@ use crate::batch::Refusal;
 use crate::effect::Effect;
 use crate::input::{Fallback, Verdict};
 use crate::output::Ending;
+use crate::phase::{Next, Phase, Run};
 use crate::pressure::overflowed_twice;
-use crate::turn_loop::{Next, Phase, RETRY_CANCELLED, Run, TurnLoop};
+use crate::turn_loop::{RETRY_CANCELLED, TurnLoop};
 
 impl TurnLoop {
     /// Ends a turn that has begun and cannot be answered: the run was aborted, or a limit allows no request. An empty answer with stop

@@ -25,6 +25,7 @@ mod machine;
 mod nested;
 mod nudge;
 pub mod output;
+mod phase;
 mod pressure;
 mod queue;
 pub mod record;

@@ -11,8 +11,9 @@ use crate::budget::RunBudget;
 use crate::effect::Effect;
 use crate::hooks::{BEFORE_SETTLE, HookPoint, Hooks, HooksOutcome, MESSAGE_END, Subscriptions};
 use crate::input::{Change, Input, ModelInput, Verdict};
+use crate::phase::{Next, Phase};
 use crate::settings::LoopSettings;
-use crate::turn_loop::{Next, Phase, TurnLoop};
+use crate::turn_loop::TurnLoop;
 
 /// The state of one session. Only [`Machine::step`] changes it, so the inputs of a session are all there is to know of it.
 #[derive(Debug, Clone, Default)]

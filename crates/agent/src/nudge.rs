@@ -8,9 +8,10 @@ use wire::{EntryBody, Event, Message, Rule, StreamEvent};
 
 use crate::effect::Effect;
 use crate::output::Ending;
+use crate::phase::Run;
 use crate::todo::REMINDER_MESSAGE;
 use crate::ttsr::hidden;
-use crate::turn_loop::{Run, TurnLoop};
+use crate::turn_loop::TurnLoop;
 
 impl TurnLoop {
     /// A run ended well: reminds the model if todos are open, else all is quiet.

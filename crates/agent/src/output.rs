@@ -9,7 +9,7 @@ use wire::run_limits::ReachedLimit;
 use wire::{Event, Message, ToolResult};
 
 use crate::limits::RESULT_REPAIRS;
-use crate::turn_loop::Run;
+use crate::phase::Run;
 
 /// The tool with which a model gives the result. A result that fits the schema is the structured content of its call.
 pub const TOOL: &str = "submit_result";

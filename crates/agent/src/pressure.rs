@@ -11,8 +11,9 @@ use crate::convert;
 use crate::effect::Effect;
 use crate::hooks::HookPoint;
 use crate::input::CompactOutcome;
+use crate::phase::{Next, Phase, Run};
 use crate::queue::QueueKind;
-use crate::turn_loop::{Next, Phase, RETRY_CANCELLED, Run, TurnLoop};
+use crate::turn_loop::{RETRY_CANCELLED, TurnLoop};
 
 impl TurnLoop {
     pub(crate) fn compact(&mut self, reason: CompactionReason, next: Next, out: &mut Vec<Effect>) {
@@ -129,7 +130,7 @@ impl TurnLoop {
             }
             Next::Run(prompts) => self.start_run(prompts, now, out),
             Next::Again => self.start_run(Vec::new(), now, out),
-            // Only what came meanwhile: an abort leaves queues as they are, and what is in them must not start a run.
+            // Only what came meanwhile: an abort leaves queues as they are, and their messages must not start a run.
             Next::Rest(newest) if !aborted && self.queues.has_newer(newest) => self.start_queued(now, out),
             Next::Remind if !aborted && !self.queues.is_empty() => self.start_queued(now, out),
             Next::Remind if !aborted => self.remind(now, out),

@@ -13,6 +13,7 @@ use crate::hooks::{Hooks, HooksOutcome};
 use crate::input::{Input, ModelInput, ToolInput, Verdict};
 use crate::nested::{self, is_nested};
 use crate::output::{Ending, MISSING_MESSAGE, Output};
+use crate::phase::{Next, Phase, Recovery, Run};
 use crate::queue::{QueueKind, Queues};
 use crate::settings::LoopSettings;
 use crate::todo::Todos;
@@ -22,69 +23,6 @@ use crate::ttsr::{Watch, hidden};
 const LIMIT_MESSAGE: &str = "limit-warning";
 /// Why there is no retry after an abort in the wait before it.
 pub(crate) const RETRY_CANCELLED: &str = "Retry cancelled";
-
-/// A run: from `agent_start` to `agent_end`.
-#[derive(Debug, Clone)]
-pub(crate) struct Run {
-    pub(crate) added: Vec<Arc<Message>>,
-    interrupt_mode: InterruptMode,
-    /// Results of tools wait for the model.
-    pub(crate) goes_on: bool,
-}
-
-impl Run {
-    pub(crate) fn new(interrupt_mode: InterruptMode) -> Self {
-        Self {
-            added: Vec::new(),
-            interrupt_mode,
-            goes_on: false,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Default)]
-pub(crate) enum Phase {
-    #[default]
-    Idle,
-    /// A request is out; `true` once its `message_start` was sent.
-    Asking(Run, bool),
-    Tools(Run, Batch),
-    /// A failed run waits to be tried again.
-    Waiting,
-    /// A run failed for good, with this error; the caller chooses another model.
-    ChoosingModel(Run, String),
-    /// The size of the context is checked.
-    Checking(Next),
-    /// The conversation is being compacted.
-    Compacting(CompactionReason, Next),
-    /// The session moves to another place of its tree; a summary may be in the making. This was the newest queued message
-    /// before.
-    Moving(u64),
-}
-
-/// What comes after looking at the context or compacting it.
-#[derive(Debug, Clone)]
-pub(crate) enum Next {
-    /// The next turn of a run that is under way.
-    Turn(Run),
-    /// A run that begins with these messages.
-    Run(Vec<Arc<Message>>),
-    /// The run that overflowed, once more.
-    Again,
-    /// Nothing, unless something was queued meanwhile, after the message with this number.
-    Rest(u64),
-    /// The same after a run that ended well, with empty queues: the model may have to be reminded of its todos.
-    Remind,
-}
-
-/// Attempts to make a prompt succeed.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Recovery {
-    /// Retries made since the last success.
-    pub(crate) attempt: u32,
-    /// Has the prompt overflowed before? One compaction per prompt must do.
-    pub(crate) overflowed: bool,
-}
 
 /// What follows what in one session, as if nothing had to wait for hooks. A [`Machine`](crate::Machine) gives it inputs and lets its
 /// effects leave.
@@ -213,7 +151,7 @@ impl TurnLoop {
             Input::Spent(spent) => self.budget.spend(spent),
             Input::Compact => {
                 if self.is_idle() {
-                    // Messages that waited before stay in their queues; only those that come during the compaction start a run.
+                    // Messages that waited before stay in their queues; only messages that come during the compaction start a run.
                     let newest = self.queues.newest();
                     self.compact(CompactionReason::Manual, Next::Rest(newest), out);
                 }
@@ -309,7 +247,7 @@ impl TurnLoop {
 
     /// A message is complete: on disk first, then told.
     fn complete(&mut self, run: &mut Run, message: Arc<Message>, out: &mut Vec<Effect>) {
-        // What is counted per words of the user begins anew: the recovery from an overflow, reminders, repeated calls.
+        // Counts per message of the user begin anew: the recovery from an overflow, reminders, repeated calls.
         if matches!(*message, Message::User(_)) {
             self.recovery.overflowed = false;
             self.todos.user_spoke();
@@ -437,7 +375,7 @@ impl TurnLoop {
         if answer.stop_reason == StopReason::Length {
             batch.refuse_rest(Refusal::CutOff, out);
         } else {
-            // Counted before the first call runs, so that calls which tools make meanwhile see what is left.
+            // Counted before the first call runs, so that calls which tools make meanwhile see the rest.
             self.budget.called(batch.limit(self.budget.calls_left()));
         }
         self.advance(run, batch, false, now, out);
@@ -513,7 +451,7 @@ impl TurnLoop {
             batch.stop(Refusal::Steered, out);
         }
         if self.aborted {
-            // In the order of the calls: those that are ready come before those that were not announced.
+            // In the order of the calls: ready calls come before calls that were not announced.
             batch.refuse_ready(Refusal::Aborted, out);
             batch.refuse_rest(Refusal::Aborted, out);
         }
