@@ -7,6 +7,7 @@ import json
 import os
 import re
 import threading
+import time
 import unittest
 from typing import Optional
 
@@ -305,6 +306,50 @@ class Dialogs(Case):
                 await asyncio.wait_for(over.wait(), 30.0)
 
         asyncio.run(main())
+
+
+@needs_program
+class Control(Case):
+    """Commands that control what a run leaves behind, each against the program."""
+
+    def test_changed_files_are_shown_and_rewound(self):
+        calls = [tool_call("write", path="made.txt", content="one\n"), "done"]
+        agent = self.agent(script=calls, args=("--checkpoints", "files"))
+        agent.ask("make a file")
+        path = os.path.join(self.cwd, "made.txt")
+        changes = agent.get_changes()
+        self.assertEqual([(os.path.basename(file["path"]), file["status"]) for file in changes["files"]], [("made.txt", "added")])
+        prompt = agent.get_fork_messages()["messages"][0]["entryId"]
+        rewound = agent.rewind(prompt)
+        self.assertEqual((len(rewound["restored"]), rewound["kept"], rewound["editorText"]), (1, [], "make a file"))
+        self.assertFalse(os.path.exists(path))
+        self.assertEqual(len(agent.unrewind()["restored"]), 1)
+        self.assertTrue(os.path.exists(path))
+
+    def test_background_processes_are_read_written_and_killed(self):
+        calls = [tool_call("bash", command="echo ready; cat", background=True), "started"]
+        agent = self.agent(script=calls, args=("--tools", "bash,process"))
+        agent.ask("start it")
+        (process,) = agent.list_processes()["processes"]
+        agent.write_process(process["processId"], "typed\n")
+        deadline = time.monotonic() + 30
+        text = ""
+        while "typed" not in text and time.monotonic() < deadline:
+            text = agent.read_process(process["processId"])["text"]
+            time.sleep(0.02)
+        self.assertIn("ready", text)
+        self.assertIn("typed", text)
+        self.assertEqual(agent.kill_process(process["processId"])["processId"], process["processId"])
+
+    def test_messages_of_sub_agents_are_read(self):
+        calls = [tool_call("task", description="Say one", prompt="Say one word."), "one word", "The answer came."]
+        agent = self.agent(script=calls, args=("--tools", "task"), persist=True)
+        agent.set_subagent_subscription("events")
+        ends = [event for event in agent.run("delegate") if event["type"] == "tool_execution_end"]
+        self.assertEqual(agent.get_subagents()["subagents"], [])
+        file = ends[0]["result"]["details"]["sessionFile"]
+        messages = agent.get_subagent_messages(session_file=file)["messages"]
+        self.assertIn("one word", json.dumps(messages))
 
 
 @needs_program

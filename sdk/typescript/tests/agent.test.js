@@ -1,9 +1,10 @@
 // Against the real program, with scripted answers.
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import {
   CommandError,
@@ -72,6 +73,47 @@ test("commands without a method by hand have a generated one", live, async (t) =
   assert.deepEqual(await it.listProcesses(), { processes: [] });
   await it.setFallbackModels({ models: ["offline/echo"] });
   assert.deepEqual(await it.getFallbackModels(), { models: ["offline/echo"] });
+});
+
+test("changed files are shown and rewound", live, async (t) => {
+  const given = options(t);
+  const script = [toolCall("write", { path: "made.txt", content: "one\n" }), "done"];
+  const it = await agent(t, { ...given, script, args: ["--checkpoints", "files"] });
+  await it.ask("make a file");
+  const path = join(given.cwd, "made.txt");
+  assert.deepEqual((await it.getChanges()).files.map((file) => file.status), ["added"]);
+  const [prompt] = await it.getForkMessages();
+  const rewound = await it.rewind(prompt.entryId);
+  assert.deepEqual([rewound.restored.length, rewound.kept, rewound.editorText], [1, [], "make a file"]);
+  assert.equal(existsSync(path), false);
+  assert.equal((await it.unrewind()).restored.length, 1);
+  assert.equal(existsSync(path), true);
+});
+
+test("background processes are read, written and killed", live, async (t) => {
+  const script = [toolCall("bash", { command: "echo ready; cat", background: true }), "started"];
+  const it = await agent(t, { script, args: ["--tools", "bash,process"] });
+  await it.ask("start it");
+  const [{ processId }] = (await it.listProcesses()).processes;
+  await it.writeProcess({ processId, data: "typed\n" });
+  const end = Date.now() + 30_000;
+  let text = "";
+  while (!text.includes("typed") && Date.now() < end) {
+    text = (await it.readProcess({ processId })).text;
+    await sleep(20);
+  }
+  assert.match(text, /ready[^]*typed/);
+  assert.equal((await it.killProcess({ processId })).processId, processId);
+});
+
+test("messages of sub-agents are read", live, async (t) => {
+  const script = [toolCall("task", { description: "Say one", prompt: "Say one word." }), "one word", "The answer came."];
+  const it = await agent(t, { script, args: ["--tools", "task"], persist: true });
+  await it.setSubagentSubscription({ level: "events" });
+  const ends = (await all(await it.run("delegate"))).filter((event) => event.type === "tool_execution_end");
+  assert.deepEqual((await it.getSubagents()).subagents, []);
+  const read = await it.getSubagentMessages({ sessionFile: ends[0].result.details.sessionFile });
+  assert.match(JSON.stringify(read.messages), /one word/);
 });
 
 test("generated methods send their commands", async () => {

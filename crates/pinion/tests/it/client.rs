@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pinion_client::wire::changes::{ChangesParams, FileStatus, RewindParams, RewindTarget};
 use pinion_client::wire::command::FallbackModelsParams;
+use pinion_client::wire::process::{KillProcessParams, ReadProcessParams, WriteProcessParams};
 use pinion_client::wire::run_limits::SetLimitsParams;
+use pinion_client::wire::subagent::SubagentMessagesParams;
 use pinion_client::wire::{RunLimits, StopReason, ToolResult};
 use pinion_client::{Answer, Client, Error, Event, HostTool, OpenSession, Options, Prompt, Script};
 use serde_json::json;
@@ -302,4 +305,101 @@ async fn cancelled_dialog_ends_client_handler() {
     client.abort().await.unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(40), heard.recv()).await;
     assert_eq!(ended.unwrap(), Some("ended"));
+}
+
+#[tokio::test]
+async fn client_rewinds_changed_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = Script::new()
+        .tool_call("write", &json!({"path": "made.txt", "content": "one\n"}))
+        .reply("done");
+    let given = options(&folder, script).arg("--checkpoints").arg("files");
+    let client = Client::start(given).await.unwrap();
+    client.ask("make a file").await.unwrap();
+    let changes = client.changes(ChangesParams::default()).await.unwrap();
+    assert_eq!(changes.files.len(), 1);
+    assert_eq!(changes.files[0].status, FileStatus::Added);
+    let prompt = client.fork_messages().await.unwrap().messages[0].entry_id.clone();
+    let target = RewindParams {
+        entry_id: prompt,
+        what: RewindTarget::Both,
+        force: false,
+    };
+    let rewound = client.rewind(target).await.unwrap();
+    assert_eq!((rewound.restored.len(), rewound.kept.len()), (1, 0));
+    assert!(!folder.path().join("made.txt").exists());
+    assert_eq!(client.unrewind(false).await.unwrap().restored.len(), 1);
+    assert!(folder.path().join("made.txt").exists());
+    assert_eq!(client.close().await, Some(0));
+}
+
+#[tokio::test]
+async fn client_controls_background_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = Script::new()
+        .tool_call("bash", &json!({"command": "echo ready; cat", "background": true}))
+        .reply("started");
+    let given = options(&folder, script).arg("--tools").arg("bash,process");
+    let client = Client::start(given).await.unwrap();
+    client.ask("start it").await.unwrap();
+    let processes = client.list_processes().await.unwrap().processes;
+    assert_eq!(processes.len(), 1);
+    let process_id = processes[0].process_id.clone();
+    let typed = WriteProcessParams {
+        process_id: process_id.clone(),
+        data: "typed\n".to_owned(),
+    };
+    client.write_process(&typed).await.unwrap();
+    let read = ReadProcessParams {
+        process_id: process_id.clone(),
+        from_byte: None,
+        max_bytes: None,
+    };
+    let mut text = String::new();
+    for _ in 0..1_500 {
+        text = client.read_process(&read).await.unwrap().text;
+        if text.contains("typed") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(text.contains("ready") && text.contains("typed"), "{text}");
+    let killed = client
+        .kill_process(&KillProcessParams { process_id })
+        .await
+        .unwrap();
+    assert_eq!(killed.process_id, processes[0].process_id);
+    assert_eq!(client.close().await, Some(0));
+}
+
+#[tokio::test]
+async fn client_reads_messages_of_subagents() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = Script::new()
+        .tool_call(
+            "task",
+            &json!({"description": "Say one", "prompt": "Say one word."}),
+        )
+        .reply("one word")
+        .reply("The answer came.");
+    let given = options(&folder, script).arg("--tools").arg("task");
+    let client = Client::start(given).await.unwrap();
+    let mut run = client.run("delegate").await.unwrap();
+    let mut session_file = None;
+    while let Some(event) = run.next().await.unwrap() {
+        if let Event::ToolExecutionEnd { result, .. } = event {
+            let details = result.details.unwrap();
+            session_file = details["sessionFile"].as_str().map(str::to_owned);
+        }
+    }
+    let params = SubagentMessagesParams {
+        subagent_id: None,
+        session_file,
+        from_byte: None,
+    };
+    let read = client.subagent_messages(&params).await.unwrap();
+    let messages = serde_json::to_string(&read.messages).unwrap();
+    assert!(messages.contains("one word"), "{messages}");
+    assert!(client.subagents().await.unwrap().subagents.is_empty());
+    assert_eq!(client.close().await, Some(0));
 }
