@@ -64,7 +64,13 @@ pub(crate) fn dialog_answer(session: &str, answer: &UiResponse) -> String {
 pub(crate) fn event(line: Map<String, Value>) -> Option<Event> {
     let mut line = Line(line);
     let kind: String = line.take("type")?;
-    Some(match kind.as_str() {
+    let readers: [fn(&str, &mut Line) -> Option<Event>; 3] = [of_run, of_call, of_session];
+    readers.into_iter().find_map(|reader| reader(&kind, &mut line))
+}
+
+/// Runs and answers. The connection reads no messages of a run.
+fn of_run(kind: &str, line: &mut Line) -> Option<Event> {
+    Some(match kind {
         "agent_start" => Event::AgentStart,
         "agent_end" => Event::AgentEnd {
             messages: Vec::new(),
@@ -87,6 +93,13 @@ pub(crate) fn event(line: Map<String, Value>) -> Option<Event> {
         "message_end" => Event::MessageEnd {
             message: line.message()?,
         },
+        _ => return None,
+    })
+}
+
+/// Tool calls and dialogs.
+fn of_call(kind: &str, line: &mut Line) -> Option<Event> {
+    Some(match kind {
         "tool_execution_start" => Event::ToolExecutionStart {
             tool_call_id: line.take("toolCallId")?,
             tool_name: line.take("toolName")?,
@@ -110,8 +123,15 @@ pub(crate) fn event(line: Map<String, Value>) -> Option<Event> {
         },
         "extension_ui_request" => Event::ExtensionUiRequest {
             permission_for: line.take("toolCallId"),
-            request: Box::new(read::<UiRequest>(Value::Object(line.0))?),
+            request: Box::new(read::<UiRequest>(Value::Object(std::mem::take(&mut line.0)))?),
         },
+        _ => return None,
+    })
+}
+
+/// The session and its notices.
+fn of_session(kind: &str, line: &mut Line) -> Option<Event> {
+    Some(match kind {
         "compaction_start" => Event::CompactionStart {
             reason: line.take("reason")?,
         },
@@ -167,7 +187,7 @@ pub(crate) fn event(line: Map<String, Value>) -> Option<Event> {
             message_count: line.take("messageCount")?,
         },
         "todo_auto_clear" => Event::TodoAutoClear,
-        // The connection reads the commands again, whatever has changed.
+        // The connection reads the commands again and needs no more.
         "mcp_servers_change" => Event::McpServersChange { servers: Vec::new() },
         _ => return None,
     })

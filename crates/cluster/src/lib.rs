@@ -8,6 +8,8 @@
 
 pub mod address;
 #[cfg(feature = "nats")]
+mod answer;
+#[cfg(feature = "nats")]
 mod bus;
 pub mod copy;
 mod files;

@@ -87,6 +87,9 @@ pub const PUBLISH_WAIT: Duration = Duration::from_secs(30);
 /// Messages that the event stream keeps per session, for clients that connect again. Each has one event or several.
 pub const EVENT_MESSAGES: i64 = 20_000;
 
+/// Updates of an answer after which one has the whole answer, so that the answer is known although the stream drops old messages.
+pub const UPDATES_PER_WHOLE: u64 = 1_000;
+
 /// Bytes of events that one message has at most, unless one event is larger.
 pub const EVENT_BYTES: usize = 256 << 10;
 

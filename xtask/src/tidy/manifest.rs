@@ -20,7 +20,7 @@ const ARROWS: [(&str, &[&str]); 25] = [
     ("process", &["wire"]),
     ("tools", &["wire", "process"]),
     ("store", &["wire"]),
-    ("cluster", &["store"]),
+    ("cluster", &["store", "wire"]),
     ("export", &["wire", "store"]),
     ("extensions", &["files", "process"]),
     ("mcp", &["process"]),

@@ -101,6 +101,11 @@ pub(crate) fn seq_of(message: &StreamMessage) -> u64 {
     header(message, SEQ).unwrap_or(0)
 }
 
+/// Where the events of the run begin that is open after a message.
+pub(crate) fn run_of(message: &StreamMessage) -> Option<u64> {
+    Origin::read(message, RUN)
+}
+
 fn header(message: &StreamMessage, name: &str) -> Option<u64> {
     message.headers.get(name)?.as_str().parse().ok()
 }

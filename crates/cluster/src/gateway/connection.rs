@@ -4,8 +4,14 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
+use crate::answer::Answer;
+
 /// Version of the protocol, as `hello` reports it.
 const PROTOCOL: &str = "1.1.0";
+
+/// How events about messages begin: agents write the type first.
+const MESSAGE: &str = r#"{"type":"message_"#;
+const UPDATE: &str = r#"{"type":"message_update""#;
 
 /// The options of one connection.
 #[derive(Debug, Default)]
@@ -103,23 +109,42 @@ impl Connection {
         });
     }
 
-    /// An event as the client wants it; none if the client does not want it.
-    pub(crate) fn event(&self, line: String) -> Option<String> {
-        if self.sequence && !self.deltas && self.events.is_none() {
+    /// Returns true if the client gets the event as the answer so far.
+    pub(crate) fn expands(&self, line: &str) -> bool {
+        !self.deltas && line.starts_with(UPDATE) && self.wants("message_update")
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.events.as_ref().is_none_or(|events| events.contains(name))
+    }
+
+    /// An event as the client wants it; none if the client does not want it. `answer` is the answer before it, and follows it while the
+    /// client wants updates with the answer so far.
+    pub(crate) fn event(&self, line: String, answer: &mut Option<Answer>) -> Option<String> {
+        let is_message = line.starts_with(MESSAGE);
+        if self.sequence && self.events.is_none() && !is_message {
             return Some(line);
         }
         let Ok(Value::Object(mut event)) = serde_json::from_str(&line) else {
             return Some(line);
         };
         let name = event.get("type").and_then(Value::as_str).unwrap_or_default();
-        if self.events.as_ref().is_some_and(|events| !events.contains(name)) {
+        let is_update = name == "message_update";
+        let is_wanted = self.wants(name);
+        if is_message && !self.deltas {
+            Answer::follow(answer, &event);
+        }
+        if !is_wanted {
             return None;
         }
-        let is_update = name == "message_update";
         if !self.sequence {
             event.shift_remove("seq");
         }
-        if self.deltas && is_update {
+        if is_update && !self.deltas {
+            if let Some(answer) = answer {
+                answer.expand(&mut event);
+            }
+        } else if is_update {
             event.shift_remove("message");
             if let Some(Value::Object(update)) = event.get_mut("assistantMessageEvent") {
                 update.shift_remove("partial");
@@ -141,25 +166,35 @@ mod tests {
     #[test]
     fn hello_chooses_numbers_and_deltas() {
         let mut connection = Connection::default();
-        let update = json!({"type": "message_update", "assistantMessageEvent": {"type": "text_delta", "delta": "a", "partial": {}}, "message": {}, "seq": 3});
-        let plain = connection.event(update.to_string()).unwrap();
-        assert!(!plain.contains("seq") && plain.contains("partial"));
-        let answer = handle(
+        let update = json!({"type": "message_update", "assistantMessageEvent": {"type": "text_delta", "contentIndex": 0, "delta": "a"}, "seq": 3});
+        let (text, mut answer) = (update.to_string(), None);
+        assert!(connection.expands(&text));
+        let plain: Value = serde_json::from_str(&connection.event(text, &mut answer).unwrap()).unwrap();
+        assert_eq!(plain["message"]["content"][0]["text"], "a");
+        assert_eq!(plain["message"], plain["assistantMessageEvent"]["partial"]);
+        assert_eq!(plain.get("seq"), None);
+        let reply = handle(
             &mut connection,
             json!({"type": "hello", "sequence": true, "deltas": true, "heartbeat": 5}),
         );
-        let Some(Local::Answer(data)) = answer else {
-            panic!("{answer:?}")
+        let Some(Local::Answer(data)) = reply else {
+            panic!("{reply:?}")
         };
         assert_eq!(
             (data["lastSeq"].as_u64(), data["refused"][0]["field"].as_str()),
             (Some(9), Some("heartbeat"))
         );
-        let short = connection.event(update.to_string()).unwrap();
-        assert_eq!(
-            short,
-            r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","delta":"a"},"seq":3}"#
-        );
+        // The stream has whole messages now and then, and those of older workers in each update.
+        let mut whole = update.clone();
+        whole["message"] = json!({});
+        for event in [update, whole] {
+            let text = event.to_string();
+            assert!(!connection.expands(&text));
+            assert_eq!(
+                connection.event(text, &mut answer).unwrap(),
+                r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"a"},"seq":3}"#
+            );
+        }
     }
 
     #[test]

@@ -26,9 +26,11 @@ pub async fn attach_many(address: NatsAddress, mut input: Input, mut output: Out
     let bus = Arc::new(Bus::connect(&address, None).await?);
     let mut sessions: HashMap<String, mpsc::Sender<Vec<u8>>> = HashMap::new();
     let mut tasks: JoinSet<(String, Option<String>)> = JoinSet::new();
-    // Most gateways never look into the store.
-    let store = Arc::new(OnceCell::new());
-    let mut openings: JoinSet<()> = JoinSet::new();
+    let mut openings = Openings {
+        address: address.clone(),
+        store: Arc::default(),
+        tasks: JoinSet::new(),
+    };
     loop {
         let line = tokio::select! {
             line = input.next() => line,
@@ -42,7 +44,6 @@ pub async fn attach_many(address: NatsAddress, mut input: Input, mut output: Out
                 continue;
             }
         };
-        while openings.try_join_next().is_some() {}
         let Some(line) = line else { break };
         let Some((session, mut command)) = named(&line) else {
             continue;
@@ -53,31 +54,7 @@ pub async fn attach_many(address: NatsAddress, mut input: Input, mut output: Out
             continue;
         }
         if command.get("type").and_then(Value::as_str) == Some("open") {
-            if openings.len() >= GATEWAY_SESSIONS {
-                refuse(&mut output, &name, &command, "Too many sessions are being opened").await?;
-                continue;
-            }
-            let (store, address, mut output) =
-                (Arc::clone(&store), address.clone(), output.of_session(&name));
-            openings.spawn(async move {
-                let cwd = command.get("cwd").and_then(Value::as_str).map(PathBuf::from);
-                let outcome = match store.get_or_try_init(|| NatsStore::connect(&address)).await {
-                    Ok(store) => open_stored(store, &session, cwd.as_deref()).await,
-                    Err(error) => Err(error.into()),
-                };
-                let mut response = json!({
-                    "id": command.get("id"),
-                    "type": "response",
-                    "command": "open",
-                    "success": outcome.is_ok(),
-                });
-                match outcome {
-                    Ok(cwd) => response["data"] = json!({"cwd": cwd}),
-                    Err(error) => response["error"] = json!(format!("{error:#}")),
-                }
-                // Fails when the gateway ends.
-                drop(output.line(response.to_string()).await);
-            });
+            openings.begin(session, command, &mut output).await?;
             continue;
         }
         if !sessions.contains_key(&name) {
@@ -88,35 +65,100 @@ pub async fn attach_many(address: NatsAddress, mut input: Input, mut output: Out
             }
             let (sender, lines) = Input::from_task();
             sessions.insert(name.clone(), sender);
-            let options = GatewayOptions {
-                address: address.clone(),
+            let gateway = serve_one(
+                Arc::clone(&bus),
+                address.clone(),
                 session,
-                client: None,
-            };
-            let (bus, output) = (Arc::clone(&bus), output.of_session(&name));
-            let name = name.clone();
-            tasks.spawn(async move {
-                let ended = serve(bus, options, lines, output).await;
-                (name, ended.err().map(|error| format!("{error:#}")))
-            });
+                lines,
+                output.of_session(&name),
+            );
+            tasks.spawn(gateway);
         }
         command.shift_remove("session");
-        let Some(sender) = sessions.get(&name) else {
-            continue;
-        };
         // One session that takes no commands must not stop the others.
-        if sender
-            .try_send(Value::Object(command.clone()).to_string().into())
-            .is_err()
-        {
+        let line = Value::Object(command.clone()).to_string();
+        let sender = sessions.get(&name);
+        if sender.is_some_and(|sender| sender.try_send(line.into()).is_err()) {
             let reason = "Too many commands of this session wait; send it again later";
             refuse(&mut output, &name, &command, reason).await?;
         }
     }
     drop(sessions);
     while tasks.join_next().await.is_some() {}
-    while openings.join_next().await.is_some() {}
+    while openings.tasks.join_next().await.is_some() {}
     output.finish().await
+}
+
+/// The gateway of a session. Returns its name, and why it ended early.
+async fn serve_one(
+    bus: Arc<Bus>,
+    address: NatsAddress,
+    session: SessionId,
+    lines: Input,
+    output: Output,
+) -> (String, Option<String>) {
+    let name = session.as_str().to_owned();
+    let options = GatewayOptions {
+        address,
+        session,
+        client: None,
+    };
+    let ended = serve(bus, options, lines, output).await;
+    (name, ended.err().map(|error| format!("{error:#}")))
+}
+
+/// Sessions that are being looked up or stored.
+struct Openings {
+    address: NatsAddress,
+    /// Most gateways never look into it.
+    store: Arc<OnceCell<NatsStore>>,
+    tasks: JoinSet<()>,
+}
+
+impl Openings {
+    async fn begin(
+        &mut self,
+        session: SessionId,
+        command: Map<String, Value>,
+        output: &mut Output,
+    ) -> Result<()> {
+        while self.tasks.try_join_next().is_some() {}
+        if self.tasks.len() >= GATEWAY_SESSIONS {
+            let reason = "Too many sessions are being opened";
+            return refuse(output, session.as_str(), &command, reason).await;
+        }
+        let output = output.of_session(session.as_str());
+        let (store, address) = (Arc::clone(&self.store), self.address.clone());
+        self.tasks.spawn(open(store, address, session, command, output));
+        Ok(())
+    }
+}
+
+/// Answers `open`.
+async fn open(
+    store: Arc<OnceCell<NatsStore>>,
+    address: NatsAddress,
+    session: SessionId,
+    command: Map<String, Value>,
+    mut output: Output,
+) {
+    let cwd = command.get("cwd").and_then(Value::as_str).map(PathBuf::from);
+    let outcome = match store.get_or_try_init(|| NatsStore::connect(&address)).await {
+        Ok(store) => open_stored(store, &session, cwd.as_deref()).await,
+        Err(error) => Err(error.into()),
+    };
+    let mut response = json!({
+        "id": command.get("id"),
+        "type": "response",
+        "command": "open",
+        "success": outcome.is_ok(),
+    });
+    match outcome {
+        Ok(cwd) => response["data"] = json!({"cwd": cwd}),
+        Err(error) => response["error"] = json!(format!("{error:#}")),
+    }
+    // Fails when the gateway ends.
+    drop(output.line(response.to_string()).await);
 }
 
 /// Stores a new session with its directory, or finds a stored one. Returns the directory of the session.

@@ -10,12 +10,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use async_nats::jetstream::message::StreamMessage;
 use serde_json::{Map, Value, json};
 use store::SessionId;
 use uuid::Uuid;
 
 use crate::address::NatsAddress;
-use crate::bus::{Bus, Follower, Frame, Frames, Publication, seq_of};
+use crate::answer::Answer;
+use crate::bus::{Bus, Follower, Frame, Frames, Publication, run_of, seq_of};
 use crate::limits::{COMMAND_BYTES, GATEWAY_COMMANDS, GATEWAY_END_WAIT, KEY_BYTES, PUBLISH_WAIT};
 use crate::worker::command::{headers, is_frame};
 use connection::{Connection, Local};
@@ -61,7 +63,7 @@ async fn serve(bus: Arc<Bus>, options: GatewayOptions, mut input: Input, output:
             },
             message = gateway.events.next() => {
                 for frame in gateway.frames.take(&message) {
-                    gateway.show(frame).await?;
+                    gateway.show(frame, &message).await?;
                 }
             }
             // The worker may have been lost, or have closed the session as idle.
@@ -82,6 +84,8 @@ struct Gateway {
     connection: Connection,
     events: Follower,
     frames: Frames,
+    /// The answer that streams in, for a client without `deltas`. None between answers, and while it is not known.
+    answer: Option<Answer>,
     /// Number of the last event that the client could see.
     seq: u64,
     /// Keys of the commands that wait for a response.
@@ -104,6 +108,7 @@ impl Gateway {
             connection: Connection::default(),
             events,
             frames: Frames::default(),
+            answer: None,
             seq: last.as_ref().map_or(0, seq_of),
             pending: HashSet::new(),
         };
@@ -130,7 +135,11 @@ impl Gateway {
             }
         };
         match self.connection.handle(&command, self.seq, self.session.as_str()) {
-            Some(Local::Answer(data)) => self.answer(&command, data).await,
+            Some(Local::Answer(data)) => {
+                // The client may want updates with the answer so far from now on.
+                self.answer = None;
+                self.respond(&command, data).await
+            }
             Some(Local::Replay(after)) => self.replay(command, after).await,
             None => self.send(command).await,
         }
@@ -179,11 +188,14 @@ impl Gateway {
         }
     }
 
-    async fn show(&mut self, frame: Frame) -> Result<()> {
+    async fn show(&mut self, frame: Frame, message: &StreamMessage) -> Result<()> {
         match frame {
             Frame::Event { seq, line, .. } => {
                 self.seq = seq;
-                if let Some(line) = self.connection.event(line) {
+                if self.answer.is_none() && self.connection.expands(&line) {
+                    self.answer = Some(self.answer_before(seq, message).await?);
+                }
+                if let Some(line) = self.connection.event(line, &mut self.answer) {
                     self.output.line(line).await?;
                 }
             }
@@ -205,7 +217,7 @@ impl Gateway {
             return self.send(command).await;
         };
         let data = json!({"events": lines.len(), "lastSeq": self.seq, "instanceId": self.session.as_str()});
-        self.answer(&command, data).await?;
+        self.respond(&command, data).await?;
         for line in lines {
             self.output.line(line).await?;
         }
@@ -220,6 +232,7 @@ impl Gateway {
         let subject = self.bus.subject("event", &self.session);
         let mut next = self.first_after(&subject, after).await?;
         let (mut expected, mut lines, mut frames) = (after + 1, Vec::new(), Frames::default());
+        let mut answer = None;
         while expected <= self.seq {
             let Some(message) = self.bus.events.next(&subject, next).await? else {
                 return Ok(None);
@@ -236,10 +249,34 @@ impl Gateway {
                     return Ok(None);
                 }
                 expected += 1;
-                lines.extend(self.connection.event(line));
+                if answer.is_none() && self.connection.expands(&line) {
+                    answer = Some(self.answer_before(seq, &message).await?);
+                }
+                lines.extend(self.connection.event(line, &mut answer));
             }
         }
         Ok(Some(lines))
+    }
+
+    /// The answer before an update in a message of the stream: reads the events of the run so far.
+    async fn answer_before(&self, seq: u64, message: &StreamMessage) -> Result<Answer> {
+        let subject = self.bus.subject("event", &self.session);
+        let (mut answer, mut frames) = (None, Frames::default());
+        let mut next = run_of(message).unwrap_or(message.sequence);
+        while next <= message.sequence
+            && let Some(earlier) = self.bus.events.next(&subject, next).await?
+        {
+            next = earlier.sequence + 1;
+            for frame in frames.take(&earlier) {
+                if let Frame::Event { seq: other, line, .. } = frame
+                    && other < seq
+                    && let Ok(Value::Object(event)) = serde_json::from_str(&line)
+                {
+                    Answer::follow(&mut answer, &event);
+                }
+            }
+        }
+        Ok(answer.unwrap_or_default())
     }
 
     /// Where reading has to begin to find the event after a number. The stream has an index of subjects, but none of numbers.
@@ -262,7 +299,7 @@ impl Gateway {
         Ok(low)
     }
 
-    async fn answer(&mut self, command: &Map<String, Value>, data: Value) -> Result<()> {
+    async fn respond(&mut self, command: &Map<String, Value>, data: Value) -> Result<()> {
         let mut response = Map::new();
         if let Some(id) = command.get("id") {
             response.insert("id".to_owned(), id.clone());

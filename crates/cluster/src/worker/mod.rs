@@ -117,6 +117,7 @@ pub async fn run(options: WorkerOptions, report: Report) -> Result<()> {
     let mut hello = child::Line::new();
     hello.insert("type".to_owned(), "hello".into());
     hello.insert("sequence".to_owned(), true.into());
+    hello.insert("deltas".to_owned(), true.into());
     agent
         .request(hello, OPEN_WAIT)
         .await

@@ -17,6 +17,7 @@ use super::command::{self, Command, Fate};
 use super::file::SessionFile;
 use super::interrupted;
 use super::queue::StoredQueue;
+use crate::answer::Answer;
 use crate::bus::{EventWriter, Follower, Frame, Lease, RECORDED, RunEdge};
 use crate::limits::{CLOSE_WAIT, COMMANDS_IN_FLIGHT, EVENT_BATCH, IDLE_WAIT, OPEN_WAIT};
 
@@ -68,6 +69,8 @@ struct SessionTask {
     pending: HashMap<String, Pending>,
     /// Calls of the open run that have ended.
     ended_calls: Vec<String>,
+    /// The answer that streams in.
+    answer: Option<Answer>,
 }
 
 /// Runs a session until its end, and closes it.
@@ -126,6 +129,7 @@ impl SessionTask {
             lines,
             pending: HashMap::new(),
             ended_calls: Vec::new(),
+            answer: None,
         };
         let opened = task.open_in_agent().await;
         if let Err(error) = opened {
@@ -279,6 +283,12 @@ impl SessionTask {
         if line.get("type").and_then(Value::as_str) == Some("tool_execution_end") {
             let call = line.get("toolCallId").and_then(Value::as_str);
             self.ended_calls.extend(call.map(str::to_owned));
+        }
+        Answer::follow(&mut self.answer, &line);
+        if line.contains_key("assistantMessageEvent")
+            && let Some(whole) = self.answer.as_mut().and_then(Answer::whole)
+        {
+            line.insert("message".to_owned(), whole.clone());
         }
         let seq = self.events.number();
         line.insert("seq".to_owned(), json!(seq));

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Value, json};
 
 use super::child::Line;
+use crate::answer::Answer;
 
 /// The result of a call that had begun, or may have.
 pub(crate) const MAY_HAVE_RUN: &str =
@@ -27,6 +28,7 @@ pub(crate) struct Recovery {
 #[derive(Default)]
 struct Open {
     message: Option<Value>,
+    answer: Option<Answer>,
     calls: Vec<(String, String)>,
     results: HashMap<String, Line>,
     run: bool,
@@ -47,11 +49,14 @@ impl Open {
             }
             "turn_start" => self.turn = true,
             "turn_end" => self.turn = false,
-            "message_start" => self.message = Some(field("message")),
-            // An update of a client's tool or of a merge may lack the message.
-            "message_update" if event.contains_key("message") => self.message = Some(field("message")),
+            "message_start" => {
+                self.message = Some(field("message"));
+                Answer::follow(&mut self.answer, event);
+            }
+            "message_update" => Answer::follow(&mut self.answer, event),
             "message_end" => {
                 self.message = None;
+                self.answer = None;
                 self.ended.push(field("message"));
             }
             "tool_execution_start" if !event.contains_key("parentToolCallId") => {
@@ -86,7 +91,8 @@ pub(crate) fn recover(events: &[Line], log: &[Value], began: impl Fn(&str) -> bo
     }
     let mut recovery = Recovery::default();
     let mut log = log.to_vec();
-    if let Some(message) = open.message.take() {
+    let answer = open.answer.take().map(Answer::into_message);
+    if let Some(message) = answer.or(open.message.take()) {
         let last = stored(&log, &message).unwrap_or_else(|| {
             let message = if is_assistant(&message) {
                 aborted(message)

@@ -39,6 +39,18 @@ impl Place {
             })
     }
 
+    /// Bytes of a stream.
+    pub(crate) fn stream_bytes(&self, stream: &str) -> Result<u64> {
+        let url = self.url();
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?
+            .block_on(async {
+                let context = async_nats::jetstream::new(async_nats::connect(url).await?);
+                Ok(context.get_stream(stream).await?.cached_info().state.bytes)
+            })
+    }
+
     /// A gateway of a session that has said that it is ready.
     pub(crate) fn attach(&self, session: &str) -> Result<Client> {
         let mut client = self.start_gateway(session)?;

@@ -184,3 +184,67 @@ fn get(port: u16, path: &str) -> Result<String> {
     stream.read_to_string(&mut text)?;
     Ok(text)
 }
+
+#[test]
+fn client_without_deltas_sees_answer_so_far() -> Result<()> {
+    let Some(place) = crate::place()? else {
+        return Ok(());
+    };
+    let script =
+        json!([{"stream": [{"thinking": "hm"}, {"text": ["one ", {"delay": 2}, "two"]}, {"delay": 1}]}]);
+    let _worker = place.worker("a", &script, &[])?;
+    let (mut early, mut short) = (place.attach("whole")?, place.attach("whole")?);
+    short.ask(json!({"id": 1, "type": "hello", "deltas": true}))?;
+    early.ask(json!({"id": 1, "type": "prompt", "message": "Go"}))?;
+    let has_text = |line: &serde_json::Value, text: &str| line["message"]["content"][1]["text"] == text;
+    early.find("first half", |line| has_text(line, "one "))?;
+    // This gateway did not see the answer begin.
+    let mut late = place.attach("whole")?;
+    for client in [&mut early, &mut late] {
+        let update = client.find("both halves", |line| {
+            line["type"] == "message_update" && has_text(line, "one two")
+        })?;
+        ensure!(
+            update["assistantMessageEvent"]["partial"] == update["message"],
+            "{update}"
+        );
+        let end = answer(client)?;
+        for member in ["content", "api", "provider", "model", "usage", "timestamp"] {
+            ensure!(
+                update["message"].get(member).is_some() || end["message"].get(member).is_none(),
+                "{member}: {update}"
+            );
+        }
+        ensure!(end["message"]["content"][1]["text"] == "one two", "{end}");
+    }
+    answer(&mut short)?;
+    let has_message =
+        |line: &&serde_json::Value| line["type"] == "message_update" && line.get("message").is_some();
+    ensure!(short.seen.iter().find(has_message).is_none(), "{:?}", short.seen);
+    Ok(())
+}
+
+#[test]
+fn answer_of_many_deltas_is_published_once() -> Result<()> {
+    let Some(place) = crate::place()? else {
+        return Ok(());
+    };
+    let deltas: Vec<String> = (0..2_000).map(|n| format!("delta number {n:06} ")).collect();
+    let length: usize = deltas.iter().map(String::len).sum();
+    let _worker = place.worker("a", &json!([{"stream": [{"text": deltas}]}]), &[])?;
+    let mut client = place.attach("long")?;
+    client.ask(json!({"id": 1, "type": "hello", "deltas": true}))?;
+    client.ask(json!({"id": 2, "type": "prompt", "message": "Go"}))?;
+    let end = answer(&mut client)?;
+    ensure!(end["message"]["content"][0]["text"].as_str().map(str::len) == Some(length));
+    client.until("agent_settled")?;
+    let bytes = place.stream_bytes("pinion-events")?;
+    writeln!(
+        std::io::stderr(),
+        "{} deltas, {length} bytes of text: {bytes} bytes in the stream of events",
+        deltas.len()
+    )?;
+    // With the answer so far in each update it would be a thousand times its length.
+    ensure!(bytes < 40 * length as u64, "{bytes}");
+    Ok(())
+}

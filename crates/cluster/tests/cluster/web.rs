@@ -232,3 +232,97 @@ fn web_gateway_guards_all_sessions() -> Result<()> {
     ensure!(status(socket)?.contains(" 101 "));
     Ok(())
 }
+
+/// A WebSocket (RFC 6455) of a session, as far as this test needs it.
+struct Socket(BufReader<TcpStream>);
+
+impl Socket {
+    fn open(gateway: &Gateway, session: &str) -> Result<Self> {
+        let head = format!(
+            "GET /{session}/ws HTTP/1.1\r\nupgrade: websocket\r\nconnection: upgrade\r\n\
+             sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="
+        );
+        let (status, stream) = gateway.request(&head, "")?;
+        ensure!(status.contains(" 101 "), "{status}");
+        Ok(Self(stream))
+    }
+
+    fn send(&mut self, command: &Value) -> Result<()> {
+        let text = command.to_string();
+        let length = u16::try_from(text.len())?;
+        // A whole text message with a length of 16 bits; its mask is zero.
+        let mut frame = vec![0x81, 0x80 | 126];
+        frame.extend(length.to_be_bytes());
+        frame.extend([0; 4]);
+        frame.extend(text.as_bytes());
+        self.0.get_mut().write_all(&frame)?;
+        Ok(())
+    }
+
+    fn find(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Result<Value> {
+        for _ in 0..10_000 {
+            let mut head = [0; 2];
+            self.0
+                .read_exact(&mut head)
+                .with_context(|| format!("no {what}"))?;
+            let [opcode, length] = head;
+            let width = match length {
+                127 => 8,
+                126 => 2,
+                _ => 0,
+            };
+            let mut wide = [0; 8];
+            self.0.read_exact(&mut wide[8 - width..])?;
+            let length = if width == 0 {
+                u64::from(length)
+            } else {
+                u64::from_be_bytes(wide)
+            };
+            let mut text = vec![0; usize::try_from(length)?];
+            self.0.read_exact(&mut text)?;
+            ensure!(opcode != 0x88, "the gateway closed the socket before {what}");
+            if opcode != 0x81 {
+                continue;
+            }
+            let message: Value = serde_json::from_slice(&text)?;
+            if fits(&message) {
+                return Ok(message);
+            }
+        }
+        bail!("no {what}")
+    }
+}
+
+#[test]
+fn web_client_decides_about_calls_on_worker() -> Result<()> {
+    let Some(place) = crate::place()? else {
+        return Ok(());
+    };
+    let call = json!({"stream": [{"tool": {"name": "bash", "args": {"command": "echo x >> ran"}}}]});
+    let _worker = place.worker("a", &json!([call, {"stream": [{"text": "done"}]}]), &[])?;
+    let gateway = Gateway::start(&place, &[])?;
+    let (mut one, mut two) = (Socket::open(&gateway, "s")?, Socket::open(&gateway, "s")?);
+    one.send(&json!({"id": 1, "type": "set_permission_mode", "mode": "ask"}))?;
+    let is_response = |message: &Value, id: u64| is(message, "type", "response") && message["id"] == id;
+    let set = one.find("response", |message| is_response(message, 1))?;
+    ensure!(set["success"] == true, "{set}");
+    one.send(&json!({"id": 2, "type": "prompt", "message": "Go"}))?;
+    let accepted = one.find("response", |message| is_response(message, 2))?;
+    ensure!(accepted["success"] == true, "{accepted}");
+    let is_dialog =
+        |message: &Value| is(message, "type", "extension_ui_request") && is(message, "method", "select");
+    let dialog = one.find("dialog", is_dialog)?;
+    ensure!(two.find("dialog", is_dialog)?["id"] == dialog["id"]);
+    ensure!(!place.path("project").join("ran").exists());
+    two.send(&json!({"type": "extension_ui_response", "id": dialog["id"], "value": "Allow once"}))?;
+    one.find("withdrawal", |message| {
+        is(message, "method", "cancel") && message["targetId"] == dialog["id"]
+    })?;
+    let end = one.find("end of the call", |message| {
+        is(message, "type", "tool_execution_end")
+    })?;
+    ensure!(end["isError"] == false, "{end}");
+    two.find("end of the run", |message| is(message, "type", "agent_settled"))?;
+    ensure!(std::fs::read_to_string(place.path("project").join("ran"))? == "x\n");
+    Ok(())
+}
