@@ -2719,6 +2719,8 @@ export interface ExtensionUiRequestEvent {
   launchUrl?: string;
   /** `open_url`: instructions for the user. */
   instructions?: string;
+  /** Id of the tool call that a permission dialog is about. */
+  toolCallId?: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
@@ -3290,6 +3292,8 @@ export interface HookUiRequestEvent {
   launchUrl?: string;
   /** `open_url`: instructions for the user. */
   instructions?: string;
+  /** Id of the tool call that a permission dialog is about. */
+  toolCallId?: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }

@@ -620,6 +620,9 @@ class _ExtensionUiRequestEvent(TypedDict, total=False):
     #: `open_url`: instructions for the user.
     instructions: str
 
+    #: Id of the tool call that a permission dialog is about.
+    toolCallId: str
+
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
 
@@ -1504,6 +1507,9 @@ class _HookUiRequestEvent(TypedDict, total=False):
 
     #: `open_url`: instructions for the user.
     instructions: str
+
+    #: Id of the tool call that a permission dialog is about.
+    toolCallId: str
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
