@@ -15,8 +15,8 @@ const PYTHON_RUNS: &str = " breakpoint builtins call check_call check_output cod
     multiprocessing os_system pipes platform_popen Popen popen posix pty run runpy setattr spawn startfile subprocess system \
     vars exec_module asyncio unsafe_load full_load unpickle pickle marshal shelve timeit cProfile pdb sh fabric pexpect ";
 /// Modules that Python runs from the command line with code or programs in their arguments.
-const PYTHON_MAINS: [&str; 8] = [
-    "timeit", "pdb", "cProfile", "profile", "trace", "runpy", "code", "doctest",
+const PYTHON_MAINS: [&str; 9] = [
+    "timeit", "pdb", "cProfile", "profile", "trace", "runpy", "code", "doctest", "pty",
 ];
 
 /// What an option of an interpreter is.
@@ -121,6 +121,17 @@ pub(super) fn interpreter<'w>(
     if arguments.iter().any(gives_code) {
         arguments.iter().for_each(|word| steps.guess(&word.text()));
         return steps.hide();
+    }
+    for word in arguments {
+        // `bun run program` and `deno run npm:program`.
+        word.text().split(':').for_each(|piece| steps.guess(piece));
+    }
+    if let Input::Text(text) = input {
+        // Some read commands beside a file: `ed file`, `mail user`.
+        let text = text.text();
+        text.lines()
+            .take(200)
+            .for_each(|line| steps.guess(line.trim_start_matches(['~', '!', ' '])));
     }
     let script = arguments
         .iter()

@@ -8,7 +8,8 @@ use super::steps::{Step, Steps};
 /// Subcommands of `git` behind which a command follows.
 const GIT_RUNS: [[&str; 2]; 3] = [["bisect", "run"], ["submodule", "foreach"], ["hook", "run"]];
 /// Options of its subcommands whose values are commands.
-const GIT_COMMANDS: [&str; 24] = [
+const GIT_COMMANDS: [&str; 25] = [
+    "--access-hook",
     "--exec",
     "-x",
     "--extcmd",
@@ -127,6 +128,11 @@ fn git_subcommand<'w>(steps: &mut Steps<'w>, words: &'w [Word]) {
             let texts: Vec<String> = behind.iter().map(Word::text).collect();
             steps.line(&texts.join(" "));
         }
+    }
+    if command.starts_with("remote-") {
+        // `remote-ext` runs its arguments; other transports have names of programs, too.
+        let texts: Vec<String> = words.iter().skip(2).map(Word::text).collect();
+        steps.line(&texts.join(" "));
     }
     if command == "config" && words.len() > 2 {
         git_config(steps, words);

@@ -269,6 +269,13 @@ impl Judge {
     fn assigned(&mut self, name: &str, value: &Word) {
         self.variables.assign(name, super::variables::is_number(value));
         self.guess_options(&value.text());
+        if !name.contains(|letter: char| letter.is_ascii_lowercase()) {
+            // Programs read variables with such names, and no list knows all that name programs.
+            for word in value.text().split_whitespace().take(16) {
+                self.guess(word.trim_start_matches(['!', '|']));
+                self.guess(word.get(2..).unwrap_or_default());
+            }
+        }
         match programs::variable(name) {
             programs::Variable::Other => {}
             programs::Variable::Command => {

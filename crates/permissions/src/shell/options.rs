@@ -1,13 +1,13 @@
 //! Programs that run the values of some of their options.
 
 use super::ast::Word;
-use super::steps::{Input, Language, Steps};
+use super::steps::{Input, Language, Step, Steps};
 
 /// Options of programs whose values are commands, by program.
 ///
 /// An option that ends with `@` takes a file that names commands or holds code. A program without options here is judged by
 /// `value_options` alone.
-const COMMANDS: [(&str, &[&str]); 65] = [
+const COMMANDS: [(&str, &[&str]); 66] = [
     ("ansible", &["-a"]),
     ("apt", &APT),
     ("apt-cache", &APT),
@@ -20,6 +20,7 @@ const COMMANDS: [(&str, &[&str]); 65] = [
     ("clang++", &COMPILER),
     ("cmake", &["-P", "-E"]),
     ("ctags", &["--options"]),
+    ("diff3", &["--diff-program"]),
     ("dnf", &["--setopt", "-c@", "--config@"]),
     (
         "dpkg",
@@ -99,7 +100,7 @@ const COMMANDS: [(&str, &[&str]); 65] = [
     ("pip", &["--python", "--editor"]),
     ("pnpm", &["-c", "--script-shell", "--shell-mode"]),
     ("prettier", &["--config@", "--plugin@"]),
-    ("psql", &["-c", "--command"]),
+    ("psql", &["-c", "--command", "-f@", "--file@"]),
     ("pylint", &["--init-hook", "--load-plugins@", "--rcfile@"]),
     ("pyright", &["--pythonpath", "-p@", "--project@"]),
     ("rg", &["--pre", "--hostname-bin"]),
@@ -114,7 +115,7 @@ const COMMANDS: [(&str, &[&str]); 65] = [
     ("socat", &["EXEC", "SYSTEM", "exec", "system"]),
     ("sort", &["--compress-program", "--compress-prog"]),
     ("split", &["--filter"]),
-    ("sqlite3", &["-cmd"]),
+    ("sqlite3", &["-cmd", "-init@"]),
     ("ssh-add", &["-s"]),
     ("ssh-keygen", &["-D", "-w"]),
     (
@@ -197,6 +198,7 @@ pub(super) fn value_options<'w>(
             read_file(steps, if word.changes() { word } else { &file }, input);
         }
         suspect(steps, arguments, at);
+        grouped(steps, name, options, arguments, at);
         if let Some(long) = text.strip_prefix("--")
             && options
                 .iter()
@@ -244,6 +246,12 @@ fn other_arguments<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word],
             network(steps, arguments);
             false
         }
+        "install" => {
+            for word in arguments.iter().filter(|word| !word.text().starts_with('-')) {
+                steps.push(Step::Makes(word.text()));
+            }
+            false
+        }
         "gh" | "glab" => {
             repository(steps, arguments, input);
             false
@@ -259,6 +267,8 @@ fn other_arguments<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word],
         }
     }
     if ["npm", "pnpm", "yarn"].contains(&name) {
+        // `yarn program` and `npm config set script-shell program`.
+        arguments.iter().for_each(|word| steps.guess(&word.text()));
         package_program(steps, arguments, input);
     }
 }
@@ -279,6 +289,38 @@ fn suspect(steps: &mut Steps<'_>, arguments: &[Word], at: usize) {
             let texts: Vec<String> = behind.iter().map(Word::text).collect();
             steps.guess(&texts.join(" "));
             value.split(',').for_each(|piece| steps.guess(piece));
+        }
+    }
+}
+
+/// Letters of options may stand together, as in `rsync -aeprogram`, and in front of `tar` without a dash.
+fn grouped(steps: &mut Steps<'_>, name: &str, options: &[&str], arguments: &[Word], at: usize) {
+    let Some(word) = arguments.get(at) else {
+        return;
+    };
+    let text = word.text();
+    let letters = match text.strip_prefix('-') {
+        Some(letters) => letters,
+        None if at == 0 && ["tar", "bsdtar"].contains(&name) => &text,
+        None => return,
+    };
+    if letters.starts_with('-') {
+        return;
+    }
+    let valued = options
+        .iter()
+        .filter(|option| option.len() == 2 && !option.starts_with("--"));
+    for letter in valued.filter_map(|option| option.strip_prefix('-')) {
+        let Some((_, rest)) = letters.split_once(letter) else {
+            continue;
+        };
+        steps.guess(rest);
+        // The old form of `tar` takes the values in the order of the letters.
+        for value in arguments.iter().skip(at + 1).take(4) {
+            if value.changes() && ["tar", "bsdtar", "rsync"].contains(&name) {
+                steps.hide();
+            }
+            steps.guess(&value.text());
         }
     }
 }

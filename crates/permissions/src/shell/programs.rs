@@ -139,9 +139,9 @@ fn class_of(name: &str) -> Class {
 
 fn interpreter(name: &str) -> Class {
     Class::Interpreter(match name {
-        "crontab" | "ed" | "tclsh" | "wish" | "gnuplot" | "m4" | "dc" | "ftp" | "mail" | "mailx" | "ghci"
-        | "irb" | "guile" | "maxima" | "octave" | "julia" | "R" | "Rscript" | "jshell" | "sqlite"
-        | "ocaml" | "erl" => &[
+        "crontab" | "ed" | "gs" | "tclsh" | "wish" | "gnuplot" | "m4" | "dc" | "ftp" | "mail" | "mailx"
+        | "ghci" | "irb" | "guile" | "maxima" | "octave" | "julia" | "R" | "Rscript" | "jshell"
+        | "sqlite" | "ocaml" | "erl" => &[
             "-e",
             "-c",
             "-cmd",
@@ -231,18 +231,18 @@ pub(super) fn copies_text(program: &str) -> bool {
 
 /// Variables whose values are commands.
 const COMMAND: &str = " AR AS AWK BROWSER CARGO CC CPP CVS_RSH CXX FC FCEDIT FZF_DEFAULT_COMMAND GCC GIT_EXTERNAL_DIFF GIT_MAN_VIEWER \
-    GIT_SSH GREP HGMERGE HOSTCC HOSTCXX INSTALL LD LESSCLOSE LESSOPEN LEX MAILER MAKE NM OBJCOPY OBJDUMP P4DIFF P4MERGE \
+    GIT_SSH GREP HGMERGE HOSTCC HOSTCXX INSTALL LD LESSCLOSE LESSEDIT LESSOPEN LEX MAILER MAKE NM OBJCOPY OBJDUMP P4DIFF P4MERGE \
     PERL PIP_PYTHON PKG_CONFIG PYTHON RANLIB RSH RUSTC RUSTDOC RUSTFMT SED SHELL SSH_SK_PROVIDER STRIP SVN_MERGE SVN_SSH \
     TERMINAL VISUAL YACC ZIPOPT ";
 /// Ends of their names.
-const COMMAND_ENDS: &str = " ASKPASS EDITOR PAGER SHELL _AR _BROWSER _CC _CMD _COMMAND _COMPILER _CXX _HELPER _LAUNCHER _LINKER \
-    _PROGRAM _RSH _RUNNER _RUSTC _RUSTDOC _SSH _WRAPPER ";
+const COMMAND_ENDS: &str = " ASKPASS EDITOR PAGER SHELL _AR _BROWSER _CC _CMD _COMMAND _COMPILER _CXX _DIFF _HELPER _LAUNCHER _LINKER \
+    _PROG _PROGRAM _RSH _RUNNER _RUSTC _RUSTDOC _SSH _WRAPPER ";
 /// Beginnings of their names: `CC_x86_64-unknown-linux-gnu` of the crate `cc`.
 const COMMAND_STARTS: &str = " AR_ CC_ CXX_ LD_FOR RANLIB_ ";
 /// Variables that change what programs load or read: options, files of settings, directories of programs.
 const LOADER: &str = " APT_CONFIG BASHOPTS BASH_ALIASES BASH_CMDS BASH_ENV BASH_LOADABLES_PATH CDPATH_COMMAND COMPILER_PATH \
-    DYLD_INSERT_LIBRARIES ENV EXINIT GCC_EXEC_PREFIX GCONV_PATH GETCONF_DIR GIT_CONFIG GIT_EXEC_PATH GIT_TEMPLATE_DIR \
-    HGRCPATH INPUTRC LD_AUDIT LD_PRELOAD LESSKEY LESSKEYIN LESSKEY_CONTENT LESSKEY_SYSTEM LUA_INIT MAKEFLAGS MFLAGS \
+    DYLD_INSERT_LIBRARIES ENV EXINIT GCC_EXEC_PREFIX GCONV_PATH GETCONF_DIR GIT_CONFIG GIT_EXEC_PATH GIT_TEMPLATE_DIR GNUMAKEFLAGS \
+    HGRCPATH INPUTRC LD_AUDIT LD_PRELOAD LESSKEY LESSKEYIN LESSKEY_CONTENT LESSKEY_SYSTEM LUA_INIT MAKEFILES MAKEFLAGS MANOPT MFLAGS \
     NODE_OPTIONS PERL5DB PERL5OPT PYTHONBREAKPOINT PYTHONINSPECT PYTHONSTARTUP RIPGREP_CONFIG_PATH RUBYOPT SHELLOPTS TAR_OPTIONS \
     VIMINIT WGETRC ";
 /// Beginnings of their names.

@@ -1,6 +1,6 @@
 //! Programs that run what stands in their arguments: which part of them is a command, and which a line.
 
-use super::ast::Word;
+use super::ast::{Part, Word};
 use super::code;
 use super::git;
 use super::options;
@@ -91,6 +91,8 @@ fn wrapper<'w>(steps: &mut Steps<'w>, name: &str, words: &'w [Word], input: &'w 
         let is_option = text.starts_with('-');
         let is_number = text.starts_with(|first: char| first.is_ascii_digit());
         if let Some((variable, value)) = text.split_once('=').filter(|_| !is_option) {
+            // `systemd-run -p ExecStartPre=program`.
+            steps.guess(value);
             steps.assigned(variable, Word::literal_of(value));
             continue;
         }
@@ -190,6 +192,10 @@ pub(super) fn line_wrapper<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: 
             maybe_program(steps, words.get(at..).unwrap_or_default(), &UNKNOWN, false);
         }
         is_found |= at > 2 || MANAGERS.contains(&name);
+    }
+    if name == "script" && !matches!(input, Input::Session) {
+        // A shell reads the input.
+        steps.hide();
     }
     if ["su", "at", "batch", "parallel", "screen", "newgrp", "zargs"].contains(&name) {
         let has_line = words
@@ -437,13 +443,19 @@ pub(super) fn unlisted<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: &Inp
         if class == Class::Shell && is_code_option(&next) {
             steps.program(behind, &SESSION);
         }
+        if word.parts.iter().any(|part| matches!(part, Part::Process(_))) {
+            // A file with settings or code that the line writes.
+            steps.hide();
+        }
         if steps.is_guess() || word.is_dynamic() && text.is_empty() {
             continue;
         }
         steps.form(behind);
+        let options = text.split_whitespace().skip(1).filter(|_| text.starts_with('-'));
         for piece in text
             .split(['=', ',', '{', '}', '!', ':'])
             .chain([text.get(2..).unwrap_or_default()])
+            .chain(options)
         {
             if !piece.is_empty() {
                 steps.guess(piece);
