@@ -127,7 +127,7 @@ pub(super) fn interpreter<'w>(
         word.text().split(':').for_each(|piece| steps.guess(piece));
     }
     if let Input::Text(text) = input {
-        // Some read commands beside a file: `ed file`, `mail user`.
+        // Some read commands as well as a file: `ed file`, `mail user`.
         let text = text.text();
         text.lines()
             .take(200)
