@@ -103,6 +103,9 @@ impl Coding {
     }
 }
 
+/// Lines of an input that are compared with rules.
+const INPUT_LINES: usize = 200;
+
 /// Code in an option, or in the input.
 pub(super) fn interpreter<'w>(
     steps: &mut Steps<'w>,
@@ -129,9 +132,14 @@ pub(super) fn interpreter<'w>(
     if let Input::Text(text) = input {
         // Some read commands as well as a file: `ed file`, `mail user`.
         let text = text.text();
-        text.lines()
-            .take(200)
-            .for_each(|line| steps.guess(line.trim_start_matches(['~', '!', ' '])));
+        let mut lines = text.lines();
+        for line in lines.by_ref().take(INPUT_LINES) {
+            steps.guess(line.trim_start_matches(['~', '!', ' ']));
+        }
+        // What is not looked at could name any program.
+        if lines.next().is_some() {
+            steps.hide();
+        }
     }
     let script = arguments
         .iter()

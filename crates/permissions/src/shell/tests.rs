@@ -87,6 +87,19 @@ fn deny_rule_blocks_every_attack() {
 }
 
 #[test]
+fn command_behind_long_input_is_refused() {
+    let policy = policy("auto", &[], &[], &rule());
+    let lines = "p\n".repeat(300);
+    let line = |last: &str| format!("ed notes.txt <<'END'\n{lines}{last}\nEND\n");
+    assert!(is_refused(&policy, &line("!forbidden-program")));
+    assert!(is_refused(
+        &policy,
+        "ed notes.txt <<'END'\n!forbidden-program\nEND\n"
+    ));
+    assert!(!is_refused(&policy, "ed notes.txt <<'END'\np\nEND\n"));
+}
+
+#[test]
 fn ask_rule_asks_for_every_attack() {
     let policy = policy("auto", &[], &rule(), &[]);
     for line in lines(ATTACKS) {
