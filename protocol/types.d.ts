@@ -5485,6 +5485,8 @@ export interface UiRequest {
   launchUrl?: string;
   /** `open_url`: instructions for the user. */
   instructions?: string;
+  /** Id of the tool call that a permission dialog is about. */
+  toolCallId?: string;
 }
 
 /** Something that a checkpoint could not know. */

@@ -331,12 +331,9 @@ impl Connection {
             return self.read(Part::Usage(Some((request, outcome))), &name);
         }
         match event {
-            Event::ExtensionUiRequest {
-                request,
-                permission_for,
-            } => {
+            Event::ExtensionUiRequest { request } => {
                 let state = self.sessions.get(name)?;
-                let call = permission_for.as_deref().map(|call| state.call(call));
+                let call = request.tool_call_id.as_deref().map(|call| state.call(call));
                 let params = call.map(|call| permission::params(name, call, request));
                 let scope = Scope::Session(name);
                 (self.requests).dialog(Some(handle), request, scope, params, &mut self.out)

@@ -122,7 +122,6 @@ fn of_call(kind: &str, line: &mut Line) -> Option<Event> {
             parent_tool_call_id: line.take("parentToolCallId"),
         },
         "extension_ui_request" => Event::ExtensionUiRequest {
-            permission_for: line.take("toolCallId"),
             request: Box::new(read::<UiRequest>(Value::Object(std::mem::take(&mut line.0)))?),
         },
         _ => return None,

@@ -386,13 +386,11 @@ impl Attached {
         match event {
             Event::AgentStart => self.is_running = true,
             Event::AgentSettled { .. } => self.is_running = false,
-            Event::ExtensionUiRequest {
-                request,
-                permission_for,
-            } => match (&request.target_id, request.method) {
+            Event::ExtensionUiRequest { request } => match (&request.target_id, request.method) {
                 (Some(target), UiMethod::Cancel) => drop(self.dialogs.remove(target)),
                 (_, UiMethod::Select | UiMethod::Confirm | UiMethod::Input | UiMethod::Editor) => {
-                    self.dialogs.insert(request.id.clone(), permission_for.clone());
+                    self.dialogs
+                        .insert(request.id.clone(), request.tool_call_id.clone());
                 }
                 _ => {}
             },
@@ -407,7 +405,6 @@ fn cancel(dialog: String) -> Event {
     request.target_id = Some(dialog);
     Event::ExtensionUiRequest {
         request: Box::new(request),
-        permission_for: None,
     }
 }
 

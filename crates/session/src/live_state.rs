@@ -256,7 +256,6 @@ mod tests {
     fn show(request: UiRequest) -> Event {
         Event::ExtensionUiRequest {
             request: Box::new(request),
-            permission_for: None,
         }
     }
 

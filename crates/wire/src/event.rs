@@ -331,9 +331,6 @@ pub enum Event {
         /// The dialog or notification.
         #[serde(flatten)]
         request: Box<UiRequest>,
-        /// Id of the tool call that a permission dialog is about.
-        #[serde(rename = "toolCallId", skip_serializing_if = "Option::is_none")]
-        permission_for: Option<String>,
     },
     /// A sub-agent starts or ends. Sent to clients that ask for it with `set_subagent_subscription`.
     SubagentLifecycle {

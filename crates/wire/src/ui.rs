@@ -211,6 +211,9 @@ pub struct UiRequest {
     /// `open_url`: instructions for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// Id of the tool call that a permission dialog is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
 }
 
 impl UiRequest {
@@ -237,6 +240,7 @@ impl UiRequest {
             url: None,
             launch_url: None,
             instructions: None,
+            tool_call_id: None,
         }
     }
 }

@@ -4386,6 +4386,9 @@ class _UiRequest(TypedDict, total=False):
     #: `open_url`: instructions for the user.
     instructions: str
 
+    #: Id of the tool call that a permission dialog is about.
+    toolCallId: str
+
 
 class UiRequest(_UiRequest):
     """A dialog or notification for the user. Each method has its own fields; the others are absent."""

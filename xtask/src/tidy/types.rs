@@ -24,7 +24,7 @@ const KNOWN: [(&str, &str, Spread); 15] = [
     ("testkit", "Reply", Spread(40, 3, 21)),
     ("testkit", "Step", Spread(40, 3, 18)),
     ("wire", "SessionState", Spread(40, 3, 23)),
-    ("wire", "UiRequest", Spread(40, 3, 19)),
+    ("wire", "UiRequest", Spread(40, 3, 20)),
     // Several types of this name, one for each chore.
     ("xtask", "Options", Spread(40, 9, 15)),
 ];

@@ -287,10 +287,7 @@ fn long_output_takes_several_batches() {
 fn dialogs_of_hidden_sessions_are_cancelled() {
     let mut connection = connection();
     let request = UiRequest::new("d1".to_owned(), UiMethod::Confirm).into();
-    let event = Event::ExtensionUiRequest {
-        request,
-        permission_for: None,
-    };
+    let event = Event::ExtensionUiRequest { request };
     let item = Outgoing::Event(event.into());
     let unknown: Arc<str> = "s9".into();
     for handle in [None, Some(&unknown)] {

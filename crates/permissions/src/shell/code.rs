@@ -136,7 +136,7 @@ pub(super) fn interpreter<'w>(
         for line in lines.by_ref().take(INPUT_LINES) {
             steps.guess(line.trim_start_matches(['~', '!', ' ']));
         }
-        // What is not looked at could name any program.
+        // The lines after that could name any program.
         if lines.next().is_some() {
             steps.hide();
         }

@@ -193,7 +193,6 @@ fn ui_frame(spoken: &Spoken, method: UiMethod) -> Option<Value> {
     request.title = Some("t".to_owned());
     let event = Event::ExtensionUiRequest {
         request: Box::new(request),
-        permission_for: None,
     };
     let mut out = Vec::new();
     Encoder::speaking(spoken.clone()).event(&event, Instant::now(), &mut out);
@@ -278,10 +277,7 @@ fn xcsh_dialog_frames_match_description() {
     ] {
         let mut out = Vec::new();
         let request = Box::new(request);
-        let event = Event::ExtensionUiRequest {
-            request,
-            permission_for: None,
-        };
+        let event = Event::ExtensionUiRequest { request };
         Encoder::speaking(Spoken::new(Dialect::Xcsh)).event(&event, Instant::now(), &mut out);
         assert_eq!(String::from_utf8(out).unwrap().trim_end(), shown);
     }

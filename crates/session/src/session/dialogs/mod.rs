@@ -124,7 +124,7 @@ impl Dialogs {
             DialogEvent::Wish(Wish::Show(show)) => {
                 let request = show.into_request(new_id());
                 if !self.gone && outbox.renders(request.method) {
-                    tell(outbox, request, None).await;
+                    tell(outbox, request).await;
                 }
             }
             DialogEvent::Wish(Wish::Ask(dialog, answer)) => self.ask(dialog, answer, outbox).await,
@@ -172,7 +172,8 @@ impl Dialogs {
             Dialog::Permission { allow, call_id, .. } => (Some(allow.clone()), Some(call_id.clone())),
             _ => (None, None),
         };
-        let request = dialog.into_request(new_id());
+        let mut request = dialog.into_request(new_id());
+        request.tool_call_id = call_id;
         self.open.push(Open {
             request: request.clone(),
             // Before the frame is sent: the answer may come at once.
@@ -181,7 +182,7 @@ impl Dialogs {
             timer,
             allow,
         });
-        tell(outbox, request, call_id).await;
+        tell(outbox, request).await;
     }
 
     /// How long a question may take; none is without end, which only an asker that says so gets, or a user who wants it.
@@ -233,10 +234,9 @@ fn new_id() -> String {
     Uuid::new_v4().to_string()
 }
 
-async fn tell(outbox: &Outbox, request: UiRequest, permission_for: Option<String>) {
+async fn tell(outbox: &Outbox, request: UiRequest) {
     let event = Event::ExtensionUiRequest {
         request: Box::new(request),
-        permission_for,
     };
     outbox.tell(event).await;
 }
@@ -248,7 +248,7 @@ async fn end(open: Open, why: NoAnswer, outbox: &Outbox) {
         target_id: Some(open.request.id),
         ..UiRequest::new(new_id(), UiMethod::Cancel)
     };
-    tell(outbox, cancel, None).await;
+    tell(outbox, cancel).await;
 }
 
 /// The answer to a permission dialog: an answer that does not allow the call may have a reason.
