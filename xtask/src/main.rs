@@ -21,6 +21,7 @@ Usage: cargo run -p xtask -- <chore>
   tidy                                            see that the house rules are kept
   fuzz-lines --agent PATH [--count N] [--seed S] [--acp]  drive an agent with broken and odd lines
   kill9 --agent PATH [--rounds N] [--seed S]      kill an agent at random moments and see what is left
+  kill9 --agent PATH --every-write                kill it at each write to its session file (needs strace)
   abort --agent PATH [--rounds N] [--seed S] [--only MOMENT] [--untimed]
                                                   abort runs at random moments; with --untimed times are not judged
   torn --agent PATH [--flips N] [--step N] [--seed S] [--keep FOLDER]

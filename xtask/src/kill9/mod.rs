@@ -1,11 +1,12 @@
 //! `xtask kill9`: acknowledged messages survive `kill -9`, and no child outlives the agent (GUARANTEES.md).
 //!
-//! Here: the rounds and the report. One round is in `round`, the checks after it in `check`.
+//! Here: the rounds and the report. One round is in `round`, the checks after it in `check`, kills at each write in `writes`.
 
 mod check;
 mod round;
 #[cfg(test)]
 mod tests;
+mod writes;
 
 use std::path::PathBuf;
 
@@ -26,6 +27,8 @@ pub struct Options {
     agent: PathBuf,
     /// How many times it is killed.
     rounds: u64,
+    /// Kill at every write to the session file instead.
+    every_write: bool,
     /// Same seed, same plan; the moment of the kill still depends on the machine.
     seed: u64,
 }
@@ -39,6 +42,7 @@ impl Options {
         Ok(Self {
             agent: std::path::absolute(args.required::<PathBuf>("--agent")?)?,
             rounds: args.option("--rounds")?.unwrap_or(200),
+            every_write: args.flag("--every-write"),
             seed: args.option("--seed")?.unwrap_or_else(fresh_seed),
         })
     }
@@ -49,6 +53,9 @@ impl Options {
 /// # Errors
 /// When the agent cannot be run at all.
 pub fn run(options: &Options) -> Result<bool> {
+    if options.every_write {
+        return at_every_write(options);
+    }
     say(&format!(
         "kill9: {} rounds, --seed {}",
         options.rounds, options.seed
@@ -73,4 +80,27 @@ pub fn run(options: &Options) -> Result<bool> {
         options.rounds, total.messages, total.names, total.torn, total.children
     ));
     Ok(failed == 0)
+}
+
+fn at_every_write(options: &Options) -> Result<bool> {
+    if !writes::can_run() {
+        say("skipped: strace is not installed, which kills an agent at a write");
+        return Ok(true);
+    }
+    let mut total = Round::default();
+    let mut failed = 0;
+    let kills = writes::run(&options.agent, |write, round| {
+        for problem in round.problems.iter().take(PRINTED) {
+            complain(&format!("write {write}: {problem}"));
+        }
+        failed += u64::from(!round.problems.is_empty());
+        total.messages += round.messages;
+        total.names += round.names;
+        total.torn += round.torn;
+    })?;
+    say(&format!(
+        "kill9: killed at each of {kills} writes, {} messages and {} names acknowledged, {} torn last lines; {failed} kills failed",
+        total.messages, total.names, total.torn
+    ));
+    Ok(failed == 0 && kills > 0)
 }

@@ -14,13 +14,13 @@ use super::check::{self, Saved};
 use crate::fuzz::prng::Prng;
 
 /// How long the agent may take to answer a command.
-const ANSWER: Duration = Duration::from_secs(10);
+pub(super) const ANSWER: Duration = Duration::from_secs(10);
 /// Latest moment of the kill after the first prompt, in milliseconds.
 const LATEST_KILL: usize = 700;
 /// How long children may live after the agent is dead.
 const CHILDREN: Duration = Duration::from_secs(2);
 /// Arguments of every agent.
-const ARGS: [&str; 6] = [
+pub(super) const ARGS: [&str; 6] = [
     "--mode",
     "rpc",
     "--provider",
@@ -71,6 +71,21 @@ pub(super) fn run(program: &Path, random: &mut Prng) -> Result<Round> {
             .problems
             .push(format!("the agent had ended by itself: {}", agent.stderr()));
     }
+    after_kill(&mut round, &agent, file, &workspace, program)?;
+    Ok(round)
+}
+
+/// Waits for the end of the killed agent, compares what it announced with its file, and looks for processes that it left.
+///
+/// # Errors
+/// When the agent does not end, or no second one can be started.
+pub(super) fn after_kill(
+    round: &mut Round,
+    agent: &Agent,
+    file: Option<PathBuf>,
+    workspace: &Workspace,
+    program: &Path,
+) -> Result<()> {
     agent.wait_exit(ANSWER)?;
     let dead = Instant::now();
     while !agent.ended() && dead.elapsed() < CHILDREN {
@@ -85,7 +100,7 @@ pub(super) fn run(program: &Path, random: &mut Prng) -> Result<Round> {
     round.messages = promised.messages.len();
     round.names = promised.names.len();
     match file {
-        Some(file) => examine(&mut round, &promised, &file, &workspace, program)?,
+        Some(file) => examine(round, &promised, &file, workspace, program)?,
         None => round.problems.push("get_state names no session file".to_owned()),
     }
     while dead.elapsed() < CHILDREN && !processes_marked(agent.mark()).is_empty() {
@@ -96,7 +111,7 @@ pub(super) fn run(program: &Path, random: &mut Prng) -> Result<Round> {
             .problems
             .push(format!("process {pid} outlives the agent: {}", command_line(pid)));
     }
-    Ok(round)
+    Ok(())
 }
 
 /// Gives the agent work until the time is over.
