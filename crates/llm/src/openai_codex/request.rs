@@ -65,7 +65,7 @@ fn headers(request: &ModelRequest) -> Result<Headers, LlmError> {
         }
     }
     if let Some(session) = request.affinity() {
-        headers.set("session-id", session)?;
+        headers.set("session_id", session)?;
         headers.set("x-client-request-id", session)?;
     }
     Ok(headers)

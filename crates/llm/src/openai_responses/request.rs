@@ -72,7 +72,7 @@ fn headers(request: &ModelRequest) -> Result<Headers, LlmError> {
             headers.set("x-session-id", session)?;
         } else {
             if format != "openai-nosession" {
-                headers.set("session-id", session)?;
+                headers.set("session_id", session)?;
             }
             headers.set("x-client-request-id", session)?;
         }

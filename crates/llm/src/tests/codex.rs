@@ -71,7 +71,7 @@ fn codex_request_has_expected_form() {
         ("openai-beta", "responses=experimental".to_owned()),
         ("accept", "text/event-stream".to_owned()),
         ("content-type", "application/json".to_owned()),
-        ("session-id", "sid".to_owned()),
+        ("session_id", "sid".to_owned()),
         ("x-client-request-id", "sid".to_owned()),
     ];
     for (name, value) in &headers {
@@ -96,7 +96,7 @@ fn codex_request_omits_disabled_options() {
     ] {
         assert!(body.get(name).is_none(), "{name}");
     }
-    assert_eq!(header(&http, "session-id"), None);
+    assert_eq!(header(&http, "session_id"), None);
     assert!(!body["instructions"].as_str().unwrap().is_empty());
     for base in [
         "http://h/backend-api",

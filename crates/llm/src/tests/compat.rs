@@ -410,7 +410,6 @@ fn session_headers_follow_compat_flags() {
         "x-client-request-id",
         "x-session-affinity",
         "x-session-id",
-        "session-id",
     ];
     let sent = |api: &str, fields: Value| -> Vec<&str> {
         let (http, _) = build(&asked(api, &fields));
@@ -424,8 +423,8 @@ fn session_headers_follow_compat_flags() {
     assert!(sent(chat, json!({})).is_empty());
     assert_eq!(sent(chat, flags("openai")), names[..3]);
     assert_eq!(sent(chat, flags("openai-nosession")), names[1..3]);
-    assert_eq!(sent(chat, flags("openrouter")), names[3..4]);
-    assert_eq!(sent(chat, json!({"provider": "openrouter"})), names[3..4]);
+    assert_eq!(sent(chat, flags("openrouter")), names[3..]);
+    assert_eq!(sent(chat, json!({"provider": "openrouter"})), names[3..]);
     assert!(
         sent(
             chat,
@@ -434,7 +433,7 @@ fn session_headers_follow_compat_flags() {
         .is_empty()
     );
     for api in ["openai-responses", "azure-openai-responses"] {
-        assert_eq!(sent(api, json!({"baseUrl": "http://x"})), [names[1], names[4]]);
+        assert_eq!(sent(api, json!({"baseUrl": "http://x"})), names[..2]);
         assert_eq!(
             sent(api, json!({"compat": {"sendSessionIdHeader": false}})),
             [names[1]]

@@ -227,7 +227,7 @@ fn session_hints_follow_cache_setting() {
     request.session_id = Some("sid".to_owned());
     request.cache_retention = CacheRetention::Long;
     let (http, body) = build(&request);
-    assert_eq!(header(&http, "session-id"), None);
+    assert_eq!(header(&http, "session_id"), None);
     assert_eq!(header(&http, "x-client-request-id").as_deref(), Some("sid"));
     assert_eq!(body["prompt_cache_key"], "sid");
     assert_eq!(body["prompt_cache_retention"], "24h");
