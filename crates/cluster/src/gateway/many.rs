@@ -147,16 +147,16 @@ async fn open(
         Ok(store) => open_stored(store, &session, cwd.as_deref()).await,
         Err(error) => Err(error.into()),
     };
-    let mut response = json!({
-        "id": command.get("id"),
-        "type": "response",
-        "command": "open",
-        "success": outcome.is_ok(),
-    });
-    match outcome {
-        Ok(cwd) => response["data"] = json!({"cwd": cwd}),
-        Err(error) => response["error"] = json!(format!("{error:#}")),
-    }
+    let id = command.get("id");
+    let response = match outcome {
+        Ok(cwd) => {
+            json!({"id": id, "type": "response", "command": "open", "success": true, "data": {"cwd": cwd}})
+        }
+        Err(error) => {
+            let error = format!("{error:#}");
+            json!({"id": id, "type": "response", "command": "open", "success": false, "error": error})
+        }
+    };
     // Fails when the gateway ends.
     drop(output.line(response.to_string()).await);
 }
