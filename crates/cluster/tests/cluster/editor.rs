@@ -28,7 +28,7 @@ impl Editor {
             json!({"protocolVersion": 1, "clientCapabilities": capabilities}),
         )?;
         ensure!(
-            about["result"]["agentCapabilities"]["loadSession"] == true,
+            about.pointer("/result/agentCapabilities/loadSession") == Some(&json!(true)),
             "{about}"
         );
         Ok(editor)
@@ -58,7 +58,8 @@ impl Editor {
             "session/new",
             json!({"cwd": place.path("project"), "mcpServers": []}),
         )?;
-        let session = opened["result"]["sessionId"].as_str().unwrap_or_default();
+        let session = opened.pointer("/result/sessionId").and_then(Value::as_str);
+        let session = session.unwrap_or_default();
         ensure!(!session.is_empty(), "{opened}");
         Ok(session.to_owned())
     }
@@ -71,9 +72,11 @@ impl Editor {
     /// Waits for an update of a session, and returns it.
     fn update(&mut self, kind: &str) -> Result<Value> {
         let found = self.client.find(kind, |line| {
-            is(line, "method", "session/update") && is(&line["params"]["update"], "sessionUpdate", kind)
+            let update = line.pointer("/params/update");
+            is(line, "method", "session/update")
+                && update.is_some_and(|update| is(update, "sessionUpdate", kind))
         })?;
-        Ok(found["params"]["update"].clone())
+        Ok(found.pointer("/params/update").cloned().unwrap_or_default())
     }
 
     /// Waits for a permission request. Returns its id and the tool call.
@@ -81,7 +84,8 @@ impl Editor {
         let asked = self.client.find("permission request", |line| {
             is(line, "method", "session/request_permission")
         })?;
-        Ok((asked["id"].clone(), asked["params"]["toolCall"].clone()))
+        let part = |at: &str| asked.pointer(at).cloned().unwrap_or_default();
+        Ok((part("/id"), part("/params/toolCall")))
     }
 
     fn permit(&mut self, id: &Value, option: &str) -> Result<()> {

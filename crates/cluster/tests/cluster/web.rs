@@ -271,13 +271,11 @@ impl Socket {
                 126 => 2,
                 _ => 0,
             };
-            let mut wide = [0; 8];
-            self.0.read_exact(&mut wide[8 - width..])?;
-            let length = if width == 0 {
-                u64::from(length)
-            } else {
-                u64::from_be_bytes(wide)
-            };
+            // The length follows in so many bytes, the most significant first.
+            let mut wide = vec![0; width];
+            self.0.read_exact(&mut wide)?;
+            let long = wide.iter().fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte));
+            let length = if width == 0 { u64::from(length) } else { long };
             let mut text = vec![0; usize::try_from(length)?];
             self.0.read_exact(&mut text)?;
             ensure!(opcode != 0x88, "the gateway closed the socket before {what}");
