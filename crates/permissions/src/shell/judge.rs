@@ -12,7 +12,7 @@ use super::programs::{self, Class};
 use super::simple::DECLARING;
 use super::steps::{Input, Language, Step, Steps};
 use super::variables::Variables;
-use super::{builtins, runs};
+use super::{builtins, runs, values};
 
 /// How deep lines may stand in the arguments of commands.
 const MAX_DEPTH: usize = 16;
@@ -268,13 +268,12 @@ impl Judge {
     /// A variable takes a value.
     fn assigned(&mut self, name: &str, value: &Word) {
         self.variables.assign(name, super::variables::is_number(value));
-        self.guess_options(&value.text());
-        if !name.contains(|letter: char| letter.is_ascii_lowercase()) {
-            // Programs read variables with such names, and no list knows all that name programs.
-            for word in value.text().split_whitespace().take(16) {
-                self.guess(word.trim_start_matches(['!', '|']));
-                self.guess(word.get(2..).unwrap_or_default());
-            }
+        let candidates = values::candidates(name, &value.text());
+        if candidates.is_cut {
+            self.hide();
+        }
+        for command in &candidates.commands {
+            self.guess(command);
         }
         match programs::variable(name) {
             programs::Variable::Other => {}
@@ -298,31 +297,6 @@ impl Judge {
             }
             programs::Variable::Integer => self.arithmetic(value),
             programs::Variable::Loader => self.hide(),
-        }
-    }
-
-    /// A value may become the options of a program: what follows them may be a command.
-    fn guess_options(&mut self, text: &str) {
-        if !text.contains('-') || text.len() > 4_096 {
-            return;
-        }
-        let words: Vec<&str> = text.split_whitespace().collect();
-        for (at, word) in words
-            .iter()
-            .enumerate()
-            .filter(|(_, word)| word.starts_with('-'))
-            .take(16)
-        {
-            let behind = words.get(at + 1..).unwrap_or_default();
-            // `-wrapper program,argument` and `-C linker=program` as well.
-            let pieces = [word].into_iter().chain(behind.first());
-            let pieces = pieces.filter(|word| word.contains(['=', ',']));
-            for piece in pieces.flat_map(|word| word.split(['=', ','])) {
-                self.guess(piece);
-            }
-            if !behind.is_empty() {
-                self.guess(&behind.join(" "));
-            }
         }
     }
 

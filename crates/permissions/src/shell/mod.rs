@@ -24,6 +24,7 @@ mod programs;
 mod runs;
 mod simple;
 mod steps;
+mod values;
 mod variables;
 
 #[cfg(test)]

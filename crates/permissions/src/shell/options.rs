@@ -316,7 +316,7 @@ fn grouped(steps: &mut Steps<'_>, name: &str, options: &[&str], arguments: &[Wor
         };
         steps.guess(rest);
         // The old form of `tar` takes the values in the order of the letters.
-        for value in arguments.iter().skip(at + 1).take(4) {
+        for value in arguments.iter().skip(at + 1).take(letters.len()) {
             if value.changes() && ["tar", "bsdtar", "rsync"].contains(&name) {
                 steps.hide();
             }

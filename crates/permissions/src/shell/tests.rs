@@ -100,6 +100,23 @@ fn command_behind_long_input_is_refused() {
 }
 
 #[test]
+fn command_behind_many_words_is_refused() {
+    let policy = policy("auto", &[], &[], &rule());
+    let words = |count: usize, word: &str| format!("{word} ").repeat(count);
+    for line in [
+        format!("CHECKER='{}forbidden-program' git status", words(40, "a")),
+        format!("CHECKER='{}forbidden-program' git status", words(4_000, "a")),
+        format!("flags='{}-x forbidden-program' && run $flags", words(40, "-a")),
+        format!("flags='{}-x forbidden-program' && run $flags", words(400, "-a")),
+        "tar cfbLVI a.tar 20 100 label forbidden-program x".to_owned(),
+    ] {
+        assert!(is_refused(&policy, &line), "{line}");
+    }
+    let harmless = format!("MESSAGE='{}' && echo \"$MESSAGE\"", words(40, "word"));
+    assert!(!is_refused(&policy, &harmless));
+}
+
+#[test]
 fn ask_rule_asks_for_every_attack() {
     let policy = policy("auto", &[], &rule(), &[]);
     for line in lines(ATTACKS) {
