@@ -245,8 +245,10 @@ fn functions(profile: &str) -> Vec<String> {
                 }
                 // An apostrophe and a number mark levels of recursion.
                 let symbol = names.get(number).and_then(|name| name.split('\'').next());
-                if let Some(symbol) = symbol.filter(|symbol| key == "fn" && is_ours && known.insert(*symbol))
-                {
+                // Code without a symbol has an address or a description in its place.
+                let is_named = |symbol: &str| !symbol.starts_with("0x") && !symbol.starts_with('(');
+                let symbol = symbol.filter(|symbol| key == "fn" && is_ours && is_named(symbol));
+                if let Some(symbol) = symbol.filter(|symbol| known.insert(*symbol)) {
                     found.push(symbol.to_owned());
                 }
             }
@@ -328,7 +330,8 @@ mod tests {
     #[test]
     fn profile_functions_are_listed_once_in_order() {
         let profile = "version: 1\nob=(1) /lib/libc.so.6\nfn=(1) malloc\n0 5\nob=(2) /x/target/release/pinion\nfn=(2) first\ncfn=(3) \
-                       second'2\ncalls=1 0\n0 7\nfn=(3)\n0 1\nob=(1)\nfn=(4) free\ncob=(2)\ncfn=(5) third\nob=(2)\nfn=(2)\nfn=(5)\n";
+                       second'2\ncalls=1 0\n0 7\nfn=(3)\n0 1\nob=(1)\nfn=(4) free\ncob=(2)\ncfn=(5) third\nob=(2)\nfn=(2)\nfn=(5)\n\
+                       fn=(6) 0x0000000000c849a0\n0 1\nfn=(7) (below main)\n0 1\n";
         assert_eq!(functions(profile), ["first", "second", "third"]);
     }
 }

@@ -79,8 +79,9 @@ fn of_run(kind: &str, line: &mut Line) -> Option<Event> {
             result: None,
             result_error: None,
         },
+        // It ends the prompt, so a worker of another version must not make it disappear.
         "agent_settled" => Event::AgentSettled {
-            aborted: line.take("aborted")?,
+            aborted: line.take("aborted").unwrap_or_default(),
         },
         "turn_end" => Event::TurnEnd {
             message: line.message()?,

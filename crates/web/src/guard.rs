@@ -77,7 +77,7 @@ impl Refusal {
                 "This server does not answer to this host name. Start it with --host NAME, or with --web-allowed-origin ORIGIN behind a proxy\n"
             }
             Self::ForeignOrigin => {
-                "Pages of other origins are refused. Send the header Origin of this server, or a token, or start the server with --web-allowed-origin ORIGIN\n"
+                "Pages of other origins are refused. Send the header Origin of this server. Requests without it need a server with --web-token, pages of another origin one with --web-allowed-origin ORIGIN\n"
             }
             Self::WrongToken => {
                 "The token is missing or wrong. Send the header Authorization: Bearer TOKEN\n"
