@@ -275,7 +275,7 @@ async fn open_subagent(wanted: OpenSubagent) {
     // A call that was given up has dropped the other end of the requests, which ends the session at once.
     let _given_up = reply.send(Ok(opened));
     // Boxed, since a session may hold sessions.
-    let run: Pin<Box<dyn Future<Output = ()>>> = Box::pin(session.run(requests));
+    let run: Pin<Box<dyn Future<Output = ()>>> = session.run(requests);
     tokio::task::spawn_local(run);
 }
 
@@ -326,7 +326,7 @@ pub(super) async fn open_subsession(
         .insert(&extensions.links, place, handle, outgoing);
     if let Some(requests) = requests {
         // Boxed, since a session may hold sessions.
-        let run: std::pin::Pin<Box<dyn Future<Output = ()>>> = Box::pin(session.run(requests));
+        let run: std::pin::Pin<Box<dyn Future<Output = ()>>> = session.run(requests);
         tokio::task::spawn_local(run);
     }
     Ok(opened)

@@ -77,6 +77,8 @@ mod view;
 mod wakeup;
 mod workspace;
 
+use std::pin::Pin;
+
 use wire::event::CloseReason;
 use wire::table::Respond;
 
@@ -112,7 +114,15 @@ pub struct Session {
 
 impl Session {
     /// Serves the requests until it is closed and every command has been answered, then ends its work.
-    pub async fn run(mut self, requests: RequestReceiver) {
+    ///
+    /// Boxed here: the code of a future that another crate polls is compiled into that crate once more, and this one holds the
+    /// code of all commands.
+    #[must_use]
+    pub fn run(self, requests: RequestReceiver) -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(self.serve(requests))
+    }
+
+    async fn serve(mut self, requests: RequestReceiver) {
         self.driver.core.report_warnings().await;
         // Before the first request is taken: commands that depend on extensions must find them loading.
         extension_loading::begin(&mut self.driver).await;

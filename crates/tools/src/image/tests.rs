@@ -105,3 +105,26 @@ fn image_bomb_is_refused_by_header() {
     png.splice(16..24, [0, 0, 0x75, 0x30, 0, 0, 0x75, 0x30]);
     assert_eq!(resize(&png, "image/png"), None);
 }
+
+#[test]
+fn shrunk_image_equals_reference_within_rounding() {
+    // Sizes that are no multiple of the lines scaled together, and a picture with smooth and with sharp places.
+    let image = RgbImage::from_fn(2_301, 103, |x, y| {
+        let sharp = if (x / 9 + y / 7) % 2 == 0 { 215 } else { 40 };
+        image::Rgb([(x % 256) as u8, (y % 256) as u8, sharp])
+    });
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    image.write_to(&mut bytes, ImageFormat::Png).unwrap();
+    let shrunk = resize(&bytes.into_inner(), "image/png").unwrap();
+    let shrunk = image::load_from_memory(&STANDARD.decode(&shrunk.data).unwrap())
+        .unwrap()
+        .to_rgb8();
+    assert_eq!(shrunk.dimensions(), (2_000, 90));
+    let reference = image::imageops::resize(&image, 2_000, 90, image::imageops::FilterType::Lanczos3);
+    let furthest = shrunk
+        .iter()
+        .zip(reference.iter())
+        .map(|(ours, theirs)| ours.abs_diff(*theirs))
+        .max();
+    assert!(furthest <= Some(4), "{furthest:?}");
+}
