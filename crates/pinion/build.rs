@@ -50,7 +50,7 @@ fn compress_protocol() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Hands the linker the functions that a start runs, so that they lie together: the kernel maps 64 KiB around each page that is
+/// Hands the linker the functions that a start runs and the form of the program. The functions lie together: the kernel maps 64 KiB around each page that is
 /// touched, and without the order most of the program becomes resident (`xtask startup`). Symbols that do not exist, because the
 /// toolchain or a dependency changed, are passed over. Only optimised builds, and only where the linker knows the option.
 fn order_functions() {
@@ -61,12 +61,18 @@ fn order_functions() {
         return;
     };
     let list = Path::new(&directory).join("startup-order.txt");
-    let options = [
+    let mut options = vec![
         format!("-Wl,--symbol-ordering-file={}", list.display()),
         "-Wl,--no-warn-symbol-ordering".to_owned(),
         // One copy of functions with the same code, which are 1.5 % of the program.
         "-Wl,--icf=all".to_owned(),
     ];
+    // A static program moves itself when it starts; the linker's driver has no other form of it.
+    let features = variable("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
+    if !features.split(',').any(|feature| feature == "crt-static") {
+        // docs/internals/decisions/38-fixed-address.md
+        options.push("-no-pie".to_owned());
+    }
     if linker_takes(&options).unwrap_or(false) {
         for option in options {
             println!("cargo:rustc-link-arg-bins={option}");
