@@ -20,8 +20,11 @@ use crate::out::say;
 const ORDER: &str = "crates/pinion/startup-order.txt";
 /// Most resident memory of the agent process after the first `get_state`, in KiB.
 const MAX_RESIDENT: u64 = 12 * 1024;
-/// Most proportional memory at the same moment, in KiB.
-const MAX_PROPORTIONAL: u64 = 8 * 1024;
+/// Proportional memory at the same moment that is aimed at, in KiB.
+const GOAL_PROPORTIONAL: u64 = 8 * 1024;
+/// Most proportional memory at the same moment, in KiB. Kernels from 6.18 map larger parts of a file that came into memory by
+/// reading than of one that was just linked, which is 1.5 MiB; a program whose order is lost has 4 MiB more.
+const MAX_PROPORTIONAL: u64 = 10 * 1024;
 /// Starts that are measured; the median counts.
 const STARTS: usize = 5;
 /// How long a start under callgrind may take until it answers.
@@ -87,7 +90,7 @@ fn check(agent: &Path) -> Result<bool> {
     let fits = resident <= MAX_RESIDENT && proportional <= MAX_PROPORTIONAL;
     say(&format!(
         "after the first get_state, the agent process: {resident} KiB resident (at most {MAX_RESIDENT}), {proportional} KiB \
-         proportional (at most {MAX_PROPORTIONAL}); the executable has {:.1} MB",
+         proportional (goal {GOAL_PROPORTIONAL}, at most {MAX_PROPORTIONAL}); the executable has {:.1} MB",
         size as f64 / 1e6
     ));
     say(&format!(
