@@ -147,9 +147,6 @@ impl Judge {
 
     /// A text that may be a line: only the parts that are understood count.
     fn guess(&mut self, text: &str) {
-        if self.depth >= MAX_DEPTH {
-            return;
-        }
         self.guesses += 1;
         self.line(text);
         self.guesses -= 1;
@@ -422,8 +419,9 @@ impl Judge {
         if name == "run-parts" {
             self.hide();
         }
+        // Also in a guess, whose end is not read: what is too deep to be read must be refused.
         if self.depth >= MAX_DEPTH {
-            self.hide();
+            self.opaque = true;
             return;
         }
         self.depth += 1;

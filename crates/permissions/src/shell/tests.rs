@@ -117,6 +117,24 @@ fn command_behind_many_words_is_refused() {
 }
 
 #[test]
+fn command_at_any_depth_is_refused() {
+    let policy = policy("auto", &[], &[], &rule());
+    for depth in 0..40 {
+        let prefix = "env ".repeat(depth);
+        for command in [
+            "forbidden-program x",
+            "unlisted -c 'forbidden-program x'",
+            "CHECKER='forbidden-program x' unlisted",
+            "unlisted env env 'forbidden-program x'",
+            "unlisted --run=\"env env env 'env forbidden-program x'\"",
+        ] {
+            let line = format!("{prefix}{command}");
+            assert!(is_refused(&policy, &line), "{line}");
+        }
+    }
+}
+
+#[test]
 fn ask_rule_asks_for_every_attack() {
     let policy = policy("auto", &[], &rule(), &[]);
     for line in lines(ATTACKS) {
