@@ -39,6 +39,15 @@ pub struct ProviderDef {
     pub(crate) overrides: Vec<(String, OverrideDef)>,
 }
 
+impl ProviderDef {
+    /// The headers of the provider, of its models and of its changes to built-in models.
+    pub(crate) fn all_headers(&self) -> impl Iterator<Item = (&String, &Value)> {
+        let models = self.models.iter().flat_map(|model| &model.headers);
+        let changes = self.overrides.iter().flat_map(|(_, change)| &change.headers);
+        self.headers.iter().chain(models).chain(changes)
+    }
+}
+
 /// Hides key and headers.
 impl fmt::Debug for ProviderDef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

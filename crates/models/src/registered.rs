@@ -3,14 +3,11 @@
 
 use std::fmt;
 
-use auth::login::AuthEntry;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use wire::Model;
 
-use crate::key_source::KeySource;
 use crate::merge::{Entries, merge};
 use crate::models_file::{ProviderDef, provider};
-use crate::store::Registry;
 
 /// One provider as an extension describes it.
 #[derive(Clone)]
@@ -149,8 +146,18 @@ impl Registered {
     }
 
     /// Returns true if it streams the answers of this model itself.
-    fn answers(&self, model: &Model) -> bool {
+    pub(crate) fn answers(&self, model: &Model) -> bool {
         self.streams && (self.native || self.def.api.as_deref() == Some(model.api.as_str()))
+    }
+
+    /// Returns true if it is a whole provider object of pi 1.x.
+    pub(crate) fn is_native(&self) -> bool {
+        self.native
+    }
+
+    /// Returns true if its extension streams answers without a key.
+    pub(crate) fn needs_no_key(&self) -> bool {
+        self.open
     }
 
     /// Replaces the known models with its own, or only changes how they are reached.
@@ -174,88 +181,5 @@ impl Registered {
             own.added = merge(&self.id, &own.added, Some(&change)).base;
         }
         own
-    }
-}
-
-impl Registry {
-    /// Returns the registry with these providers of extensions in place of the earlier ones. Reads the files again.
-    #[must_use]
-    pub fn with_registered(&self, registered: Vec<Registered>) -> Self {
-        self.rebuild(registered)
-    }
-
-    /// Providers that extensions bring.
-    #[must_use]
-    pub fn registered_providers(&self) -> &[Registered] {
-        &self.registered
-    }
-
-    pub(crate) fn registered(&self, provider: &str) -> Option<&Registered> {
-        self.registered
-            .iter()
-            .find(|registered| registered.id == provider)
-    }
-
-    /// Whose extension answers for this model itself: its own provider's, else the one whose API the model names.
-    #[must_use]
-    pub fn lender(&self, model: &Model) -> Option<&str> {
-        // A recording needs no credentials.
-        if self.replayed().is_some() {
-            return None;
-        }
-        let own = self
-            .registered(&model.provider)
-            .filter(|registered| registered.answers(model));
-        let any = || {
-            let mut others = self.registered.iter();
-            others.find(|other| !other.native && other.answers(model) && !llm::supports(&model.api))
-        };
-        own.or_else(any).map(|registered| registered.id.as_str())
-    }
-
-    /// The stored login of a provider whose extension knows how to use and renew it; none when something else opens it.
-    #[must_use]
-    pub fn lent_login(&self, provider: &str) -> Option<Map<String, Value>> {
-        self.registered(provider).filter(|registered| registered.login)?;
-        match (self.key_source(provider)?, self.auth().entry(provider)?) {
-            (KeySource::Oauth, entry @ AuthEntry::Oauth { .. }) => Some(entry.fields()),
-            _ => None,
-        }
-    }
-
-    /// Providers that a login opens.
-    #[must_use]
-    pub fn login_providers(&self) -> Vec<&str> {
-        let names = self.auth().entries().iter().map(|(name, _)| name.as_str());
-        names
-            .filter(|name| self.key_source(name) == Some(KeySource::Oauth))
-            .collect()
-    }
-
-    /// What `models.json` and extensions say of providers.
-    pub(crate) fn definitions(&self) -> impl Iterator<Item = &ProviderDef> {
-        let theirs = self.registered.iter().map(|registered| &registered.def);
-        self.custom_providers().iter().map(|(_, def)| def).chain(theirs)
-    }
-
-    /// The key that an extension or `models.json` names for a provider: an extension's word counts first.
-    pub(crate) fn own_key(&self, provider: &str) -> Option<&str> {
-        let theirs = self
-            .registered(provider)
-            .and_then(|registered| registered.def.api_key.as_deref());
-        theirs.or_else(|| self.custom(provider)?.api_key.as_deref())
-    }
-
-    /// Returns true if the key is also sent as `Authorization: Bearer`.
-    pub(crate) fn sends_bearer(&self, provider: &str) -> bool {
-        let theirs = self
-            .registered(provider)
-            .is_some_and(|theirs| theirs.def.auth_header);
-        theirs || self.custom(provider).is_some_and(|def| def.auth_header)
-    }
-
-    /// Returns true if an extension streams the answers of a provider without a key.
-    pub(crate) fn needs_no_key(&self, provider: &str) -> bool {
-        self.registered(provider).is_some_and(|theirs| theirs.open)
     }
 }

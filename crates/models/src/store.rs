@@ -1,22 +1,23 @@
 //! The registry: catalogue, `models.json`, `auth.json` and environment as one list of models. Keys and headers are in
-//! `credentials`, choosing is in `choose`.
+//! `keys`, choosing is in `choose`.
 
 use std::fmt;
-use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use auth::Secret;
 use auth::Secrets;
-use auth::login::alias::old_name;
-use auth::login::{AuthEntry, AuthFile, copilot_address};
+use auth::login::AuthFile;
 use wire::Model;
 
-use crate::catalogue::{Catalogue, Listed};
-use crate::local::LocalSources;
-use crate::local_servers::Local;
-use crate::merge::{Entries, merge};
+use crate::catalogue::Catalogue;
+use crate::credentials::Credentials;
+use crate::error::RegistryError;
+use crate::local::{LocalSources, Server};
+use crate::local_servers::LocalServers;
 use crate::models_file::{ModelsFile, ProviderDef};
 use crate::offline::{OFFLINE, Offline};
+use crate::providers::Providers;
 use crate::registered::Registered;
 
 /// One variable of the process environment.
@@ -47,166 +48,103 @@ impl fmt::Debug for Sources {
     }
 }
 
-/// One provider. Its models are built on first access.
-#[derive(Debug)]
-struct Slot {
-    id: String,
-    custom: Option<usize>,
-    /// Place among what extensions registered.
-    registered: Option<usize>,
-    entries: OnceLock<Entries>,
-}
-
-/// What a reload does not read anew.
-struct Kept {
-    runtime: Option<(String, Secret)>,
-    secrets: Secrets,
-    replayed: Option<Vec<String>>,
-    registered: Vec<Registered>,
-    local: Arc<Local>,
-}
-
 /// All models that the agent knows, and the credentials for them.
 #[derive(Debug)]
 pub struct Registry {
-    sources: Sources,
-    catalogue: Arc<Catalogue>,
-    file: ModelsFile,
-    auth: AuthFile,
-    runtime: Option<(String, Secret)>,
-    slots: Vec<Slot>,
+    agent_dir: PathBuf,
+    credentials: Credentials,
+    providers: Providers,
+    local: LocalServers,
     offline: Offline,
-    secrets: Secrets,
-    /// Providers that a recording answers for; none without one.
-    replayed: Option<Vec<String>>,
-    pub(crate) local: Arc<Local>,
-    /// Providers that extensions bring.
-    pub(crate) registered: Vec<Registered>,
     catalogue_error: Option<String>,
 }
 
 impl Registry {
     /// Reads both files and the provider lines of the catalogue, but no model lines. Damaged files leave the built-in models
-    /// usable: see [`Self::models_error`] and [`Self::auth_error`].
+    /// usable: see [`Self::models_error`] and [`AuthFile::error`].
     #[must_use]
     pub fn new(sources: Sources) -> Self {
-        let (catalogue, problem) = Catalogue::load(&sources.agent_dir);
-        let kept = Kept {
-            runtime: None,
-            secrets: Secrets::default(),
-            replayed: None,
-            registered: Vec::new(),
-            local: Arc::default(),
-        };
-        let mut registry = Self::build(sources, Arc::new(catalogue), kept);
-        registry.catalogue_error = problem;
-        registry
+        let (catalogue, catalogue_error) = Catalogue::load(&sources.agent_dir);
+        let credentials = Credentials::read(&sources.agent_dir, sources.env, sources.run);
+        let local = LocalServers::new(sources.local);
+        let catalogue = Arc::new(catalogue);
+        Self {
+            catalogue_error,
+            ..Self::build(sources.agent_dir, catalogue, credentials, local, Vec::new())
+        }
     }
 
-    fn build(sources: Sources, catalogue: Arc<Catalogue>, kept: Kept) -> Self {
+    fn build(
+        agent_dir: PathBuf,
+        catalogue: Arc<Catalogue>,
+        credentials: Credentials,
+        local: LocalServers,
+        registered: Vec<Registered>,
+    ) -> Self {
         let built_in = |id: &str| catalogue.provider(id).is_some();
-        let file = ModelsFile::read(&sources.agent_dir.join("models.json"), &built_in);
-        let auth = AuthFile::read(&sources.agent_dir.join("auth.json"));
-        // A section under a provider's new name that only changes it belongs to the catalogue's provider.
-        let renamed = |(name, def): &(String, ProviderDef)| {
-            old_name(name).filter(|old| def.models.is_empty() && built_in(old))
-        };
-        let custom = |id: &str| {
-            let mut sections = file.providers().iter();
-            let own = sections.position(|(name, _)| name == id);
-            own.or_else(|| {
-                file.providers()
-                    .iter()
-                    .position(|section| renamed(section) == Some(id))
-            })
-        };
-        let slot = |id: &str| Slot {
-            id: id.to_owned(),
-            custom: custom(id),
-            registered: kept.registered.iter().position(|theirs| theirs.id() == id),
-            entries: OnceLock::new(),
-        };
-        let known = catalogue.providers().iter().map(|provider| slot(provider.id()));
-        let own = file
-            .providers()
-            .iter()
-            .filter(|section| !built_in(&section.0) && renamed(section).is_none())
-            .map(|(id, _)| slot(id));
-        let mut slots: Vec<Slot> = known.chain(own).collect();
-        for theirs in &kept.registered {
-            if slots.iter().all(|known| known.id != theirs.id()) {
-                slots.push(slot(theirs.id()));
-            }
-        }
-        let registry = Self {
-            sources,
-            catalogue,
-            file,
-            auth,
-            runtime: kept.runtime,
-            slots,
+        let file = ModelsFile::read(&agent_dir.join("models.json"), &built_in);
+        let providers = Providers::new(catalogue, file, registered, credentials.copilot_url());
+        credentials.learn(&providers);
+        Self {
+            agent_dir,
+            credentials,
+            providers,
+            local,
             offline: Offline::default(),
-            secrets: kept.secrets,
-            replayed: kept.replayed,
-            local: kept.local,
-            registered: kept.registered,
             catalogue_error: None,
-        };
-        registry.learn_secrets();
-        registry
+        }
     }
 
     /// A new registry from the files as they are now; a key given with [`Self::set_runtime_key`] is kept, and what has been
     /// read of the catalogue is shared.
     #[must_use]
     pub fn reload(&self) -> Self {
-        self.rebuild(self.registered.clone())
+        self.with_registered(self.providers.registered().to_vec())
     }
 
-    pub(crate) fn rebuild(&self, registered: Vec<Registered>) -> Self {
+    /// Returns the registry with these providers of extensions in place of the earlier ones. Reads the files again.
+    #[must_use]
+    pub fn with_registered(&self, registered: Vec<Registered>) -> Self {
         Self::build(
-            self.sources.clone(),
-            Arc::clone(&self.catalogue),
-            Kept {
-                runtime: self.runtime.clone(),
-                secrets: self.secrets.clone(),
-                replayed: self.replayed.clone(),
-                registered,
-                local: Arc::clone(&self.local),
-            },
+            self.agent_dir.clone(),
+            Arc::clone(self.providers.catalogue()),
+            self.credentials.reread(&self.agent_dir),
+            self.local.clone(),
+            registered,
         )
     }
 
     /// A key for this run only (`--api-key`); it wins over all others of that provider.
     pub fn set_runtime_key(&mut self, provider: &str, key: Secret) {
-        self.secrets.learn(key.expose());
-        self.runtime = Some((provider.to_owned(), key));
+        self.credentials.set_runtime_key(provider, key);
     }
 
     /// A recording answers for these providers: they count as having keys, and nothing is looked up, run or renewed.
     pub fn set_replayed(&mut self, providers: Vec<String>) {
-        self.replayed = Some(providers);
-    }
-
-    pub(crate) fn replayed(&self) -> Option<&[String]> {
-        self.replayed.as_deref()
+        self.credentials.set_replayed(providers);
     }
 
     /// All credentials that this process has seen; grows with each that is looked up.
     #[must_use]
     pub fn secrets(&self) -> &Secrets {
-        &self.secrets
+        self.credentials.secrets()
     }
 
-    pub(crate) fn runtime_key(&self, provider: &str) -> Option<&Secret> {
-        self.runtime
-            .as_ref()
-            .filter(|(id, _)| id == provider)
-            .map(|(_, key)| key)
+    pub(crate) fn credentials(&self) -> &Credentials {
+        &self.credentials
     }
 
-    pub(crate) fn sources(&self) -> &Sources {
-        &self.sources
+    pub(crate) fn providers(&self) -> &Providers {
+        &self.providers
+    }
+
+    pub(crate) fn local(&self) -> &LocalServers {
+        &self.local
+    }
+
+    /// Folder of `models.json` and `auth.json`.
+    pub(crate) fn agent_dir(&self) -> &Path {
+        &self.agent_dir
     }
 
     /// Why the catalogue in the agent directory is not used, if there is one.
@@ -218,102 +156,43 @@ impl Registry {
     /// The catalogue: the built-in one, or the one in the agent directory.
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
-        &self.catalogue
+        self.providers.catalogue()
     }
 
     /// The stored credentials.
     #[must_use]
     pub fn auth(&self) -> &AuthFile {
-        &self.auth
+        self.credentials.file()
     }
 
     /// Why `models.json` was ignored, if it was.
     #[must_use]
     pub fn models_error(&self) -> Option<&str> {
-        self.file.error()
-    }
-
-    /// What of `auth.json` was ignored, if anything.
-    #[must_use]
-    pub fn auth_error(&self) -> Option<&str> {
-        self.auth.error()
+        self.providers.file().error()
     }
 
     /// The providers of `models.json`.
     #[must_use]
     pub fn custom_providers(&self) -> &[(String, ProviderDef)] {
-        self.file.providers()
+        self.providers.file().providers()
     }
 
-    pub(crate) fn custom(&self, provider: &str) -> Option<&ProviderDef> {
-        let slot = self.slots.iter().find(|slot| slot.id == provider)?;
-        Some(&self.file.providers().get(slot.custom?)?.1)
+    /// Providers that extensions bring.
+    #[must_use]
+    pub fn registered_providers(&self) -> &[Registered] {
+        self.providers.registered()
     }
 
     /// All provider ids in registry order, local servers and `offline` last.
     pub fn provider_ids(&self) -> impl Iterator<Item = &str> {
-        let local = self.local_ids().filter(|id| !self.has_slot(id));
-        self.slots
-            .iter()
-            .map(|slot| slot.id.as_str())
-            .chain(local)
-            .chain([OFFLINE])
-    }
-
-    /// Returns true if the catalogue or `models.json` contains the provider.
-    pub(crate) fn has_slot(&self, provider: &str) -> bool {
-        self.slots.iter().any(|slot| slot.id == provider)
-    }
-
-    fn entries<'a>(&self, slot: &'a Slot) -> &'a Entries {
-        let fill = || {
-            let def = slot
-                .custom
-                .and_then(|index| self.file.providers().get(index))
-                .map(|(_, def)| def);
-            let built_in = self
-                .catalogue
-                .provider(&slot.id)
-                .map_or(&[][..], |provider| provider.models());
-            let mut entries = merge(&slot.id, built_in, def);
-            let theirs = slot.registered.and_then(|index| self.registered.get(index));
-            if let Some(theirs) = theirs {
-                entries = theirs.lay_over(entries, def);
-            }
-            entries.hide_url_secrets();
-            if let Some(url) = self
-                .auth
-                .entry(&slot.id)
-                .filter(|_| theirs.is_none() && def.is_none_or(|def| def.base_url.is_none()))
-                .and_then(|entry| copilot_base_url(&slot.id, entry))
-            {
-                entries
-                    .base
-                    .iter_mut()
-                    .for_each(|listed| listed.model.base_url.clone_from(&url));
-            }
-            entries
-        };
-        slot.entries.get_or_init(fill)
-    }
-
-    fn in_order(&self, keep: impl Fn(&str) -> bool) -> Vec<&Model> {
-        let slots: Vec<&Slot> = self.slots.iter().filter(|slot| keep(&slot.id)).collect();
-        let mut own: Vec<&Slot> = slots
-            .iter()
-            .copied()
-            .filter(|slot| slot.custom.is_some() || slot.registered.is_some())
-            .collect();
-        own.sort_by_key(|slot| (slot.registered, slot.custom));
-        let base = slots.iter().flat_map(|slot| &self.entries(slot).base);
-        let added = own.iter().flat_map(|slot| &self.entries(slot).added);
-        base.chain(added).map(|listed| &listed.model).collect()
+        let local = self.local.ids().filter(|id| !self.providers.contains(id));
+        self.providers.ids().chain(local).chain([OFFLINE])
     }
 
     /// Every model: built-in ones, then those of `models.json`, then the offline ones. Reads the whole catalogue.
     #[must_use]
     pub fn all(&self) -> Vec<&Model> {
-        let mut models = self.in_order(|_| true);
+        let mut models = self.providers.in_order(|_| true);
         models.extend(self.found_models());
         models.extend([&self.offline.echo, &self.offline.script]);
         models
@@ -323,7 +202,7 @@ impl Registry {
     /// `offline/echo` if there are none. Reads only the providers that have credentials; sends no request.
     #[must_use]
     pub fn models(&self) -> Vec<&Model> {
-        let mut models = self.in_order(|provider| self.has_auth(provider));
+        let mut models = self.providers.in_order(|provider| self.has_auth(provider));
         models.retain(|model| llm::supports(&model.api) || self.lender(model).is_some());
         models.extend(self.found_models());
         if models.is_empty() {
@@ -335,30 +214,11 @@ impl Registry {
     /// The models of one provider.
     #[must_use]
     pub fn models_of(&self, provider: &str) -> Vec<&Model> {
-        if provider == OFFLINE && !self.slots.iter().any(|slot| slot.id == OFFLINE) {
+        if provider == OFFLINE && !self.providers.contains(OFFLINE) {
             return vec![&self.offline.echo, &self.offline.script];
         }
-        let listed = self
-            .slot(provider)
-            .into_iter()
-            .flat_map(|slot| self.entries(slot).iter());
         let found = self.found_models().filter(|model| model.provider == provider);
-        listed.map(|listed| &listed.model).chain(found).collect()
-    }
-
-    /// Returns true if the catalogue or `models.json` describes the model.
-    pub(crate) fn describes(&self, provider: &str, id: &str) -> bool {
-        let mut listed = self
-            .slot(provider)
-            .into_iter()
-            .flat_map(|slot| self.entries(slot).iter());
-        listed.any(|listed| listed.model.id == id)
-    }
-
-    /// A provider by its name, or by a newer one.
-    fn slot(&self, provider: &str) -> Option<&Slot> {
-        let named = |id: &str| self.slots.iter().find(|slot| slot.id == id);
-        named(provider).or_else(|| named(old_name(provider)?))
+        self.providers.models_of(provider).chain(found).collect()
     }
 
     /// One model, with or without credentials.
@@ -373,35 +233,79 @@ impl Registry {
         &self.offline.echo
     }
 
-    /// The unresolved headers of a model; a synthetic one has those of its provider's first model.
-    pub(crate) fn listed(&self, model: &Model) -> Option<&Listed> {
-        let slot = self.slots.iter().find(|slot| slot.id == model.provider)?;
-        let entries = self.entries(slot);
-        entries
-            .iter()
-            .find(|listed| listed.model.id == model.id)
-            .or_else(|| entries.iter().next())
-    }
-
     /// Place of a provider when several could serve: the user's own first, then the order of defaults.
     pub(crate) fn rank(&self, provider: &str) -> Option<usize> {
         if provider == OFFLINE {
             return Some(usize::MAX);
         }
-        if self.is_local(provider) && !self.has_slot(provider) {
+        if self.is_only_local(provider) {
             return Some(usize::MAX - 1);
         }
-        self.catalogue.provider(provider).map(|provider| provider.rank())
+        self.catalogue()
+            .provider(provider)
+            .map(|provider| provider.rank())
     }
-}
 
-/// GitHub Copilot's address for a stored login.
-fn copilot_base_url(provider: &str, entry: &AuthEntry) -> Option<String> {
-    let AuthEntry::Oauth { access, .. } = entry else {
-        return None;
-    };
-    if provider != "github-copilot" {
-        return None;
+    /// Whose extension answers for this model itself: its own provider's, else the one whose API the model names.
+    #[must_use]
+    pub fn lender(&self, model: &Model) -> Option<&str> {
+        // The recording has the answer; an extension would ask its server for a second one.
+        if self.credentials.is_replay() {
+            return None;
+        }
+        self.providers.lender(model)
     }
-    copilot_address(access.expose(), entry.extra("enterpriseUrl"))
+
+    /// Asks local servers for their models, unless that was done within the last seconds: the one with this provider id, or
+    /// all of them. Blocks for as long as that takes: milliseconds, and at most [`crate::limits::LOCAL_WHOLE`].
+    pub fn look_for_local(&self, only: Option<&str>) {
+        self.local.look(only, &self.credentials, &self.providers);
+    }
+
+    /// Probes before `provider` is looked up, if it is a local one; does nothing for others.
+    pub(crate) fn look_if_local(&self, provider: &str) {
+        if self.is_local(provider) {
+            self.look_for_local(Some(provider));
+        }
+    }
+
+    /// The servers that answered when they were asked last.
+    #[must_use]
+    pub fn local_servers(&self) -> &[Server] {
+        self.local.servers()
+    }
+
+    /// Returns true if this is the provider id of a local server.
+    #[must_use]
+    pub fn is_local(&self, provider: &str) -> bool {
+        self.local.contains(provider)
+    }
+
+    /// Returns true if only a local server can have the provider's models: no file describes any.
+    pub(crate) fn is_only_local(&self, provider: &str) -> bool {
+        self.is_local(provider) && !self.providers.contains(provider)
+    }
+
+    /// The models found at local servers, except models that `models.json` describes itself.
+    fn found_models(&self) -> impl Iterator<Item = &Model> {
+        self.local.models().filter(|found| {
+            let mut described = self.providers.models_of(&found.provider);
+            !described.any(|model| model.id == found.id)
+        })
+    }
+
+    /// Why a local server cannot be asked; nothing when it can, or when the provider is none.
+    pub(crate) fn no_server(&self, provider: &str) -> Option<RegistryError> {
+        self.local
+            .why_silent(provider, &self.credentials, &self.providers)
+    }
+
+    /// The error for a model that a local server does not have.
+    pub(crate) fn not_served(&self, provider: &str, model: &str) -> Option<RegistryError> {
+        let is_only_local = self.is_only_local(provider);
+        is_only_local.then(|| {
+            self.no_server(provider)
+                .unwrap_or_else(|| self.local.no_model(provider, model))
+        })
+    }
 }

@@ -91,7 +91,7 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     warnings.extend(
         [
             registry.models_error(),
-            registry.auth_error(),
+            registry.auth().error(),
             registry.catalogue_error(),
         ]
         .into_iter()

@@ -144,7 +144,7 @@ fn synthetic(registry: &Registry, provider: &str, pattern: &str) -> Option<Resol
         None => (pattern, None),
     };
     // A local server says itself what it has.
-    if id.is_empty() || (registry.is_local(provider) && !registry.has_slot(provider)) {
+    if id.is_empty() || registry.is_only_local(provider) {
         return None;
     }
     let default = registry

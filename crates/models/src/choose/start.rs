@@ -230,7 +230,7 @@ pub fn unusable(registry: &Registry, request: &StartRequest) -> Vec<String> {
         ));
     }
     out.extend(default_problem(registry, request));
-    let errors = [registry.models_error(), registry.auth_error()];
+    let errors = [registry.models_error(), registry.auth().error()];
     out.extend(errors.into_iter().flatten().map(str::to_owned));
     let stored = registry
         .auth()
@@ -251,7 +251,11 @@ pub fn unusable(registry: &Registry, request: &StartRequest) -> Vec<String> {
         out.push(format!("{file} names the provider {id}: {reason}"));
     }
     out.extend(registry.unusable_variables());
-    out.extend(registry.unusable_servers());
+    out.extend(
+        registry
+            .local()
+            .unusable(registry.credentials(), registry.providers()),
+    );
     out
 }
 

@@ -233,16 +233,16 @@ fn damaged_auth_entries_do_not_affect_others() {
     let half = r#"{"xai": {"type": "api_key", "key": "k"}, "zai": {"type": "magic", "key": "sk-secret"}}"#;
     let damaged = shop("", half, &[]);
     assert!(damaged.registry.has_auth("xai") && !damaged.registry.has_auth("zai"));
-    let error = damaged.registry.auth_error().unwrap();
+    let error = damaged.registry.auth().error().unwrap();
     assert!(error.contains("zai") && !error.contains("sk-secret"), "{error}");
     let broken = shop("", "{\"xai\": sk-secret", &[]);
-    let error = broken.registry.auth_error().unwrap();
+    let error = broken.registry.auth().error().unwrap();
     assert!(
         error.contains("line 1") && !error.contains("sk-secret"),
         "{error}"
     );
     let none = shop("", "", &[]);
-    assert!(none.registry.auth_error().is_none() && !none.folder.path().join("auth.json").exists());
+    assert!(none.registry.auth().error().is_none() && !none.folder.path().join("auth.json").exists());
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn with(models: &str, env: &[(&str, &str)], servers: Vec<Server>, only_named: bo
             servers: vec![("gpu".to_owned(), "http://gpu:8000".to_owned())],
             probe: Some(Arc::new(probe)),
         },
-        ..shop.registry.sources().clone()
+        ..shop.sources.clone()
     };
     (Registry::new(sources), asked)
 }

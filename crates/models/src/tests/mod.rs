@@ -2,10 +2,12 @@
 
 mod catalogue;
 mod choosing;
+mod credentials;
 mod goldens;
 mod keys;
 mod local;
 mod models_json;
+mod providers;
 mod registered;
 mod snapshot;
 mod text;
@@ -24,6 +26,8 @@ pub(super) type Vars<'a> = &'a [(&'a str, &'a str)];
 /// A registry in a folder of its own.
 pub(super) struct Shop {
     pub(super) registry: Registry,
+    /// What the registry was made from.
+    pub(super) sources: Sources,
     pub(super) folder: tempfile::TempDir,
     /// How many commands were run.
     pub(super) commands: Arc<AtomicUsize>,
@@ -49,7 +53,7 @@ pub(super) fn shop(models: &str, auth: &str, env: Vars<'_>) -> Shop {
         .collect();
     let commands = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&commands);
-    let registry = Registry::new(Sources {
+    let sources = Sources {
         agent_dir: folder.path().to_owned(),
         env: Arc::new(move |name| env.get(name).cloned()),
         run: Arc::new(move |command| {
@@ -57,9 +61,10 @@ pub(super) fn shop(models: &str, auth: &str, env: Vars<'_>) -> Shop {
             (command != "fail").then(|| command.to_owned())
         }),
         local: LocalSources::default(),
-    });
+    };
     Shop {
-        registry,
+        registry: Registry::new(sources.clone()),
+        sources,
         folder,
         commands,
     }

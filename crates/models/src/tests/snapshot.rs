@@ -51,7 +51,7 @@ fn made(lists: &[Value]) -> Built {
 fn with_file(text: &str) -> Registry {
     let shop = shop("", "", &[("ANTHROPIC_API_KEY", "k")]);
     std::fs::write(shop.folder.path().join(CATALOGUE_FILE), text).unwrap();
-    Registry::new(shop.registry.sources().clone())
+    Registry::new(shop.sources.clone())
 }
 
 #[test]

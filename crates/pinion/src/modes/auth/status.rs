@@ -33,14 +33,14 @@ pub(super) fn report(registry: &Registry, env: &Environment, as_json: bool) -> S
     let now = now_ms();
     if as_json {
         let providers: Vec<Value> = lines.iter().map(|line| line.json(now)).collect();
-        let error = registry.auth_error();
+        let error = registry.auth().error();
         return json!({"authFile": env.auth_file(), "error": error, "providers": providers}).to_string();
     }
     let mut out: Vec<String> = lines.iter().map(|line| line.text(now)).collect();
     if out.is_empty() {
         out.push("No provider has a key or login. To log in: pinion auth login PROVIDER".to_owned());
     }
-    out.extend(registry.auth_error().map(str::to_owned));
+    out.extend(registry.auth().error().map(str::to_owned));
     out.join("\n")
 }
 

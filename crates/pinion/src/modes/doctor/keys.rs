@@ -28,7 +28,7 @@ pub(super) fn section(patient: &Patient<'_>) -> Section {
 fn auth_file(section: &mut Section, patient: &Patient<'_>) -> Value {
     let path = patient.env.agent_dir.join("auth.json");
     let entries = patient.registry.auth().entries();
-    let state = state(&path, patient.registry.auth_error(), entries.is_empty());
+    let state = state(&path, patient.registry.auth().error(), entries.is_empty());
     head(section, patient, &path, state, entries.len(), "entry", "entries");
     let mut data = Vec::new();
     for (provider, entry) in entries {
@@ -50,7 +50,7 @@ fn auth_file(section: &mut Section, patient: &Patient<'_>) -> Value {
             mode & 0o777
         ));
     }
-    json!({"path": path, "state": state, "error": patient.registry.auth_error(), "entries": data})
+    json!({"path": path, "state": state, "error": patient.registry.auth().error(), "entries": data})
 }
 
 /// Kind, what may be shown, and the time in ms at which a login runs out.

@@ -82,7 +82,7 @@ fn examine(args: &Args, env: &Environment) -> Report {
         .collect();
     let files = [
         registry.models_error(),
-        registry.auth_error(),
+        registry.auth().error(),
         registry.catalogue_error(),
     ];
     problems.extend(

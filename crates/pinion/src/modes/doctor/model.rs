@@ -315,7 +315,7 @@ fn first_steps(patient: &Patient<'_>) -> String {
             "{dir}/models.json is broken: what it defines comes back once it is repaired."
         ));
     }
-    if patient.registry.auth_error().is_some() {
+    if patient.registry.auth().error().is_some() {
         lines.push(format!(
             "{dir}/auth.json is broken: its keys come back once it is repaired."
         ));

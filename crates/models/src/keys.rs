@@ -1,0 +1,326 @@
+//! Which credential opens a provider, and the keys, headers, variables and base URLs of requests (pi-core.md 8.3-8.5,
+//! providers.md 1 and 10). Not here: where credentials are stored, sending them, renewing OAuth tokens.
+
+use std::sync::Arc;
+
+use auth::Environment;
+use auth::Secret;
+use auth::login::AuthEntry;
+use serde_json::{Map, Value};
+use wire::Model;
+
+use crate::error::RegistryError;
+use crate::key_source::KeySource;
+use crate::merge::put_header;
+use crate::offline::OFFLINE;
+use crate::registered::Registered;
+use crate::store::Registry;
+use crate::value::{Lookup, is_configured};
+
+/// Variables that name a server which also needs a key.
+const SERVER_VARIABLES: [&str; 2] = ["AZURE_OPENAI_BASE_URL", "AZURE_OPENAI_RESOURCE_NAME"];
+
+impl Registry {
+    /// An environment variable as this provider sees it: its `env` in `auth.json` comes before the process environment.
+    /// Empty counts as unset.
+    #[must_use]
+    pub fn variable(&self, provider: &str, name: &str) -> Option<String> {
+        self.credentials().variable(provider, name)
+    }
+
+    /// Where the key of a provider comes from, in the order of pi-core.md 8.5; `None` when there is none. Runs no command
+    /// and renews no token.
+    #[must_use]
+    pub fn key_source(&self, provider: &str) -> Option<KeySource> {
+        let credentials = self.credentials();
+        if let Some(answers) = credentials.is_replayed(provider) {
+            return answers.then_some(KeySource::None);
+        }
+        if credentials.runtime_key(provider).is_some() {
+            return Some(KeySource::Runtime);
+        }
+        let env = |name: &str| credentials.variable(provider, name);
+        match credentials.file().entry(provider) {
+            Some(AuthEntry::ApiKey { key, .. }) => {
+                return is_configured(key.expose(), &env).then_some(KeySource::AuthFile);
+            }
+            Some(AuthEntry::Oauth { .. }) => return Some(KeySource::Oauth),
+            None => {}
+        }
+        if let Some(known) = self.catalogue().provider(provider) {
+            if let Some(name) = known.key_variables().iter().find(|name| env(name).is_some()) {
+                return Some(KeySource::Env(name.clone()));
+            }
+            let complete = known
+                .ambient()
+                .iter()
+                .any(|group| group.iter().all(|name| env(name).is_some()));
+            if complete || (known.accepts_adc() && credentials.has_adc(provider)) {
+                return Some(KeySource::Ambient);
+            }
+        }
+        if let Some(name) = credentials.local_key_variable(provider) {
+            return Some(KeySource::Env(name.to_owned()));
+        }
+        let own = self.providers().key(provider);
+        if own.is_some_and(|key| is_configured(key, &env)) {
+            return Some(KeySource::ModelsFile);
+        }
+        let theirs = self.providers().of_extension(provider);
+        let needs_none = provider == OFFLINE
+            || self.local().has_answered(provider)
+            || theirs.is_some_and(Registered::needs_no_key);
+        needs_none.then_some(KeySource::None)
+    }
+
+    /// Returns true if a provider has credentials, as far as that is known without running commands.
+    #[must_use]
+    pub fn has_auth(&self, provider: &str) -> bool {
+        self.key_source(provider).is_some()
+    }
+
+    /// The key for a request at `now_ms` (ms since 1970). `Ok(None)` means that there is none. May run a command.
+    ///
+    /// # Errors
+    /// When a command or variable gives nothing, or a login has run out; neither falls through to the next source.
+    pub fn resolve_key(&self, provider: &str, now_ms: u64) -> Result<Option<Secret>, RegistryError> {
+        let key = self.find_key(provider, now_ms)?;
+        if let Some(key) = &key {
+            self.secrets().learn(key.expose());
+        }
+        Ok(key)
+    }
+
+    fn find_key(&self, provider: &str, now_ms: u64) -> Result<Option<Secret>, RegistryError> {
+        let Some(source) = self.key_source(provider) else {
+            return self.unconfigured(provider);
+        };
+        let credentials = self.credentials();
+        Ok(match source {
+            KeySource::Runtime => credentials.runtime_key(provider).cloned(),
+            KeySource::Env(name) => credentials.variable(provider, &name).map(Secret::from),
+            KeySource::Ambient => Some(Secret::new(Secret::AMBIENT)),
+            KeySource::None => (provider == OFFLINE).then(|| Secret::new(OFFLINE)),
+            KeySource::ModelsFile => {
+                let key = self.providers().key(provider);
+                key.map(|key| credentials.resolve(provider, key, &what(provider)))
+                    .transpose()?
+                    .map(Secret::from)
+            }
+            KeySource::AuthFile | KeySource::Oauth => match self.auth().entry(provider) {
+                Some(AuthEntry::ApiKey { key, resolved, .. }) => {
+                    // Only a success is kept: a command that failed once may be asked again.
+                    if resolved.get().is_none() {
+                        let key = credentials.resolve(provider, key.expose(), &what(provider))?;
+                        let _ = resolved.set(Secret::from(key));
+                    }
+                    resolved.get().cloned()
+                }
+                Some(AuthEntry::Oauth { access, expires, .. }) => {
+                    #[expect(clippy::cast_precision_loss, reason = "times stay far below 2^53")]
+                    let now = now_ms as f64;
+                    if now >= *expires {
+                        return Err(RegistryError::Expired(provider.to_owned()));
+                    }
+                    Some(access.clone())
+                }
+                None => None,
+            },
+        })
+    }
+
+    /// Says which variable is missing when `auth.json` or `models.json` names one; otherwise there is just no key.
+    fn unconfigured(&self, provider: &str) -> Result<Option<Secret>, RegistryError> {
+        let stored = match self.auth().entry(provider) {
+            Some(AuthEntry::ApiKey { key, .. }) => Some(key.expose()),
+            _ => self.providers().key(provider),
+        };
+        let Some(text) = stored.filter(|text| !text.is_empty()) else {
+            return Ok(None);
+        };
+        Lookup {
+            env: &|name| self.variable(provider, name),
+            run: &|_| None,
+        }
+        .resolve(text, &what(provider))
+        .map(|_| None)
+    }
+
+    /// Returns the token of a login, if the provider uses one. It may have expired; the sender must refresh it.
+    #[must_use]
+    pub fn login_token(&self, provider: &str) -> Option<Secret> {
+        // A recording needs no credentials.
+        if self.credentials().is_replay() {
+            return None;
+        }
+        match (self.key_source(provider)?, self.auth().entry(provider)?) {
+            (KeySource::Oauth, AuthEntry::Oauth { access, .. }) => Some(access.clone()),
+            _ => None,
+        }
+    }
+
+    /// The error for a request without a key, naming what would help.
+    #[must_use]
+    pub fn no_key(&self, provider: &str) -> RegistryError {
+        if let Some(error) = self.no_server(provider) {
+            return error;
+        }
+        let known = self.catalogue().provider(provider);
+        let names = known
+            .map(|known| known.key_variables().join(" or "))
+            .filter(|names| !names.is_empty());
+        let set = names.map_or_else(String::new, |names| format!("set {names}, "));
+        let login = auth::login::way(provider).map_or_else(String::new, |_| {
+            format!("log in with: pinion auth login {provider}, ")
+        });
+        let help = format!(
+            "To use it, {login}{set}store a key with: pinion auth login {provider} --api-key, pass --api-key, or edit auth.json or \
+             models.json in the agent directory."
+        );
+        RegistryError::NoKey {
+            provider: provider.to_owned(),
+            help,
+        }
+    }
+
+    /// Extra headers of a request: catalogue, then provider, then model; with `authHeader` also the key. Runs the commands
+    /// that header values name.
+    ///
+    /// # Errors
+    /// When a value cannot be resolved, or `authHeader` is set and there is no key.
+    pub fn headers(
+        &self,
+        model: &Model,
+        key: Option<&Secret>,
+    ) -> Result<Vec<(String, String)>, RegistryError> {
+        let provider = model.provider.as_str();
+        let mut headers = Vec::new();
+        if self.credentials().is_replay() {
+            return Ok(headers);
+        }
+        for (name, value) in self
+            .providers()
+            .listed(model)
+            .map_or(&[][..], |listed| &listed.headers)
+        {
+            let what = format!("header \"{name}\" of provider \"{provider}\"");
+            let value = self.credentials().resolve(provider, value, &what)?;
+            self.secrets().learn_header(name, &value);
+            headers.push((name.clone(), value));
+        }
+        if self.providers().sends_bearer(provider) {
+            let key = key.ok_or_else(|| self.no_key(provider))?;
+            put_header(&mut headers, "Authorization", format!("Bearer {}", key.expose()));
+        }
+        Ok(headers)
+    }
+
+    /// The base URL with `{NAME}` placeholders filled in (providers.md 1). Lower-case ones belong to the provider's module.
+    ///
+    /// # Errors
+    /// When a placeholder's variable is not set.
+    pub fn base_url(&self, model: &Model) -> Result<String, RegistryError> {
+        let mut out = String::new();
+        let listed = self
+            .providers()
+            .listed(model)
+            .filter(|listed| listed.model.base_url == model.base_url);
+        let address = listed.and_then(|listed| listed.address.as_deref());
+        let mut rest = address.unwrap_or(&model.base_url);
+        if self.credentials().is_replay() {
+            return Ok(rest.to_owned());
+        }
+        while let Some((before, after)) = rest.split_once('{') {
+            let Some((name, tail)) = after.split_once('}') else {
+                break;
+            };
+            out.push_str(before);
+            let is_variable = name.bytes().all(|byte| byte == b'_' || byte.is_ascii_uppercase());
+            if is_variable && !name.is_empty() {
+                out.push_str(&self.variable(&model.provider, name).ok_or_else(|| {
+                    RegistryError::Placeholder {
+                        name: name.to_owned(),
+                        provider: model.provider.clone(),
+                    }
+                })?);
+            } else {
+                out.push('{');
+                out.push_str(name);
+                out.push('}');
+            }
+            rest = tail;
+        }
+        out.push_str(rest);
+        Ok(out)
+    }
+
+    /// Variables of providers that are set although no model can be used, one sentence each.
+    pub(crate) fn unusable_variables(&self) -> Vec<String> {
+        let is_set = |name: &&str| self.credentials().process_variable(name).is_some();
+        let mut out = Vec::new();
+        for known in self.catalogue().providers() {
+            let id = known.id();
+            for name in known.key_variables().iter().map(String::as_str).filter(is_set) {
+                out.push(format!(
+                    "{name} is set, but no model of the provider {id} can be used. Check with: pinion doctor"
+                ));
+            }
+        }
+        for name in SERVER_VARIABLES.iter().copied().filter(is_set) {
+            out.push(format!(
+                "{name} is set, but its provider has no key. {}",
+                self.no_key("azure-openai-responses")
+            ));
+        }
+        out
+    }
+
+    /// Returns variables that a tool's environment must not contain: those of all built-in providers, and those from
+    /// which `models.json` and `auth.json` read keys and headers.
+    #[must_use]
+    pub fn key_variables(&self) -> Vec<String> {
+        self.credentials().key_variables(self.providers())
+    }
+
+    /// The stored login of a provider whose extension knows how to use and renew it; none when something else opens it.
+    #[must_use]
+    pub fn lent_login(&self, provider: &str) -> Option<Map<String, Value>> {
+        self.providers()
+            .of_extension(provider)
+            .filter(|registered| registered.has_login())?;
+        match (self.key_source(provider)?, self.auth().entry(provider)?) {
+            (KeySource::Oauth, entry @ AuthEntry::Oauth { .. }) => Some(entry.fields()),
+            _ => None,
+        }
+    }
+
+    /// Providers that a login opens.
+    #[must_use]
+    pub fn login_providers(&self) -> Vec<&str> {
+        let names = self.auth().entries().iter().map(|(name, _)| name.as_str());
+        names
+            .filter(|name| self.key_source(name) == Some(KeySource::Oauth))
+            .collect()
+    }
+
+    /// The variables of a provider (its `env` in `auth.json` comes before the process environment) and the runner of
+    /// commands, to be put into [`llm::ModelRequest::environment`]. Nothing is read before a family asks.
+    #[must_use]
+    pub fn environment(self: &Arc<Self>, provider: &str) -> Environment {
+        let (variables, own) = (Arc::clone(self), Arc::clone(self));
+        let run = Arc::clone(&self.credentials().run);
+        let (id, own_id) = (provider.to_owned(), provider.to_owned());
+        Environment::new(
+            move |name| variables.variable(&id, name),
+            move |name| {
+                let entry = own.auth().entry(&own_id)?;
+                entry.variable(name).map(str::to_owned)
+            },
+            move |command| run(command),
+        )
+    }
+}
+
+fn what(provider: &str) -> String {
+    format!("API key for provider \"{provider}\"")
+}
