@@ -5,9 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use wire::entry::{Compaction, ModelChange};
 use wire::said::Edits;
-use wire::{CompactionSummaryMessage, Entry, EntryBody, Message};
+use wire::{CompactionSummaryMessage, Entry, EntryBody, Message, SessionHeader};
 
-use crate::log::SessionLog;
 use crate::stamp::iso_to_ms;
 
 /// The conversation at a leaf.
@@ -25,13 +24,11 @@ pub struct Context {
     pub kept: usize,
 }
 
-impl SessionLog {
-    /// The conversation at a leaf; empty for none and for unknown ids.
-    #[must_use]
-    pub fn context(&self, leaf: Option<&str>) -> Context {
-        let path = self.branch(leaf);
-        let mut context = self.at_the_start();
-        let edits = Edits::of(&path);
+impl Context {
+    /// The conversation that the entries from a root to a leaf make.
+    pub(crate) fn of(header: &SessionHeader, path: &[Arc<Entry>]) -> Self {
+        let mut context = Self::at_start(header);
+        let edits = Edits::of(path);
         let mut compaction = None;
         for (at, entry) in path.iter().enumerate() {
             match &entry.body {
@@ -59,7 +56,7 @@ impl SessionLog {
         match compaction
             .and_then(|(at, body)| Some((path.get(..at)?, path.get(at)?, path.get(at + 1..)?, body)))
         {
-            None => extend(&mut context.messages, &path, &edits),
+            None => extend(&mut context.messages, path, &edits),
             Some((before, entry, after, body)) => {
                 let summary = Arc::new(summary_message(entry, body));
                 let first_kept = before.iter().position(|e| e.id == body.first_kept_entry_id);
@@ -85,15 +82,15 @@ impl SessionLog {
     }
 
     /// What the header says: version 1 files of one seed have model and level there (dialects.md 12).
-    fn at_the_start(&self) -> Context {
+    fn at_start(header: &SessionHeader) -> Self {
         let said = |name: &str| {
-            let text = self.header.extra.get(name).and_then(Value::as_str);
+            let text = header.extra.get(name).and_then(Value::as_str);
             text.filter(|text| !text.is_empty()).map(str::to_owned)
         };
         Context {
             model: said("provider").zip(said("modelId")),
             thinking_level: said("thinkingLevel"),
-            ..Context::default()
+            ..Self::default()
         }
     }
 }

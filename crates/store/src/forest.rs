@@ -1,10 +1,13 @@
-//! The entries of a session in memory: file order, links to parents, index by id, labels and name. No files here; what a
-//! caller asks of the tree lives in `tree`.
+//! The entries of a session in memory: file order, links to parents, index by id, labels, name, and the leaf that the next
+//! entry follows. No files here.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use wire::{Entry, EntryBody};
+
+use crate::error::{Result, StoreError};
+use crate::stamp;
 
 /// Where a line is: in the file, or in the lines still to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +37,7 @@ pub(crate) struct Forest {
     /// Target id to label and the time it was set.
     labels: HashMap<String, (String, String)>,
     name: Option<String>,
+    leaf: Option<usize>,
 }
 
 impl Forest {
@@ -110,6 +114,80 @@ impl Forest {
         self.spans.push(span);
         self.entries.push(entry);
         Added::New(position)
+    }
+
+    /// Id of the leaf.
+    pub(crate) fn leaf_id(&self) -> Option<&str> {
+        let leaf = self.leaf.and_then(|leaf| self.at(leaf));
+        leaf.map(|entry| entry.id.as_str())
+    }
+
+    /// Moves the leaf to a position.
+    pub(crate) fn move_leaf(&mut self, position: Option<usize>) {
+        self.leaf = position;
+    }
+
+    /// Moves the leaf to an entry; none makes the next entry a root.
+    pub(crate) fn set_leaf(&mut self, id: Option<&str>) -> Result<()> {
+        let found = id.map(|id| {
+            let position = self.position(id);
+            position.ok_or_else(|| StoreError::NoEntry { id: id.to_owned() })
+        });
+        self.leaf = found.transpose()?;
+        Ok(())
+    }
+
+    /// Positions from a root to `leaf`; starts at an orphan when an entry further up is missing.
+    pub(crate) fn path_to(&self, leaf: Option<&str>) -> Vec<usize> {
+        let start = match leaf {
+            // The leaf itself, even when a later entry took its id.
+            Some(id) if self.leaf_id() == Some(id) => self.leaf,
+            Some(id) => self.position(id),
+            None => None,
+        };
+        let mut path: Vec<usize> = std::iter::successors(start, |at| self.parent(*at)).collect();
+        path.reverse();
+        path
+    }
+
+    /// The children of an entry, or the roots for none, in file order.
+    pub(crate) fn children(&self, id: Option<&str>) -> Vec<Arc<Entry>> {
+        let parent = id.and_then(|id| self.position(id));
+        if id.is_some() && parent.is_none() {
+            return Vec::new();
+        }
+        let entries = self.entries.iter().enumerate();
+        entries
+            .filter(|(at, _)| self.parent(*at) == parent)
+            .map(|(_, entry)| Arc::clone(entry))
+            .collect()
+    }
+
+    /// Makes entries that follow the leaf, each a child of the one before. They are not added.
+    pub(crate) fn make(&self, bodies: Vec<EntryBody>) -> Vec<Arc<Entry>> {
+        // One time for the batch: its entries belong together.
+        let timestamp = stamp::now_iso();
+        let mut parent_id = self.leaf_id().map(str::to_owned);
+        let mut made: Vec<Arc<Entry>> = Vec::with_capacity(bodies.len());
+        for mut body in bodies {
+            let taken = |id: &str| self.position(id).is_some() || made.iter().any(|e| e.id == id);
+            let id = stamp::entry_id(taken);
+            // An entry of an unknown type is written as its map, so these members must be in the map itself.
+            if let EntryBody::Other(map) = &mut body {
+                map.insert("id".to_owned(), id.clone().into());
+                map.insert("parentId".to_owned(), parent_id.clone().into());
+                map.insert("timestamp".to_owned(), timestamp.clone().into());
+            }
+            let entry = Entry {
+                id: id.clone(),
+                parent_id,
+                timestamp: timestamp.clone(),
+                body,
+            };
+            parent_id = Some(id);
+            made.push(Arc::new(entry));
+        }
+        made
     }
 
     fn note(&mut self, entry: &Entry) {

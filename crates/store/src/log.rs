@@ -1,4 +1,4 @@
-//! An open session: opening, creating and looking at it. Writing lives in `append`, walking in `tree` and `context`.
+//! An open session: creating and looking at it. Reading its file is in `open`, writing in `append` and `waiting`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,14 +6,15 @@ use std::sync::Arc;
 use wire::state::Durability;
 use wire::{Entry, SessionHeader};
 
+use crate::context::Context;
 use crate::damage::Damage;
 use crate::error::{Result, StoreError};
 use crate::forest::Forest;
-use crate::header::{self, HeaderLine};
-use crate::limits::{LOAD_BLOCK, MAX_FILE};
-use crate::load::{Loader, Tail, Verdict, header_remains};
+use crate::fork::{self, ForkScope};
+use crate::log_file::LogFile;
 use crate::medium::{FileMedium, Medium};
-use crate::migrate;
+use crate::open;
+use crate::tree::Tree;
 
 /// A session: its header, its entries in file order and the leaf that the next entry follows. On disk it is one append-only
 /// file, locked while this value lives. A new session is in memory only until [`SessionLog::ensure_on_disk`] is called.
@@ -22,25 +23,12 @@ pub struct SessionLog {
     pub(crate) header: SessionHeader,
     pub(crate) title: Option<String>,
     pub(crate) forest: Forest,
-    pub(crate) leaf: Option<usize>,
-    pub(crate) path: Option<PathBuf>,
-    pub(crate) medium: Option<Box<dyn Medium>>,
-    /// True if the session is in the file. Then every append goes there at once.
-    pub(crate) committed: bool,
-    /// Lines that wait for `ensure_on_disk`, header first. Spans of entries point into it until then.
-    pub(crate) pending: Vec<u8>,
+    pub(crate) file: LogFile,
     /// `ensure_on_disk` was called and failed: the whole session waits to be written.
     pub(crate) wanted: bool,
     /// Positions of entries that are kept in memory and still have to be appended to the file, in file order.
     pub(crate) unwritten: Vec<usize>,
-    /// Bytes of the file that were read or written here; whole lines.
-    pub(crate) len: u64,
-    /// Torn bytes known to follow them.
-    pub(crate) torn: u64,
-    /// The last whole line still lacks its line feed.
-    pub(crate) needs_lf: bool,
     pub(crate) lines: u64,
-    pub(crate) durability: Durability,
     pub(crate) damage: Damage,
 }
 
@@ -55,7 +43,7 @@ impl SessionLog {
         {
             return Err(StoreError::AlreadyExists { path: path.clone() });
         }
-        Self::unwritten(path, None, header)
+        Self::unwritten(path, header)
     }
 
     /// Opens, locks and reads a session file; damage is worked around and reported. Nothing is written, with two
@@ -78,7 +66,7 @@ impl SessionLog {
     pub fn open_existing(path: &Path, cwd: &str) -> Result<(Self, Damage)> {
         let (log, damage) = Self::open(path, cwd)?;
         // A header that was cut off by the end of its process is a session that began.
-        if !log.committed && damage.torn_bytes == 0 {
+        if !log.file.is_committed() && damage.torn_bytes == 0 {
             return Err(StoreError::NotASession {
                 path: path.to_path_buf(),
             });
@@ -90,154 +78,32 @@ impl SessionLog {
     ///
     /// # Errors
     /// As [`SessionLog::open`].
-    pub fn open_on(mut medium: Box<dyn Medium>, path: &Path, cwd: &str) -> Result<(Self, Damage)> {
-        let failed = |e| StoreError::io("cannot read", path, e);
-        let bytes = medium.size().map_err(failed)?;
-        if bytes > MAX_FILE {
-            return Err(StoreError::TooLarge {
-                path: path.to_path_buf(),
-                bytes,
-            });
-        }
-        let head = usize::try_from(bytes).unwrap_or(usize::MAX).min(LOAD_BLOCK);
-        let head = medium.read_at(0, head).map_err(failed)?;
-        if migrate::is_current(&head) {
-            return Self::load_in_blocks(medium, path, bytes);
-        }
-        let mut content = medium.read_from(0).map_err(failed)?;
-        let mut damage = Damage::default();
-        if let Some((version, migrated)) = migrate::to_current(&content) {
-            let replaced = medium.replace(&migrated);
-            damage.backup = replaced.map_err(|e| StoreError::io("cannot migrate", path, e))?;
-            damage.migrated_from = Some(version);
-            content = migrated;
-        }
-        let log = Self::load(medium, path, cwd, &content, damage)?;
+    pub fn open_on(medium: Box<dyn Medium>, path: &Path, cwd: &str) -> Result<(Self, Damage)> {
+        let log = open::open(medium, path, cwd)?;
         let damage = log.damage.clone();
         Ok((log, damage))
     }
 
-    /// Reads a file of the present version without holding it in memory.
-    fn load_in_blocks(medium: Box<dyn Medium>, path: &Path, size: u64) -> Result<(Self, Damage)> {
-        let (mut forest, mut loader, mut damage) = (Forest::default(), Loader::default(), Damage::default());
-        let tail = loader
-            .feed_all(medium.as_ref(), size, &mut forest, &mut damage)
-            .map_err(|e| StoreError::io("cannot read", path, e))?;
-        (damage.torn_bytes, damage.unterminated) = (tail.torn, tail.unterminated);
-        let (lines, last) = (loader.lines, loader.last);
-        let Verdict::Session(header) = loader.verdict(&forest, tail, Some(path)) else {
-            // There was a header a moment ago.
-            return Err(StoreError::Changed {
-                path: path.to_path_buf(),
-            });
-        };
-        let log = Self::loaded(medium, path, *header, forest, tail, (lines, last), damage);
-        let damage = log.damage.clone();
-        Ok((log, damage))
-    }
-
-    fn loaded(
-        medium: Box<dyn Medium>,
-        path: &Path,
-        header: HeaderLine,
-        forest: Forest,
-        tail: Tail,
-        (lines, last): (u64, Option<usize>),
-        damage: Damage,
-    ) -> Self {
-        let HeaderLine { header, title, .. } = header;
-        let mut log = Self::bare(Some(path.to_path_buf()), header);
-        log.adopt(medium, forest, tail, damage);
-        (log.title, log.lines, log.leaf) = (title, lines, last);
-        log
-    }
-
-    /// Reads a file that must be in memory as a whole, since it may have to be written anew.
-    fn load(
-        mut medium: Box<dyn Medium>,
-        path: &Path,
-        cwd: &str,
-        content: &[u8],
-        mut damage: Damage,
-    ) -> Result<Self> {
-        let mut forest = Forest::default();
-        let mut loader = Loader::default();
-        let tail = loader.feed(content, 0, &mut forest, &mut damage);
-        (damage.torn_bytes, damage.unterminated) = (tail.torn, tail.unterminated);
-        let (lines, last) = (loader.lines, loader.last);
-        match loader.verdict(&forest, tail, Some(path)) {
-            Verdict::Session(header) => {
-                let place = (lines, last);
-                Ok(Self::loaded(medium, path, *header, forest, tail, place, damage))
-            }
-            Verdict::HeaderLost(header) => {
-                let mut whole = json_line(&*header)?;
-                whole.extend_from_slice(content.get(header_remains(content)..).unwrap_or_default());
-                let replaced = medium.replace(&whole);
-                let backup = replaced.map_err(|e| StoreError::io("cannot repair", path, e))?;
-                let damage = Damage {
-                    backup: backup.or(damage.backup),
-                    header_rebuilt: true,
-                    ..Damage::default()
-                };
-                Self::load(medium, path, cwd, &whole, damage)
-            }
-            Verdict::Empty => {
-                let mut log = Self::unwritten(
-                    Some(path.to_path_buf()),
-                    Some(medium),
-                    header::new_header(cwd, None),
-                )?;
-                // White space or a torn header: cut before the first write.
-                (log.damage, log.torn) = (damage, content.len() as u64);
-                Ok(log)
-            }
-            Verdict::NotASession => Err(StoreError::NotASession {
-                path: path.to_path_buf(),
-            }),
-        }
-    }
-
-    fn adopt(&mut self, medium: Box<dyn Medium>, forest: Forest, tail: Tail, damage: Damage) {
-        self.medium = Some(medium);
-        self.forest = forest;
-        self.committed = true;
-        (self.len, self.torn, self.needs_lf) = (tail.whole, tail.torn, tail.unterminated);
-        self.damage = damage;
-    }
-
-    pub(crate) fn unwritten(
-        path: Option<PathBuf>,
-        medium: Option<Box<dyn Medium>>,
-        header: SessionHeader,
-    ) -> Result<Self> {
+    pub(crate) fn unwritten(path: Option<PathBuf>, header: SessionHeader) -> Result<Self> {
         let pending = if path.is_some() {
             json_line(&header)?
         } else {
             Vec::new()
         };
-        let mut log = Self::bare(path, header);
-        (log.medium, log.pending, log.lines) = (medium, pending, 1);
+        let mut log = Self::bare(header, LogFile::new(path, pending));
+        log.lines = 1;
         Ok(log)
     }
 
-    fn bare(path: Option<PathBuf>, header: SessionHeader) -> Self {
+    pub(crate) fn bare(header: SessionHeader, file: LogFile) -> Self {
         Self {
             header,
             title: None,
             forest: Forest::default(),
-            leaf: None,
-            path,
-            medium: None,
-            committed: false,
-            pending: Vec::new(),
+            file,
             wanted: false,
             unwritten: Vec::new(),
-            len: 0,
-            torn: 0,
-            needs_lf: false,
             lines: 0,
-            durability: Durability::default(),
             damage: Damage::default(),
         }
     }
@@ -245,8 +111,8 @@ impl SessionLog {
     /// An empty session in memory with the header of this one.
     #[must_use]
     pub fn detached(&self) -> Self {
-        let mut empty = Self::bare(None, self.header.clone());
-        empty.durability = self.durability;
+        let mut empty = Self::bare(self.header.clone(), LogFile::default());
+        empty.set_durability(self.durability());
         empty
     }
 
@@ -259,7 +125,7 @@ impl SessionLog {
     /// The session's file, which need not exist yet; none for a session in memory.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
+        self.file.path()
     }
 
     /// All entries of all branches, in file order.
@@ -279,13 +145,13 @@ impl SessionLog {
     /// Returns true if the session is in its file, so that every append goes there at once.
     #[must_use]
     pub fn is_on_disk(&self) -> bool {
-        self.committed
+        self.file.is_committed()
     }
 
     /// Number of entries that are kept in memory and wait to be written, because an earlier write failed.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        if self.committed {
+        if self.file.is_committed() {
             self.unwritten.len()
         } else if self.wanted {
             self.forest.entries().len()
@@ -297,7 +163,7 @@ impl SessionLog {
     /// What an acknowledged entry survives.
     #[must_use]
     pub fn durability(&self) -> Durability {
-        self.durability
+        self.file.durability()
     }
 
     /// Damage so far: found on opening, or in lines that other writers added since.
@@ -308,7 +174,74 @@ impl SessionLog {
 
     /// What an acknowledged entry is to survive from now on.
     pub fn set_durability(&mut self, durability: Durability) {
-        self.durability = durability;
+        self.file.set_durability(durability);
+    }
+
+    /// Begins a session with entries of this one under the same ids; members this version does not know go along, those of the header too. Like
+    /// [`SessionLog::create`] it writes nothing yet: pi writes at once when an answer is on the path.
+    ///
+    /// # Errors
+    /// As [`SessionLog::create`]; [`StoreError::NoEntry`]; or when this session's file cannot be read.
+    pub fn fork(&self, path: Option<PathBuf>, header: SessionHeader, scope: ForkScope<'_>) -> Result<Self> {
+        fork::fork(self, path, header, scope)
+    }
+
+    /// The conversation at a leaf; empty for none and for unknown ids.
+    #[must_use]
+    pub fn context(&self, leaf: Option<&str>) -> Context {
+        Context::of(&self.header, &self.branch(leaf))
+    }
+
+    /// Id of the leaf: the entry that the next one follows. None in an empty session, or when the next entry is to be a root.
+    #[must_use]
+    pub fn leaf_id(&self) -> Option<&str> {
+        self.forest.leaf_id()
+    }
+
+    /// Moves the leaf; none makes the next entry a root. The move itself is not written: it lasts once something is
+    /// appended (pi-core.md 2.5).
+    ///
+    /// # Errors
+    /// [`StoreError::NoEntry`].
+    pub fn set_leaf(&mut self, id: Option<&str>) -> Result<()> {
+        self.forest.set_leaf(id)
+    }
+
+    /// The entries from a root to `leaf`, both included; empty for none and for unknown ids. Starts at an orphan when an
+    /// entry further up is missing.
+    #[must_use]
+    pub fn branch(&self, leaf: Option<&str>) -> Vec<Arc<Entry>> {
+        let path = self.forest.path_to(leaf).into_iter();
+        path.filter_map(|position| self.forest.at(position).cloned())
+            .collect()
+    }
+
+    /// The children of an entry, or the roots for none, in file order.
+    #[must_use]
+    pub fn children(&self, id: Option<&str>) -> Vec<Arc<Entry>> {
+        self.forest.children(id)
+    }
+
+    /// The whole tree; siblings ordered by time.
+    #[must_use]
+    pub fn tree(&self) -> Tree {
+        Tree::of(&self.forest)
+    }
+
+    /// The label of an entry.
+    #[must_use]
+    pub fn label(&self, id: &str) -> Option<&str> {
+        self.forest.label(id).map(|(label, _)| label)
+    }
+
+    /// The session's name: what the last `session_info` entry says, else the title that xcsh writes into the header.
+    #[must_use]
+    pub fn session_name(&self) -> Option<&str> {
+        if self.forest.name_was_set() {
+            self.forest.name()
+        } else {
+            self.title.as_deref()
+        }
     }
 }
 
@@ -317,4 +250,9 @@ pub(crate) fn json_line(value: &impl serde::Serialize) -> Result<Vec<u8>> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
     Ok(line)
+}
+
+/// The lines of entries.
+pub(crate) fn lines_of(entries: &[Arc<Entry>]) -> Result<Vec<Vec<u8>>> {
+    entries.iter().map(|entry| json_line(&**entry)).collect()
 }

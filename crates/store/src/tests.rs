@@ -3,9 +3,11 @@
 mod cache;
 mod faults;
 pub(crate) mod fixtures;
+mod forest;
 mod forks;
 mod glances;
 mod listing;
+mod log_file;
 mod migration;
 mod mutants;
 mod power;

@@ -8,7 +8,7 @@ use wire::{Entry, EntryBody};
 use crate::error::{Result, StoreError};
 use crate::forest::Span;
 use crate::limits::MAX_LINE;
-use crate::log::{SessionLog, json_line};
+use crate::log::{SessionLog, json_line, lines_of};
 
 impl SessionLog {
     /// Adds entries, each a child of the one before, and writes them together with everything that waited, in one write and
@@ -18,9 +18,14 @@ impl SessionLog {
     /// When the entries could not be written; [`SessionLog::waiting`] says how many wait. An entry above
     /// [`crate::limits::MAX_LINE`] can never be written: it is reported and not kept.
     pub fn keep(&mut self, bodies: Vec<EntryBody>) -> Result<()> {
-        if !self.committed {
-            let kept = bodies.into_iter().map(|body| self.append_unwritten(body));
-            let kept = kept.collect::<Vec<_>>();
+        if !self.file.is_committed() {
+            // One by one, so that an entry which is too large does not take the others with it.
+            let kept = bodies.into_iter().map(|body| {
+                let entries = self.forest.make(vec![body]);
+                let lines = lines_of(&entries)?;
+                self.append_lines(entries, &lines).map(drop)
+            });
+            let kept = kept.collect::<Vec<Result<()>>>();
             return kept.into_iter().collect();
         }
         // Ids of other writers are known before ours are drawn; when the file cannot be read, it is read later.
@@ -47,22 +52,16 @@ impl SessionLog {
         if self.waiting() == 0 {
             return Ok(());
         }
-        if !self.committed {
+        if !self.file.is_committed() {
             return self.ensure_on_disk();
         }
         self.catch_up()?;
         self.write_waiting(Vec::new())
     }
 
-    fn append_unwritten(&mut self, body: EntryBody) -> Result<()> {
-        let entries = self.make_entries(vec![body]);
-        let lines = lines_of(&entries)?;
-        self.append_lines(entries, &lines).map(drop)
-    }
-
     /// Adds an entry to the tree; gives its line, which is not in the file yet.
     fn add_unwritten(&mut self, body: EntryBody) -> Result<Vec<u8>> {
-        let entry = self.make_entries(vec![body]).pop();
+        let entry = self.forest.make(vec![body]).pop();
         let Some(entry) = entry else { return Ok(Vec::new()) };
         let line = json_line(&*entry)?;
         if line.len() > MAX_LINE {
@@ -71,8 +70,9 @@ impl SessionLog {
         let id = entry.id.clone();
         // A span of zero says that the text must be made anew.
         self.forest.add(entry, Span { offset: 0, len: 0 });
-        self.leaf = self.forest.position(&id);
-        self.unwritten.extend(self.leaf);
+        let position = self.forest.position(&id);
+        self.forest.move_leaf(position);
+        self.unwritten.extend(position);
         Ok(line)
     }
 
@@ -120,8 +120,4 @@ impl Drop for SessionLog {
         // An error cannot be reported any more.
         drop(self.flush());
     }
-}
-
-fn lines_of(entries: &[Arc<Entry>]) -> Result<Vec<Vec<u8>>> {
-    entries.iter().map(|entry| json_line(&**entry)).collect()
 }

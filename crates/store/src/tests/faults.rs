@@ -56,6 +56,10 @@ impl Memory {
         self.with(|s| s.appends)
     }
 
+    pub(super) fn cut(&self, len: usize) {
+        self.with(|s| s.bytes.truncate(len));
+    }
+
     pub(super) fn add(&self, text: &str) {
         self.with(|s| s.bytes.extend(text.bytes()));
     }
