@@ -1,130 +1,104 @@
-//! Changes of the conversation that no run makes: another session, a message from outside, a message that an extension
-//! replaces when it ends, a conversation that was read again from the session file.
+//! The conversation of a session: finished messages, and messages from outside that wait for the results of tools. Not here:
+//! what follows from a message (`turn_loop`), the form in which providers get it (`convert`).
 
 use std::sync::Arc;
 
-use wire::{Event, Message};
+use wire::{AssistantMessage, Message};
 
-use crate::effect::Effect;
-use crate::input::Change;
-use crate::phase::{Next, Phase, Run};
-use crate::todo::Todos;
-use crate::ttsr::Watch;
-use crate::turn_loop::TurnLoop;
+use crate::convert;
 
-impl TurnLoop {
-    /// Takes over a change that the caller made.
-    pub(crate) fn change(&mut self, change: Change, now: i64, out: &mut Vec<Effect>) {
-        match change {
-            Change::Open { settings, messages } => {
-                // Tickets go on counting: an answer to a question of the former session must not fit one of this session.
-                let hooks = self.hooks.anew();
-                *self = Self {
-                    hooks,
-                    ..Self::new(settings, messages)
-                };
-            }
-            Change::Hooks(subscribed) => self.hooks.subscribe(subscribed),
-            Change::Branch { todos, phases } => {
-                self.todos = Todos::new(todos, phases);
-                // Which rules the model knows depends on the branch, too: the caller gives them again.
-                self.ttsr = None;
-            }
-            Change::Settings(settings) => {
-                // Setting limits that did not change would warn the model of them a second time.
-                if settings.limits != self.settings.limits {
-                    self.budget.set(settings.limits, false);
-                }
-                self.settings = settings;
-            }
-            Change::Limits { limits, reset } => {
-                self.settings.limits = limits;
-                self.budget.set(limits, reset);
-            }
-            Change::Add(message) => self.add(message),
-            Change::Conversation(messages) => self.set_messages(messages),
-            Change::Todos(phases) => self.todos.replace(phases, now),
-            Change::TodosDue => {
-                let left = self.todos.clear_due(now);
-                out.extend((0..left).map(|_| Effect::Emit(Event::TodoAutoClear)));
-            }
-            Change::Rules {
-                rules,
-                settings,
-                told,
-            } => self.ttsr = Some(Watch::new(rules, settings, told)),
+/// Finished messages, oldest first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Conversation {
+    messages: Vec<Arc<Message>>,
+    /// Messages from outside that wait until the calls of the newest answer have their results.
+    added: Vec<Arc<Message>>,
+}
+
+impl Conversation {
+    pub(crate) fn new(messages: Vec<Arc<Message>>) -> Self {
+        Self {
+            messages,
+            added: Vec::new(),
         }
     }
 
-    /// Providers refuse a conversation in which anything stands between a call and its result, so a message that comes
-    /// while tools run waits for the results.
-    fn add(&mut self, message: Arc<Message>) {
-        if matches!(self.phase, Phase::Tools(..)) {
-            self.added.push(message);
-        } else {
-            self.messages.push(message);
+    pub(crate) fn messages(&self) -> &[Arc<Message>] {
+        &self.messages
+    }
+
+    pub(crate) fn push(&mut self, message: Arc<Message>) {
+        self.messages.push(message);
+    }
+
+    /// Keeps a message until the results are there: providers refuse a conversation in which anything stands between a call
+    /// and its result.
+    pub(crate) fn push_after_results(&mut self, message: Arc<Message>) {
+        self.added.push(message);
+    }
+
+    /// The results are there: what waited for them follows.
+    pub(crate) fn end_calls(&mut self) {
+        self.messages.append(&mut self.added);
+    }
+
+    /// Leaves out the newest message. It stays in the file.
+    pub(crate) fn pop(&mut self) {
+        self.messages.pop();
+    }
+
+    /// Leaves out answers at the end that failed. They stay in the file.
+    pub(crate) fn drop_failed(&mut self) {
+        self.drop_answers(AssistantMessage::failed);
+    }
+
+    /// Leaves out answers at the end that failed, or that found no room and so say nothing.
+    pub(crate) fn drop_void(&mut self) {
+        self.drop_answers(|answer| answer.failed() || convert::is_void(answer));
+    }
+
+    fn drop_answers(&mut self, is_dropped: impl Fn(&AssistantMessage) -> bool) {
+        while self
+            .messages
+            .last()
+            .and_then(|message| message.as_assistant())
+            .is_some_and(&is_dropped)
+        {
+            self.messages.pop();
         }
     }
 
-    /// Puts another message in the place of one, in the conversation and in the run that is under way. Does nothing if the
-    /// message has left the conversation.
-    pub(crate) fn replace(&mut self, old: &Arc<Message>, new: &Arc<Message>) {
-        // It is one of the newest messages.
-        let Some(at) = self.messages.iter().rposition(|known| Arc::ptr_eq(known, old)) else {
-            return;
-        };
-        // By value, since a conversation that was read again shares no memory with the run. Of equal messages (two prompts with
-        // the same text within a millisecond) the one with as many equal ones behind it is meant.
-        let newer = self.messages.iter().skip(at + 1);
-        let newer = newer.filter(|message| is_same(message, old)).count();
-        let put = |messages: &mut [Arc<Message>]| {
-            let mut equal = messages.iter_mut().rev().filter(|message| is_same(message, old));
-            if let Some(message) = equal.nth(newer) {
-                *message = Arc::clone(new);
-            }
-        };
-        put(&mut self.messages);
-        match &mut self.phase {
-            Phase::Asking(run, _)
-            | Phase::ChoosingModel(run, _)
-            | Phase::Checking(Next::Turn(run))
-            | Phase::Compacting(_, Next::Turn(run)) => {
-                put(&mut run.added);
-            }
-            Phase::Tools(Run { added, .. }, batch) => {
-                put(added);
-                if is_same(&batch.message, old) {
-                    batch.message = Arc::clone(new);
-                }
-            }
-            Phase::Idle | Phase::Waiting | Phase::Checking(_) | Phase::Compacting(..) | Phase::Moving(_) => {}
-        }
-    }
-
-    /// While tools run, their answer stays the newest message: the file has no results yet, so the caller has closed
-    /// the calls with made-up results, and the real ones are still to come.
-    fn set_messages(&mut self, mut messages: Vec<Arc<Message>>) {
-        if let Phase::Tools(_, batch) = &self.phase {
-            match messages
-                .iter()
-                .rposition(|message| is_same(message, &batch.message))
-            {
+    /// Takes over the conversation as it was read from the file. While tools run, their answer `open` stays the newest
+    /// message: the file has no results yet, so the caller has closed the calls with made-up results, and the real ones are
+    /// still to come.
+    pub(crate) fn set(&mut self, mut messages: Vec<Arc<Message>>, open: Option<&Arc<Message>>) {
+        if let Some(open) = open {
+            match messages.iter().rposition(|message| is_same(message, open)) {
                 Some(at) => messages.truncate(at + 1),
-                None => messages.push(Arc::clone(&batch.message)),
+                None => messages.push(Arc::clone(open)),
             }
         }
         self.messages = messages;
     }
 
-    /// Has the answer to the request that is out begun?
-    #[must_use]
-    pub fn has_begun_answering(&self) -> bool {
-        matches!(self.phase, Phase::Asking(_, true))
+    /// Puts another message in the place of one. Gives how many equal messages are newer, or nothing if the message has left
+    /// the conversation.
+    pub(crate) fn replace(&mut self, old: &Arc<Message>, new: &Arc<Message>) -> Option<usize> {
+        // It is one of the newest messages.
+        let at = self.messages.iter().rposition(|known| Arc::ptr_eq(known, old))?;
+        let newer = self.messages.iter().skip(at + 1);
+        let newer = newer.filter(|message| is_same(message, old)).count();
+        replace_equal(&mut self.messages, old, new, newer);
+        Some(newer)
     }
 
-    /// Could a request be made with the conversation as it is? Not when an answer is the newest thing in it.
-    #[must_use]
-    pub fn can_ask(&self) -> bool {
+    pub(crate) fn last_answer(&self) -> Option<&AssistantMessage> {
+        let mut newest = self.messages.iter().rev();
+        newest.find_map(|message| message.as_assistant())
+    }
+
+    /// Returns true if a request could be made with the conversation as it is: an answer must not be the newest thing in it.
+    pub(crate) fn can_be_asked(&self) -> bool {
         let newest = self.messages.iter().rev().find_map(|message| match &**message {
             Message::Assistant(answer) if answer.failed() => None,
             Message::Assistant(_) => Some(false),
@@ -132,40 +106,122 @@ impl TurnLoop {
         });
         newest == Some(true)
     }
-}
 
-impl Effect {
-    /// Puts another message in the place of one in an effect that has not left the machine.
-    pub(crate) fn replace(&mut self, old: &Arc<Message>, new: &Arc<Message>) {
-        match self {
-            Self::Persist(message)
-            | Self::Emit(Event::MessageStart { message } | Event::MessageEnd { message }) => {
-                put(std::slice::from_mut(message), old, new);
-            }
-            Self::Emit(Event::TurnEnd {
-                message,
-                tool_results,
-            }) => {
-                put(std::slice::from_mut(message), old, new);
-                put(tool_results, old, new);
-            }
-            Self::Emit(Event::AgentEnd { messages, .. }) => put(messages, old, new),
-            _ => {}
-        }
+    /// Returns true if the last run died, so that the model could be asked once more: the newest message is the user's, a
+    /// tool's result or an answer to one of them that failed. What no run produced (a user's shell command, a note, a summary)
+    /// does not count.
+    pub(crate) fn lacks_answer(&self) -> bool {
+        let newest = self.messages.iter().rev().find_map(|message| match &**message {
+            Message::User(_) | Message::ToolResult(_) => Some(true),
+            Message::Assistant(answer) if !answer.failed() => Some(false),
+            _ => None,
+        });
+        newest == Some(true)
     }
 }
 
-fn is_same(a: &Arc<Message>, b: &Arc<Message>) -> bool {
+/// Puts another message in the place of one that has `newer` equal ones behind it. By value, since a conversation that was read
+/// again shares no memory with the run; equal messages are two prompts with the same text within a millisecond.
+pub(crate) fn replace_equal(
+    messages: &mut [Arc<Message>],
+    old: &Arc<Message>,
+    new: &Arc<Message>,
+    newer: usize,
+) {
+    let mut equal = messages.iter_mut().rev().filter(|message| is_same(message, old));
+    if let Some(message) = equal.nth(newer) {
+        *message = Arc::clone(new);
+    }
+}
+
+pub(crate) fn is_same(a: &Arc<Message>, b: &Arc<Message>) -> bool {
     Arc::ptr_eq(a, b) || a == b
 }
 
-fn put(messages: &mut [Arc<Message>], old: &Arc<Message>, new: &Arc<Message>) {
-    // It is among the newest.
-    let found = messages
-        .iter_mut()
-        .rev()
-        .find(|message| Arc::ptr_eq(message, old));
-    if let Some(message) = found {
-        *message = Arc::clone(new);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::{StopReason, UserMessage};
+
+    fn user(text: &str) -> Arc<Message> {
+        let message = serde_json::json!({"role": "user", "content": text, "timestamp": 1});
+        Arc::new(Message::User(
+            serde_json::from_value::<UserMessage>(message).unwrap(),
+        ))
+    }
+
+    fn answer(reason: StopReason) -> Arc<Message> {
+        let mut answer = AssistantMessage::begin("api", "provider", "model", 1);
+        answer.stop_reason = reason;
+        answer.into()
+    }
+
+    #[test]
+    fn outside_message_follows_the_results() {
+        let mut conversation = Conversation::new(vec![answer(StopReason::ToolUse)]);
+        conversation.push_after_results(user("note"));
+        assert_eq!(conversation.messages().len(), 1);
+        conversation.push(user("result"));
+        conversation.end_calls();
+        assert_eq!(conversation.messages()[1..], [user("result"), user("note")]);
+        conversation.end_calls();
+        assert_eq!(conversation.messages().len(), 3, "once");
+    }
+
+    #[test]
+    fn failed_answers_leave_the_end_only() {
+        let mut conversation = Conversation::new(vec![
+            answer(StopReason::Error),
+            user("a"),
+            answer(StopReason::Error),
+            answer(StopReason::Aborted),
+        ]);
+        conversation.drop_failed();
+        assert_eq!(conversation.messages().len(), 2);
+        assert!(conversation.lacks_answer());
+    }
+
+    #[test]
+    fn reread_conversation_ends_at_open_answer() {
+        let open = answer(StopReason::ToolUse);
+        let mut conversation = Conversation::default();
+        conversation.set(
+            vec![user("a"), answer(StopReason::ToolUse), user("made up")],
+            Some(&open),
+        );
+        assert_eq!(conversation.messages(), [user("a"), Arc::clone(&open)]);
+        conversation.set(vec![user("b")], Some(&open));
+        assert_eq!(conversation.messages(), [user("b"), Arc::clone(&open)]);
+        conversation.set(vec![user("c")], None);
+        assert_eq!(conversation.messages(), [user("c")]);
+    }
+
+    #[test]
+    fn replacement_of_equal_messages_hits_the_named_one() {
+        let (first, second) = (user("same"), user("same"));
+        let mut conversation = Conversation::new(vec![Arc::clone(&first), Arc::clone(&second)]);
+        assert_eq!(conversation.replace(&first, &user("new")), Some(1));
+        assert_eq!(conversation.messages(), [user("new"), user("same")]);
+        assert_eq!(conversation.replace(&second, &user("newer")), Some(0));
+        assert_eq!(conversation.messages(), [user("new"), user("newer")]);
+        assert_eq!(conversation.replace(&second, &user("late")), None, "has left");
+    }
+
+    #[test]
+    fn newest_message_decides_whether_model_is_asked() {
+        let of = |messages: &[Arc<Message>]| {
+            let conversation = Conversation::new(messages.to_vec());
+            (conversation.can_be_asked(), conversation.lacks_answer())
+        };
+        let note = Arc::new(crate::ttsr::hidden("note", "n".to_owned(), 1));
+        assert_eq!(of(&[]), (false, false));
+        assert_eq!(of(&[user("a")]), (true, true));
+        assert_eq!(of(&[user("a"), answer(StopReason::Stop)]), (false, false));
+        assert_eq!(of(&[user("a"), answer(StopReason::Error)]), (true, true));
+        assert_eq!(
+            of(&[user("a"), answer(StopReason::Stop), note]),
+            (true, false),
+            "a note is no run that died"
+        );
     }
 }

@@ -83,3 +83,35 @@ fn entry_without_id<S: Serializer>(body: &EntryBody, serializer: S) -> Result<S:
     };
     entry.serialize(serializer)
 }
+
+impl Effect {
+    /// Puts another message in the place of one in an effect that has not left the machine.
+    pub(crate) fn replace(&mut self, old: &Arc<Message>, new: &Arc<Message>) {
+        match self {
+            Self::Persist(message)
+            | Self::Emit(Event::MessageStart { message } | Event::MessageEnd { message }) => {
+                put(std::slice::from_mut(message), old, new);
+            }
+            Self::Emit(Event::TurnEnd {
+                message,
+                tool_results,
+            }) => {
+                put(std::slice::from_mut(message), old, new);
+                put(tool_results, old, new);
+            }
+            Self::Emit(Event::AgentEnd { messages, .. }) => put(messages, old, new),
+            _ => {}
+        }
+    }
+}
+
+fn put(messages: &mut [Arc<Message>], old: &Arc<Message>, new: &Arc<Message>) {
+    // It is among the newest.
+    let found = messages
+        .iter_mut()
+        .rev()
+        .find(|message| Arc::ptr_eq(message, old));
+    if let Some(message) = found {
+        *message = Arc::clone(new);
+    }
+}

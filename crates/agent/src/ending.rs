@@ -1,11 +1,12 @@
-//! How a run ends: aborted, failed and to be tried again, for good (pi-core.md 1.8, pi-1.5-delta.md 5). How it goes on lives in
-//! `machine`.
+//! How a run ends: aborted, failed and to be tried again, for good (pi-core.md 1.8, pi-1.5-delta.md 5); and the run that follows by
+//! itself, when the model is reminded of open todos or told a rule that its answer went against (dialects.md 8). How a run
+//! goes on is in `turn_loop`.
 
 use std::sync::Arc;
 
 use wire::event::CompactionReason;
 use wire::run_limits::ReachedLimit;
-use wire::{AssistantMessage, Event, Message, StopReason};
+use wire::{AssistantMessage, Event, Message, Rule, StopReason};
 
 use crate::batch::Refusal;
 use crate::effect::Effect;
@@ -13,6 +14,8 @@ use crate::input::{Fallback, Verdict};
 use crate::output::Ending;
 use crate::phase::{Next, Phase, Run};
 use crate::pressure::overflowed_twice;
+use crate::todo::REMINDER_MESSAGE;
+use crate::ttsr::hidden;
 use crate::turn_loop::{RETRY_CANCELLED, TurnLoop};
 
 impl TurnLoop {
@@ -25,13 +28,7 @@ impl TurnLoop {
         now: i64,
         out: &mut Vec<Effect>,
     ) {
-        let last = self
-            .messages
-            .iter()
-            .rev()
-            .find_map(|message| message.as_assistant())
-            .cloned();
-        let mut answer = match last {
+        let mut answer = match self.conversation.last_answer() {
             Some(last) => AssistantMessage {
                 // Zero only if the answers of this conversation say how long they took at all.
                 duration_ms: last.duration_ms.map(|_| 0),
@@ -83,7 +80,7 @@ impl TurnLoop {
                     error_message: error,
                 }));
                 // The failed answer stays in the file but leaves the conversation.
-                self.messages.pop();
+                self.conversation.pop();
                 self.phase = Phase::Waiting;
                 out.push(Effect::StartRetryTimer(delay_ms));
             }
@@ -91,7 +88,7 @@ impl TurnLoop {
                 self.recovery.overflowed = true;
                 out.push(Effect::Emit(self.output.end(run, Ending::RETRY)));
                 // As with a retry: the failed answer stays in the file but leaves the conversation.
-                self.messages.pop();
+                self.conversation.pop();
                 self.compact(CompactionReason::Overflow, Next::Again, out);
             }
             // After the arm with the retries: another model is asked only when this one has failed for good.
@@ -116,7 +113,7 @@ impl TurnLoop {
                 if verdict == Verdict::Overflow && !aborted {
                     out.push(Effect::Emit(overflowed_twice()));
                 }
-                self.give_up_retrying(error, out);
+                out.extend(self.recovery.end_retries(Some(error)).map(Effect::Emit));
                 self.settle(aborted, out);
             }
         }
@@ -140,11 +137,11 @@ impl TurnLoop {
             ..Ending::default()
         };
         out.push(Effect::Emit(self.output.end(run, ending)));
-        self.give_up_retrying(error.clone(), out);
+        out.extend(self.recovery.end_retries(Some(error.clone())).map(Effect::Emit));
         let Some(Fallback { from, to }) = fallback else {
             return self.settle(self.aborted, out);
         };
-        self.messages.pop();
+        self.conversation.pop();
         out.push(Effect::Emit(Event::ModelFallback {
             from,
             to,
@@ -168,18 +165,6 @@ impl TurnLoop {
         };
         out.push(Effect::Emit(self.output.end(run, ending)));
         self.settle(aborted, out);
-    }
-
-    /// No retry will follow any more, if any were made.
-    pub(crate) fn give_up_retrying(&mut self, error: String, out: &mut Vec<Effect>) {
-        let attempt = std::mem::take(&mut self.recovery.attempt);
-        if attempt > 0 {
-            out.push(Effect::Emit(Event::AutoRetryEnd {
-                success: false,
-                attempt,
-                final_error: Some(error),
-            }));
-        }
     }
 
     pub(crate) fn settle(&mut self, aborted: bool, out: &mut Vec<Effect>) {
@@ -222,7 +207,43 @@ impl TurnLoop {
             return;
         }
         out.push(Effect::CancelRetryTimer);
-        self.give_up_retrying(RETRY_CANCELLED.to_owned(), out);
+        let cancelled = Some(RETRY_CANCELLED.to_owned());
+        out.extend(self.recovery.end_retries(cancelled).map(Effect::Emit));
         self.settle(aborted, out);
+    }
+
+    /// A run ended well: reminds the model if todos are open, else all is quiet.
+    pub(crate) fn remind(&mut self, now: i64, out: &mut Vec<Effect>) {
+        let Some(reminder) = self.todos.remind() else {
+            // A client changed the list while the conversation was being compacted.
+            self.settle(false, out);
+            return;
+        };
+        let message = Arc::new(hidden(REMINDER_MESSAGE, reminder.text, now));
+        out.push(Effect::Persist(Arc::clone(&message)));
+        self.conversation.push(message);
+        out.push(Effect::Emit(reminder.event));
+        self.start_run(Vec::new(), now, out);
+    }
+
+    /// The answer that rules stopped has ended: tells the model the rules and begins another run.
+    pub(crate) fn tell_rules(&mut self, run: Run, rules: &[Arc<Rule>], now: i64, out: &mut Vec<Effect>) {
+        // The stopped answer used up the rest: rules that no request can follow are not told.
+        if let Some(limit) = self.budget.reached() {
+            return self.finish_run(run, false, Some(limit), out);
+        }
+        out.push(Effect::Emit(self.output.end(run, Ending::RETRY)));
+        if !self.rules.keep_partial() {
+            // As with a retry: it stays in the file but leaves the conversation.
+            self.conversation.pop();
+        }
+        if let Some((message, entry)) = self.rules.tell(rules, now) {
+            // Only the model hears it: it is on disk and in the conversation, but in no run.
+            let message = Arc::new(message);
+            out.push(Effect::Persist(Arc::clone(&message)));
+            self.conversation.push(message);
+            out.push(Effect::Record(entry));
+        }
+        self.start_run(Vec::new(), now, out);
     }
 }

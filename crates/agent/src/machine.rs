@@ -11,7 +11,7 @@ use crate::budget::RunBudget;
 use crate::effect::Effect;
 use crate::hooks::{BEFORE_SETTLE, HookPoint, Hooks, HooksOutcome, MESSAGE_END, Subscriptions};
 use crate::input::{Change, Input, ModelInput, Verdict};
-use crate::phase::{Next, Phase};
+use crate::phase::{Activity, Next, Phase};
 use crate::settings::LoopSettings;
 use crate::turn_loop::TurnLoop;
 
@@ -256,7 +256,9 @@ impl Machine {
     /// An answer is complete: hooks may replace it before its calls count. Events about its beginning come first. An answer
     /// that never began is shown when it is stored.
     fn on_complete(&mut self, answer: AssistantMessage, verdict: Verdict, now: i64) {
-        if !self.turn_loop.hooks.hear(MESSAGE_END) || !self.has_begun_answering() {
+        if !self.turn_loop.hooks.hear(MESSAGE_END)
+            || self.activity() != (Activity::Asking { has_begun: true })
+        {
             return self.hold(Input::Model(ModelInput::Finished(answer, verdict)), now);
         }
         if self.gate.pending.is_some() || !self.gate.held.is_empty() {
@@ -294,7 +296,9 @@ impl Machine {
             Pending::Settle(aborted) => self.pass_settled(aborted, out),
             Pending::Message(mut message) => {
                 if let HooksOutcome::Message(new) = outcome {
-                    self.turn_loop.replace(&message, &new);
+                    if let Some(newer) = self.turn_loop.conversation.replace(&message, &new) {
+                        self.turn_loop.phase.replace(&message, &new, newer);
+                    }
                     // Held effects still name the original, which must reach neither the file nor clients.
                     for effect in &mut self.gate.held {
                         effect.replace(&message, &new);
@@ -319,7 +323,7 @@ impl Machine {
         let goes_on = std::mem::take(&mut self.gate.goes_on);
         // Something else may have begun meanwhile.
         if goes_on && !aborted && self.turn_loop.is_idle() {
-            if self.turn_loop.can_ask() && self.turn_loop.budget.reached().is_none() {
+            if self.turn_loop.conversation.can_be_asked() && self.turn_loop.budget.reached().is_none() {
                 self.turn_loop.recovery.overflowed = false;
                 self.turn_loop.phase = Phase::Checking(Next::Run(Vec::new()));
                 return self.gate.held.push_back(Effect::CheckContext);

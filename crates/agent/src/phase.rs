@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use wire::Message;
 use wire::event::CompactionReason;
 use wire::state::InterruptMode;
+use wire::{Event, Message};
 
 use crate::batch::Batch;
+use crate::conversation::{is_same, replace_equal};
 
 /// A run: from `agent_start` to `agent_end`.
 #[derive(Debug, Clone)]
@@ -27,6 +28,7 @@ impl Run {
     }
 }
 
+/// What the session waits for.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Phase {
     #[default]
@@ -45,6 +47,98 @@ pub(crate) enum Phase {
     /// The session moves to another place of its tree; a summary may be in the making. This was the newest queued message
     /// before.
     Moving(u64),
+}
+
+/// What a session is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activity {
+    /// Nothing.
+    Idle,
+    /// It waits for an answer of the model.
+    Asking {
+        /// True once the answer has begun.
+        has_begun: bool,
+    },
+    /// Tools run.
+    Calling,
+    /// A failed run waits to be tried again.
+    WaitingToRetry,
+    /// A run failed for good, and the caller chooses another model.
+    ChoosingModel,
+    /// The size of the context is checked.
+    Checking {
+        /// True between two turns of a run.
+        in_run: bool,
+    },
+    /// The conversation is being compacted.
+    Compacting {
+        /// Why.
+        reason: CompactionReason,
+        /// True if a run that overflowed is tried again after it.
+        again: bool,
+        /// True between two turns of a run.
+        in_run: bool,
+    },
+    /// The session moves to another place of its tree; a branch that is left may be summarised.
+    Moving,
+}
+
+impl Activity {
+    /// Returns true if a run is under way.
+    #[must_use]
+    pub fn is_running(self) -> bool {
+        match self {
+            Self::Asking { .. } | Self::Calling => true,
+            Self::Checking { in_run } | Self::Compacting { in_run, .. } => in_run,
+            Self::Idle | Self::WaitingToRetry | Self::ChoosingModel | Self::Moving => false,
+        }
+    }
+
+    /// Returns true if the conversation is being compacted, or a branch that is left being summarised.
+    #[must_use]
+    pub fn is_compacting(self) -> bool {
+        matches!(self, Self::Compacting { .. } | Self::Moving)
+    }
+}
+
+impl Phase {
+    /// What clients and the caller learn of the phase.
+    pub(crate) fn activity(&self) -> Activity {
+        let in_run = |next: &Next| matches!(next, Next::Turn(_));
+        match self {
+            Self::Idle => Activity::Idle,
+            Self::Asking(_, has_begun) => Activity::Asking {
+                has_begun: *has_begun,
+            },
+            Self::Tools(..) => Activity::Calling,
+            Self::Waiting => Activity::WaitingToRetry,
+            Self::ChoosingModel(..) => Activity::ChoosingModel,
+            Self::Checking(next) => Activity::Checking { in_run: in_run(next) },
+            Self::Compacting(reason, next) => Activity::Compacting {
+                reason: *reason,
+                again: matches!(next, Next::Again),
+                in_run: in_run(next),
+            },
+            Self::Moving(_) => Activity::Moving,
+        }
+    }
+
+    /// Puts another message in the place of one in the run that is under way: the one with `newer` equal ones behind it.
+    pub(crate) fn replace(&mut self, old: &Arc<Message>, new: &Arc<Message>, newer: usize) {
+        match self {
+            Self::Asking(run, _)
+            | Self::ChoosingModel(run, _)
+            | Self::Checking(Next::Turn(run))
+            | Self::Compacting(_, Next::Turn(run)) => replace_equal(&mut run.added, old, new, newer),
+            Self::Tools(run, batch) => {
+                replace_equal(&mut run.added, old, new, newer);
+                if is_same(&batch.message, old) {
+                    batch.message = Arc::clone(new);
+                }
+            }
+            Self::Idle | Self::Waiting | Self::Checking(_) | Self::Compacting(..) | Self::Moving(_) => {}
+        }
+    }
 }
 
 /// What comes after looking at the context or compacting it.
@@ -69,4 +163,55 @@ pub(crate) struct Recovery {
     pub(crate) attempt: u32,
     /// Has the prompt overflowed before? One compaction per prompt must do.
     pub(crate) overflowed: bool,
+}
+
+impl Recovery {
+    /// No retry will follow any more: after a success, or with the error of the last attempt. Gives the event for it if any
+    /// retry was made.
+    pub(crate) fn end_retries(&mut self, final_error: Option<String>) -> Option<Event> {
+        let attempt = std::mem::take(&mut self.attempt);
+        (attempt > 0).then_some(Event::AutoRetryEnd {
+            success: final_error.is_none(),
+            attempt,
+            final_error,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retries_end_once_and_only_if_made() {
+        let mut recovery = Recovery::default();
+        assert!(recovery.end_retries(None).is_none());
+        recovery.attempt = 2;
+        let Some(Event::AutoRetryEnd {
+            success,
+            attempt,
+            final_error,
+        }) = recovery.end_retries(Some("late".to_owned()))
+        else {
+            panic!("no event")
+        };
+        assert_eq!(
+            (success, attempt, final_error.as_deref()),
+            (false, 2, Some("late"))
+        );
+        assert!(recovery.end_retries(None).is_none(), "once");
+    }
+
+    #[test]
+    fn compaction_between_turns_belongs_to_run() {
+        let run = || Run::new(InterruptMode::Wait);
+        let between = Phase::Compacting(CompactionReason::Threshold, Next::Turn(run())).activity();
+        assert!(between.is_running() && between.is_compacting());
+        let after = Phase::Compacting(CompactionReason::Overflow, Next::Again).activity();
+        assert!(!after.is_running() && after.is_compacting());
+        assert!(Phase::Checking(Next::Turn(run())).activity().is_running());
+        assert!(!Phase::Checking(Next::Rest(0)).activity().is_running());
+        assert!(!Phase::Waiting.activity().is_running());
+        assert!(Phase::Moving(0).activity().is_compacting());
+    }
 }

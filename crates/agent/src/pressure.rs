@@ -1,18 +1,16 @@
-//! Compaction in the flow of runs: when it begins and what follows it (pi-core.md 3.2, pi-1.5-delta.md 4). `compaction`
-//! chooses the messages to summarise and asks for the summary.
+//! Compaction in the flow of runs: when it begins and what follows it (pi-core.md 3.2, pi-1.5-delta.md 4); and changes that no run
+//! makes: another session, a message from outside. `compaction` chooses the messages to summarise and asks for the summary.
 
-use std::sync::Arc;
-
+use wire::Event;
 use wire::event::{CompactionReason, CompactionResult};
 use wire::state::InterruptMode;
-use wire::{Event, Message};
 
-use crate::convert;
 use crate::effect::Effect;
 use crate::hooks::HookPoint;
-use crate::input::CompactOutcome;
-use crate::phase::{Next, Phase, Run};
-use crate::queue::QueueKind;
+use crate::input::{Change, CompactOutcome};
+use crate::phase::{Next, Phase};
+use crate::todo::Todos;
+use crate::ttsr::Watch;
 use crate::turn_loop::{RETRY_CANCELLED, TurnLoop};
 
 impl TurnLoop {
@@ -23,15 +21,6 @@ impl TurnLoop {
         match self.hooks.before_compaction() {
             Some(ticket) => out.push(Effect::RunHooks(ticket, HookPoint::Compact { reason, again })),
             None => out.push(Effect::Compact(reason)),
-        }
-    }
-
-    /// Why the conversation is being compacted, and whether a run that overflowed is tried again after it.
-    #[must_use]
-    pub fn compacting(&self) -> Option<(CompactionReason, bool)> {
-        match &self.phase {
-            Phase::Compacting(reason, next) => Some((*reason, matches!(next, Next::Again))),
-            _ => None,
         }
     }
 
@@ -57,17 +46,10 @@ impl TurnLoop {
         let (result, error) = match outcome {
             CompactOutcome::Done { result, messages } => {
                 // Read again by the caller: the file is the source of what the model sees from now on.
-                self.messages = messages;
+                self.conversation.set(messages, None);
                 if matches!(next, Next::Again) {
                     // The answer that overflowed is on disk, but not part of the conversation.
-                    while self
-                        .messages
-                        .last()
-                        .and_then(|m| m.as_assistant())
-                        .is_some_and(|a| a.failed() || convert::is_void(a))
-                    {
-                        self.messages.pop();
-                    }
+                    self.conversation.drop_void();
                 }
                 (Some(result), None)
             }
@@ -86,31 +68,67 @@ impl TurnLoop {
                 Some(limit) => format!("Limit reached: {limit}"),
                 None => RETRY_CANCELLED.to_owned(),
             });
-            self.give_up_retrying(why, out);
+            out.extend(self.recovery.end_retries(Some(why)).map(Effect::Emit));
             self.settle(aborted || self.aborted, out);
         } else {
             self.go_on(next, aborted, now, out);
         }
     }
 
-    pub(crate) fn on_moved(
-        &mut self,
-        messages: Option<Vec<Arc<Message>>>,
-        aborted: bool,
-        now: i64,
-        out: &mut Vec<Effect>,
-    ) {
-        let newest = match self.phase {
-            Phase::Moving(newest) => newest,
-            _ => return,
-        };
-        if let Some(messages) = messages {
-            self.messages = messages;
+    /// Takes over a change that the caller made.
+    pub(crate) fn change(&mut self, change: Change, now: i64, out: &mut Vec<Effect>) {
+        match change {
+            Change::Open { settings, messages } => {
+                // Tickets go on counting: an answer to a question of the former session must not fit one of this session.
+                let hooks = self.hooks.anew();
+                *self = Self {
+                    hooks,
+                    ..Self::new(settings, messages)
+                };
+            }
+            Change::Hooks(subscribed) => self.hooks.subscribe(subscribed),
+            Change::Branch { todos, phases } => {
+                self.todos = Todos::new(todos, phases);
+                // Which rules the model knows depends on the branch, too: the caller gives them again.
+                self.rules.set(None);
+            }
+            Change::Settings(settings) => {
+                // Setting limits that did not change would warn the model of them a second time.
+                if settings.limits != self.settings.limits {
+                    self.budget.set(settings.limits, false);
+                }
+                self.settings = settings;
+            }
+            Change::Limits { limits, reset } => {
+                self.settings.limits = limits;
+                self.budget.set(limits, reset);
+            }
+            Change::Add(message) => match self.phase {
+                Phase::Tools(..) => self.conversation.push_after_results(message),
+                _ => self.conversation.push(message),
+            },
+            Change::Conversation(messages) => {
+                let open = match &self.phase {
+                    Phase::Tools(_, batch) => Some(&batch.message),
+                    _ => None,
+                };
+                self.conversation.set(messages, open);
+            }
+            Change::Todos(phases) => self.todos.replace(phases, now),
+            Change::TodosDue => {
+                let left = self.todos.clear_due(now);
+                out.extend((0..left).map(|_| Effect::Emit(Event::TodoAutoClear)));
+            }
+            Change::Rules {
+                rules,
+                settings,
+                told,
+            } => self.rules.set(Some(Watch::new(rules, settings, told))),
         }
-        self.go_on(Next::Rest(newest), aborted, now, out);
     }
 
-    fn go_on(&mut self, next: Next, aborted: bool, now: i64, out: &mut Vec<Effect>) {
+    /// What was to follow a look at the context, a compaction or a move.
+    pub(crate) fn go_on(&mut self, next: Next, aborted: bool, now: i64, out: &mut Vec<Effect>) {
         let aborted = aborted || self.aborted;
         match next {
             Next::Turn(run) if aborted => {
@@ -120,37 +138,24 @@ impl TurnLoop {
             Next::Turn(run) => self.next_turn(run, now, out),
             Next::Run(prompts) if aborted => {
                 // The prompt was accepted, so its run must be seen to end.
-                let mut run = Run::new(InterruptMode::Wait);
-                self.tell_start(out);
-                out.push(Effect::Emit(Event::TurnStart));
-                for message in prompts {
-                    self.say(&mut run, message, out);
-                }
+                let run = self.open_run(InterruptMode::Wait, prompts, out);
                 self.end_unanswered_turn(run, None, now, out);
             }
             Next::Run(prompts) => self.start_run(prompts, now, out),
             Next::Again => self.start_run(Vec::new(), now, out),
-            // Only what came meanwhile: an abort leaves queues as they are, and their messages must not start a run.
-            Next::Rest(newest) if !aborted && self.queues.has_newer(newest) => self.start_queued(now, out),
-            Next::Remind if !aborted && !self.queues.is_empty() => self.start_queued(now, out),
-            Next::Remind if !aborted => self.remind(now, out),
-            Next::Rest(_) | Next::Remind => self.settle(aborted, out),
+            // An abort leaves queues as they are, and their messages must not start a run.
+            Next::Rest(_) | Next::Remind if aborted => self.settle(true, out),
+            // Only what came meanwhile.
+            Next::Rest(newest) if !self.queues.has_newer(newest) => self.settle(false, out),
+            Next::Remind if self.queues.is_empty() => self.remind(now, out),
+            Next::Rest(_) | Next::Remind => {
+                // Messages were queued while no run could take them.
+                let mut run = self.open_run(self.settings.interrupt_mode, Vec::new(), out);
+                let (kind, count) = self.queues.next_due(&self.settings, false);
+                self.deliver(&mut run, kind, count, out);
+                self.ask(run, now, out);
+            }
         }
-    }
-
-    /// A run for the messages queued while no run could take them.
-    fn start_queued(&mut self, now: i64, out: &mut Vec<Effect>) {
-        let mut run = Run::new(self.settings.interrupt_mode);
-        self.tell_start(out);
-        out.push(Effect::Emit(Event::TurnStart));
-        let mut kind = QueueKind::Steering;
-        let mut count = self.queues.due(kind, self.settings.steering_mode);
-        if count == 0 {
-            kind = QueueKind::FollowUp;
-            count = self.queues.due(kind, self.settings.follow_up_mode);
-        }
-        self.deliver(&mut run, kind, count, out);
-        self.ask(run, now, out);
     }
 }
 

@@ -9,6 +9,7 @@ use wire::state::QueueMode;
 use wire::{Event, Message};
 
 use crate::input::Input;
+use crate::settings::LoopSettings;
 
 /// Which queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,6 +129,16 @@ impl Queues {
             QueueMode::All => waiting,
             QueueMode::OneAtATime => waiting.min(1),
         }
+    }
+
+    /// Which queue goes out next, and how many of its messages: first steering, and follow-ups only when nothing else is left.
+    pub(crate) fn next_due(&self, settings: &LoopSettings, goes_on: bool) -> (QueueKind, usize) {
+        let steering = self.due(QueueKind::Steering, settings.steering_mode);
+        if steering > 0 || goes_on {
+            return (QueueKind::Steering, steering);
+        }
+        let follow_ups = self.due(QueueKind::FollowUp, settings.follow_up_mode);
+        (QueueKind::FollowUp, follow_ups)
     }
 
     pub(crate) fn pop(&mut self, kind: QueueKind) -> Option<Queued> {

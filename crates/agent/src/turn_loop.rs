@@ -4,20 +4,22 @@ use std::sync::Arc;
 
 use wire::event::CompactionReason;
 use wire::state::InterruptMode;
-use wire::{AssistantMessage, Event, Message, Rule, StopReason};
+use wire::{AssistantMessage, Event, Message, StopReason};
 
 use crate::batch::{Batch, Refusal};
 use crate::budget::RunBudget;
+use crate::conversation::Conversation;
 use crate::effect::Effect;
 use crate::hooks::{Hooks, HooksOutcome};
 use crate::input::{Input, ModelInput, ToolInput, Verdict};
 use crate::nested::{self, is_nested};
 use crate::output::{Ending, MISSING_MESSAGE, Output};
-use crate::phase::{Next, Phase, Recovery, Run};
+use crate::phase::{Activity, Next, Phase, Recovery, Run};
 use crate::queue::{QueueKind, Queues};
 use crate::settings::LoopSettings;
+use crate::stream_rules::StreamRules;
 use crate::todo::Todos;
-use crate::ttsr::{Watch, hidden};
+use crate::ttsr::hidden;
 
 /// The type of the message that tells the model that most of a limit is used.
 const LIMIT_MESSAGE: &str = "limit-warning";
@@ -29,7 +31,7 @@ pub(crate) const RETRY_CANCELLED: &str = "Retry cancelled";
 #[derive(Debug, Clone, Default)]
 pub struct TurnLoop {
     pub(crate) settings: LoopSettings,
-    pub(crate) messages: Vec<Arc<Message>>,
+    pub(crate) conversation: Conversation,
     pub(crate) queues: Queues,
     pub(crate) phase: Phase,
     /// Attempts to make the current prompt succeed.
@@ -37,12 +39,7 @@ pub struct TurnLoop {
     /// The result that the run must give, if it must.
     pub(crate) output: Output,
     pub(crate) todos: Todos,
-    /// Rules that watch answers; none until the caller gives them.
-    pub(crate) ttsr: Option<Watch>,
-    /// Messages from outside that wait until the calls of the newest answer have their results.
-    pub(crate) added: Vec<Arc<Message>>,
-    /// Rules that stopped the request that is out.
-    pub(crate) stopped_by: Vec<Arc<Rule>>,
+    pub(crate) rules: StreamRules,
     /// A run was told to begin; `agent_settled` must follow when nothing comes after it.
     pub(crate) has_run: bool,
     /// Which hook points have subscribers.
@@ -60,7 +57,7 @@ impl TurnLoop {
     pub(crate) fn new(settings: LoopSettings, messages: Vec<Arc<Message>>) -> Self {
         Self {
             settings,
-            messages,
+            conversation: Conversation::new(messages),
             budget: RunBudget::new(settings.limits),
             ..Self::default()
         }
@@ -81,13 +78,13 @@ impl TurnLoop {
     /// Returns true once the caller has given the rules of this branch.
     #[must_use]
     pub fn has_rules(&self) -> bool {
-        self.ttsr.is_some()
+        self.rules.are_set()
     }
 
     /// The conversation: finished messages only.
     #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {
-        &self.messages
+        self.conversation.messages()
     }
 
     /// Is nothing going on?
@@ -96,28 +93,16 @@ impl TurnLoop {
         matches!(self.phase, Phase::Idle)
     }
 
-    /// Does a failed run wait to be tried again?
+    /// What the session is doing.
     #[must_use]
-    pub fn is_waiting_to_retry(&self) -> bool {
-        matches!(self.phase, Phase::Waiting)
+    pub fn activity(&self) -> Activity {
+        self.phase.activity()
     }
 
-    /// Is a run under way?
+    /// Returns true if the model can be asked once more because the last run died.
     #[must_use]
-    pub fn is_running(&self) -> bool {
-        matches!(
-            self.phase,
-            Phase::Asking(..)
-                | Phase::Tools(..)
-                | Phase::Checking(Next::Turn(_))
-                | Phase::Compacting(_, Next::Turn(_))
-        )
-    }
-
-    /// Is the conversation being compacted, or a branch that is left being summarised?
-    #[must_use]
-    pub fn is_compacting(&self) -> bool {
-        matches!(self.phase, Phase::Compacting(..) | Phase::Moving(_))
+    pub fn can_continue(&self) -> bool {
+        self.is_idle() && self.conversation.lacks_answer()
     }
 
     /// Messages that wait.
@@ -135,41 +120,50 @@ impl TurnLoop {
     /// Takes an input at a time (Unix milliseconds) and appends what follows.
     pub(crate) fn step(&mut self, input: Input, now: i64, out: &mut Vec<Effect>) {
         match input {
+            // What begins something comes too late when something is under way.
+            Input::Prompt { .. } | Input::Compact | Input::Move if !self.is_idle() => {}
             Input::Prompt {
                 messages,
                 full,
                 limits,
                 wants_result,
             } => {
-                if self.is_idle() {
-                    self.budget.begin_prompt(limits);
-                    self.output = Output::of_prompt(wants_result);
-                    self.begin(messages, full, now, out);
-                }
+                self.budget.begin_prompt(limits);
+                self.output = Output::of_prompt(wants_result);
+                self.begin(messages, full, now, out);
             }
             Input::Fallback(fallback) => self.on_fallback(fallback, now, out),
             Input::Spent(spent) => self.budget.spend(spent),
             Input::Compact => {
-                if self.is_idle() {
-                    // Messages that waited before stay in their queues; only messages that come during the compaction start a run.
-                    let newest = self.queues.newest();
-                    self.compact(CompactionReason::Manual, Next::Rest(newest), out);
+                // Messages that waited before stay in their queues; only messages that come during the compaction start a run.
+                let newest = self.queues.newest();
+                self.compact(CompactionReason::Manual, Next::Rest(newest), out);
+            }
+            // As with a manual compaction: what waited before starts no run afterwards.
+            Input::Move => self.phase = Phase::Moving(self.queues.newest()),
+            Input::Moved { messages, aborted } => {
+                if let Phase::Moving(newest) = self.phase {
+                    if let Some(messages) = messages {
+                        self.conversation.set(messages, None);
+                    }
+                    self.go_on(Next::Rest(newest), aborted, now, out);
                 }
             }
-            Input::Move => {
-                if self.is_idle() {
-                    // As with a manual compaction: what waited before starts no run afterwards.
-                    self.phase = Phase::Moving(self.queues.newest());
-                }
-            }
-            Input::Moved { messages, aborted } => self.on_moved(messages, aborted, now, out),
             Input::Compacted(outcome) => self.on_compacted(outcome, now, out),
             Input::Context(full) => self.on_context(full, now, out),
             input @ (Input::Enqueue(..)
             | Input::ClearQueue
             | Input::EditQueued(..)
             | Input::RemoveQueued(_)) => out.extend(self.queues.take(input).map(Effect::Emit)),
-            Input::Continue { full } => self.resume(full, now, out),
+            Input::Continue { full } => {
+                if self.can_continue() {
+                    // As with a retry, failed answers stay in the file but leave the conversation.
+                    self.conversation.drop_failed();
+                    self.budget.user_spoke();
+                    self.output.resume();
+                    self.begin(Vec::new(), full, now, out);
+                }
+            }
             Input::Abort => self.abort(now, out),
             Input::AbortRetry => self.abort_retry(false, out),
             Input::RetryDue => {
@@ -218,19 +212,26 @@ impl TurnLoop {
         }
     }
 
-    pub(crate) fn tell_start(&mut self, out: &mut Vec<Effect>) {
+    /// Begins a run and its first turn with these messages.
+    pub(crate) fn open_run(
+        &mut self,
+        interrupt_mode: InterruptMode,
+        prompts: Vec<Arc<Message>>,
+        out: &mut Vec<Effect>,
+    ) -> Run {
+        let mut run = Run::new(interrupt_mode);
         self.has_run = true;
         self.turns = 0;
         out.push(Effect::Emit(Event::AgentStart));
-    }
-
-    pub(crate) fn start_run(&mut self, prompts: Vec<Arc<Message>>, now: i64, out: &mut Vec<Effect>) {
-        let mut run = Run::new(self.settings.interrupt_mode);
-        self.tell_start(out);
         out.push(Effect::Emit(Event::TurnStart));
         for message in prompts {
             self.say(&mut run, message, out);
         }
+        run
+    }
+
+    pub(crate) fn start_run(&mut self, prompts: Vec<Arc<Message>>, now: i64, out: &mut Vec<Effect>) {
+        let mut run = self.open_run(self.settings.interrupt_mode, prompts, out);
         // Steering that waits goes out with the first request of the run, not after its first turn.
         let steering = self.queues.due(QueueKind::Steering, self.settings.steering_mode);
         self.deliver(&mut run, QueueKind::Steering, steering, out);
@@ -257,7 +258,7 @@ impl TurnLoop {
         out.push(Effect::Emit(Event::MessageEnd {
             message: Arc::clone(&message),
         }));
-        self.messages.push(Arc::clone(&message));
+        self.conversation.push(Arc::clone(&message));
         run.added.push(message);
     }
 
@@ -285,11 +286,7 @@ impl TurnLoop {
         }
         self.budget.asked();
         self.phase = Phase::Asking(run, false);
-        // Rules that stopped the request before say nothing about this one.
-        self.stopped_by.clear();
-        if let Some(watch) = &mut self.ttsr {
-            watch.turn_started();
-        }
+        self.rules.begin_request();
         out.push(Effect::CallModel);
     }
 
@@ -303,13 +300,17 @@ impl TurnLoop {
                 self.phase = Phase::Asking(run, true);
             }
             (ModelInput::Update(assistant_message_event, usage), Phase::Asking(run, true)) => {
-                let matched = self.watch(&assistant_message_event);
+                let stops = !self.aborted;
+                let matched = stops.then(|| self.rules.on_update(&assistant_message_event));
                 out.push(Effect::Emit(Event::MessageUpdate {
                     usage,
                     assistant_message_event,
                 }));
                 self.phase = Phase::Asking(run, true);
-                self.stop_answer(matched, out);
+                // The request still ends like every other; `tell_rules` follows then.
+                if let Some(rules) = matched.flatten() {
+                    out.extend([Effect::Emit(Event::TtsrTriggered { rules }), Effect::CancelModel]);
+                }
             }
             (ModelInput::Finished(answer, verdict), Phase::Asking(run, started)) => {
                 self.on_answer(run, started, answer, verdict, now, out);
@@ -330,7 +331,7 @@ impl TurnLoop {
     ) {
         // Before anything can end the run: the tokens of a failed or aborted answer were used all the same.
         self.budget.answered(&answer.usage);
-        let rules = std::mem::take(&mut self.stopped_by);
+        let rules = self.rules.end_request();
         if (self.aborted || !rules.is_empty()) && !answer.failed() {
             // The answer won the race against the abort; nothing may follow from it all the same.
             answer.stop_reason = StopReason::Aborted;
@@ -348,14 +349,7 @@ impl TurnLoop {
         let failed = answer.failed() || verdict == Verdict::Overflow;
         if !failed {
             self.recovery.overflowed = false;
-        }
-        if !failed && self.recovery.attempt > 0 {
-            let attempt = std::mem::take(&mut self.recovery.attempt);
-            out.push(Effect::Emit(Event::AutoRetryEnd {
-                success: true,
-                attempt,
-                final_error: None,
-            }));
+            out.extend(self.recovery.end_retries(None).map(Effect::Emit));
         }
         if failed {
             self.turns += 1;
@@ -419,10 +413,11 @@ impl TurnLoop {
     /// The hooks of a call or a compaction are done.
     fn on_hooks_done(&mut self, ticket: u64, outcome: HooksOutcome, now: i64, out: &mut Vec<Effect>) {
         if self.hooks.ends_compaction(ticket) {
-            out.push(match (outcome, self.compacting()) {
+            out.push(match (outcome, self.activity()) {
                 (HooksOutcome::Compacted(made), _) => Effect::EndCompaction(Some(made)),
-                (HooksOutcome::Cancel, _) | (_, None) => Effect::EndCompaction(None),
-                (_, Some((reason, _))) => Effect::Compact(reason),
+                (HooksOutcome::Cancel, _) => Effect::EndCompaction(None),
+                (_, Activity::Compacting { reason, .. }) => Effect::Compact(reason),
+                _ => Effect::EndCompaction(None),
             });
             return;
         }
@@ -481,7 +476,7 @@ impl TurnLoop {
             self.say(&mut run, Arc::clone(result), out);
         }
         // Messages from outside waited for the results.
-        self.messages.append(&mut self.added);
+        self.conversation.end_calls();
         if !answered {
             nested.end(out);
             out.push(Effect::ForgetTools);
@@ -490,7 +485,7 @@ impl TurnLoop {
         if !answered {
             self.budget.turn_ended(&message, &tool_results);
         }
-        let has_more = !self.queues.is_empty() || self.has_notes();
+        let has_more = !self.queues.is_empty() || self.rules.have_notes();
         // This may keep the run going: a model that owes a result is asked again, unless messages wait for it anyway.
         self.output.turn_ended(&mut run, &tool_results, has_more);
         out.push(Effect::Emit(Event::TurnEnd {
@@ -526,7 +521,7 @@ impl TurnLoop {
 
     /// The next turn: first steering, and only when there is nothing else to do follow-ups.
     pub(crate) fn next_turn(&mut self, mut run: Run, now: i64, out: &mut Vec<Effect>) {
-        if !run.goes_on && self.queues.is_empty() && !self.has_notes() {
+        if !run.goes_on && self.queues.is_empty() && !self.rules.have_notes() {
             // The queues were emptied meanwhile: there is nothing left to ask.
             self.finish_run(run, false, None, out);
             return;
@@ -535,16 +530,14 @@ impl TurnLoop {
             // The summary of a compaction used the rest.
             return self.finish_run(run, false, Some(limit), out);
         }
-        let mut kind = QueueKind::Steering;
-        let mut count = self.queues.due(kind, self.settings.steering_mode);
-        if count == 0 && !run.goes_on {
-            kind = QueueKind::FollowUp;
-            count = self.queues.due(kind, self.settings.follow_up_mode);
-        }
+        let (kind, count) = self.queues.next_due(&self.settings, run.goes_on);
         out.push(Effect::Emit(Event::TurnStart));
         self.deliver(&mut run, kind, count, out);
         if count == 0 && !run.goes_on {
-            self.say_notes(&mut run, now, out);
+            if let Some((message, entry)) = self.rules.tell_notes(now) {
+                self.say(&mut run, Arc::new(message), out);
+                out.push(Effect::Record(entry));
+            }
         }
         self.ask(run, now, out);
     }

@@ -44,7 +44,7 @@ fn compaction_after_full_run_precedes_settling() {
             "COMPACT Threshold"
         ]
     );
-    assert!(world.machine.is_compacting() && !world.machine.is_idle());
+    assert!(world.machine.activity().is_compacting() && !world.machine.is_idle());
     world.step(done());
     assert_eq!(
         world.take(),

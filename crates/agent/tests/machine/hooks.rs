@@ -49,7 +49,7 @@ fn event_with_subscriber_holds_back_what_follows() {
     let mut world = world(&["turn_start"]);
     world.prompt("go");
     assert_eq!(world.take(), ["agent_start", "HOOKS turn_start"]);
-    assert!(world.machine.is_holding() && world.machine.is_running());
+    assert!(world.machine.is_holding() && world.machine.activity().is_running());
     world.queue(pinion_agent::QueueKind::FollowUp, "later");
     assert_eq!(world.take(), [""; 0]);
     done(&mut world, HooksOutcome::Unchanged);

@@ -170,7 +170,7 @@ fn cleared_queue_during_compaction_sends_no_request() {
     world.full = true;
     world.answer(&[], StopReason::Stop);
     assert!(
-        world.machine.is_compacting() && world.machine.is_running(),
+        world.machine.activity().is_compacting() && world.machine.activity().is_running(),
         "the run is not over"
     );
     world.step(Input::ClearQueue);

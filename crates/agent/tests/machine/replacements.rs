@@ -7,18 +7,6 @@ use pinion_agent::convert::close_dangling_calls;
 use pinion_agent::{Change, Input, LoopSettings, Prepared, ToolInput};
 use wire::{Message, StopReason};
 
-#[test]
-fn request_needs_message_after_last_answer() {
-    let mut world = World::new(LoopSettings::default());
-    assert!(!world.machine.can_ask());
-    world.prompt("go");
-    assert!(world.machine.can_ask());
-    world.answer(&[], StopReason::Stop);
-    assert!(!world.machine.can_ask());
-    world.step(Change::Add(Arc::new(Message::user("note", 0))).into());
-    assert!(world.machine.can_ask());
-}
-
 /// A world whose only call runs.
 fn calling() -> World {
     let mut world = World::new(LoopSettings::default());

@@ -92,7 +92,7 @@ fn full_context_is_compacted_before_continuing() {
     world.fail("broken", Verdict::Final);
     world.take();
     world.step(Input::Continue { full: true });
-    assert!(world.machine.is_compacting());
+    assert!(world.machine.activity().is_compacting());
     world.step(Input::Compacted(CompactOutcome::Failed("no".to_owned())));
     assert!(world.take().contains(&"CALL".to_owned()));
 }

@@ -1,7 +1,7 @@
 //! Runs as scripts of inputs and effects.
 
 use crate::common::World;
-use pinion_agent::{Input, LoopSettings, ModelInput, QueueKind, Verdict};
+use pinion_agent::{Activity, Input, LoopSettings, ModelInput, QueueKind, Verdict};
 use wire::state::{InterruptMode, QueueMode};
 use wire::{Message, StopReason};
 
@@ -334,7 +334,7 @@ fn retry_succeeds_after_failure() {
             "TIMER 2000"
         ]
     );
-    assert!(world.machine.is_waiting_to_retry());
+    assert_eq!(world.machine.activity(), Activity::WaitingToRetry);
     assert_eq!(
         world.machine.messages().len(),
         1,

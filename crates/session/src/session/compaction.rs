@@ -2,7 +2,7 @@
 //! summaries are made in `summaries`.
 
 use agent::compaction::{Finished, Refusal};
-use agent::{CompactOutcome, HooksOutcome, Input};
+use agent::{Activity, CompactOutcome, HooksOutcome, Input};
 use serde_json::{Value, json};
 use wire::EntryBody;
 use wire::entry::Compaction;
@@ -36,7 +36,7 @@ pub(super) async fn compacted(driver: &mut Driver, outcome: Result<Box<Finished>
         CompactOutcome::Failed(error) => Err(error.clone()),
         CompactOutcome::Aborted => Err(Refusal::Aborted.to_string()),
     };
-    if let Some((reason, again)) = driver.core.machine.compacting() {
+    if let Activity::Compacting { reason, again, .. } = driver.core.machine.activity() {
         extension_notices::note_compaction(driver, &outcome, reason, again);
     }
     driver.drive(Input::Compacted(outcome)).await;

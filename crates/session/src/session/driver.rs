@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Effect, Input, ModelInput, Prepared, ToolInput, convert};
+use agent::{Activity, Effect, Input, ModelInput, Prepared, ToolInput, convert};
 use extensions::line::Failure;
 use llm::{ModelEvent, PromptHistory};
 use serde_json::Value;
@@ -342,7 +342,9 @@ impl Driver {
             message: self.turn.partial_message().map(Arc::new),
             dialogs: self.dialogs.open(),
             // The live state learns of the end with the next event only; the machine knows it at once.
-            retry: live.retry().filter(|_| core.machine.is_waiting_to_retry()),
+            retry: live
+                .retry()
+                .filter(|_| core.machine.activity() == Activity::WaitingToRetry),
             queue: queue::texts(&core.machine),
             tools: live.tools(),
             bash: live.bash(),

@@ -188,7 +188,7 @@ pub(super) async fn hand_off(
     responder: Responder<Handoff>,
     params: CompactParams,
 ) -> Option<DeferredAction> {
-    let refusal = if driver.core.machine.is_running() {
+    let refusal = if driver.core.machine.activity().is_running() {
         strings::HANDOFF_BUSY
     } else if driver.core.machine.messages().len() < 2 {
         strings::NOTHING_TO_HAND_OFF

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent::Machine;
+use agent::{Activity, Machine};
 use wire::command::{EntriesParams, StatsParams};
 use wire::content::AssistantBlock;
 use wire::omp::{ContinuedSession, MessagesPage, MessagesPageParams, PAGE_BUSY};
@@ -34,7 +34,9 @@ impl View<'_> {
         let settings = self.machine.settings();
         let queued = self.machine.queues().len();
         // Today's pi is busy during the delay before a retry.
-        let waits = agent.options.dialect.is_newest_pi() && self.machine.is_waiting_to_retry();
+        let activity = self.machine.activity();
+        let is_retrying = activity == Activity::WaitingToRetry;
+        let waits = agent.options.dialect.is_newest_pi() && is_retrying;
         let Conversation {
             log,
             choice,
@@ -44,9 +46,9 @@ impl View<'_> {
         SessionState {
             model: Some(choice.model.clone()),
             thinking_level: choice.thinking,
-            is_streaming: self.machine.is_running() || waits,
-            is_compacting: self.machine.is_compacting(),
-            is_retrying: self.machine.is_waiting_to_retry(),
+            is_streaming: activity.is_running() || waits,
+            is_compacting: activity.is_compacting(),
+            is_retrying,
             queue_mode: settings.steering_mode,
             steering_mode: settings.steering_mode,
             follow_up_mode: settings.follow_up_mode,
@@ -77,7 +79,7 @@ impl View<'_> {
             session_file: log.file_text(),
             session_name: log.session_name().map(str::to_owned),
             cwd: self.cwd.to_string_lossy().into_owned(),
-            is_streaming: self.machine.is_running(),
+            is_streaming: self.machine.activity().is_running(),
             message_count: self.machine.messages().len(),
             evicted: false,
         }
@@ -111,7 +113,8 @@ impl View<'_> {
     /// # Errors
     /// While the conversation changes, or when a page is asked for that does not exist.
     pub(super) fn page(&self, params: &MessagesPageParams) -> Result<MessagesPage, String> {
-        if self.machine.is_running() || self.machine.is_compacting() {
+        let activity = self.machine.activity();
+        if activity.is_running() || activity.is_compacting() {
             return Err(PAGE_BUSY.to_owned());
         }
         let log = &self.conversation.log;

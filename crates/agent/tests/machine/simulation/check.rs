@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pinion_agent::{
-    Change, CompactOutcome, Effect, HookPoint, Input, LoopSettings, Machine, ModelInput, ToolInput, is_nested,
+    Activity, Change, CompactOutcome, Effect, HookPoint, Input, LoopSettings, Machine, ModelInput, ToolInput,
+    is_nested,
 };
 use wire::event::CompactionReason;
 use wire::{AssistantMessage, Event, Message};
@@ -265,15 +266,15 @@ impl Checker {
         let busy = self.run.is_some() || self.waiting || self.compaction.is_some() || self.moving;
         must(!(machine.is_idle() && busy), "idle in the middle of something")?;
         must(
-            machine.is_running() == self.run.is_some(),
+            machine.activity().is_running() == self.run.is_some(),
             "is_running tells the wrong thing",
         )?;
         must(
-            machine.is_compacting() == (self.compaction.is_some() || self.moving),
+            machine.activity().is_compacting() == (self.compaction.is_some() || self.moving),
             "is_compacting tells the wrong thing",
         )?;
         must(
-            machine.is_waiting_to_retry() == self.waiting,
+            (machine.activity() == Activity::WaitingToRetry) == self.waiting,
             "is_waiting_to_retry tells the wrong thing",
         )?;
         let (steering, follow_up) = machine.queues().texts();

@@ -10,8 +10,8 @@ use pinion_agent::compaction::Settings;
 use pinion_agent::record::{Recorder, replay, sessions};
 use pinion_agent::todo::{TodoSettings, Todos};
 use pinion_agent::{
-    Change, CompactOutcome, Deferred, Effect, HookPoint, Input, LoopSettings, Machine, ModelInput, Prepared,
-    QueueKind, Queued, ToolInput,
+    Activity, Change, CompactOutcome, Deferred, Effect, HookPoint, Input, LoopSettings, Machine, ModelInput,
+    Prepared, QueueKind, Queued, ToolInput,
 };
 use wire::event::CompactionReason;
 use wire::state::{InterruptMode, QueueMode};
@@ -667,7 +667,10 @@ impl World {
             Effect::Compact(reason) => self.owed.compaction = Some(reason),
             Effect::EndCompaction(made) => {
                 self.owed.decided = Some(made.is_some());
-                self.owed.compaction = self.machine.compacting().map(|(reason, _)| reason);
+                self.owed.compaction = match self.machine.activity() {
+                    Activity::Compacting { reason, .. } => Some(reason),
+                    _ => None,
+                };
             }
             Effect::CancelCompaction => self.owed.cancelled = true,
             Effect::Idle => return self.idle(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent::{Input, QueueKind, Queued};
+use agent::{Activity, Input, QueueKind, Queued};
 use serde_json::{Value, json};
 use wire::Message;
 use wire::command::SessionNameParams;
@@ -46,7 +46,7 @@ async fn prompt_is_stored_before_its_events() {
         stage.types(),
         ["agent_start", "turn_start", "message_start", "message_end"]
     );
-    assert!(stage.driver.turn.request.is_some() && stage.driver.core.machine.is_running());
+    assert!(stage.driver.turn.request.is_some() && stage.driver.core.machine.activity().is_running());
 }
 
 #[tokio::test]
@@ -188,7 +188,7 @@ async fn aborted_retry_delay_ends_the_run() {
         let events = stage.next_events().await;
         stage.driver.on_model(events).await;
     }
-    assert!(stage.driver.core.machine.is_waiting_to_retry());
+    assert_eq!(stage.driver.core.machine.activity(), Activity::WaitingToRetry);
     stage.driver.drive(Input::AbortRetry).await;
     assert!(stage.driver.turn.retry_timer.is_none());
     assert!(stage.driver.core.machine.is_idle());

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pinion_agent::{Change, Effect, HookPoint, Input, Machine, ModelInput, Subscriptions};
+use pinion_agent::{Activity, Change, Effect, HookPoint, Input, Machine, ModelInput, Subscriptions};
 
 use super::super::check::must;
 
@@ -64,7 +64,7 @@ impl Twin {
                     .waits
                     .iter()
                     .any(|name| name == "message_end");
-                if is_seen && real.has_begun_answering() {
+                if is_seen && (real.activity() == Activity::Asking { has_begun: true }) {
                     self.withheld = Some(input.clone());
                     return None;
                 }
