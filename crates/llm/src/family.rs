@@ -95,14 +95,14 @@ impl Family {
     /// A parser for the answer to a request. `numbers` are for calls without an id.
     pub(crate) fn parser(self, request: &ModelRequest, numbers: &CallNumbers) -> Box<dyn StreamParser> {
         match self {
-            Self::Anthropic => Box::new(anthropic::stream::Parser::new(request)),
-            Self::OpenAiCompletions => Box::new(openai_completions::stream::Parser::new(request)),
+            Self::Anthropic => Box::new(anthropic::stream::MessagesParser::new(request)),
+            Self::OpenAiCompletions => Box::new(openai_completions::stream::CompletionsParser::new(request)),
             Self::OpenAiResponses | Self::OpenAiCodex => {
-                Box::new(openai_responses::stream::Parser::new(request))
+                Box::new(openai_responses::stream::ResponsesParser::new(request))
             }
-            Self::Google => Box::new(google::stream::Parser::new(request, numbers.clone())),
-            Self::Mistral => Box::new(openai_completions::stream::Parser::mistral(request)),
-            Self::Bedrock => Box::new(bedrock::stream::Parser::new(request)),
+            Self::Google => Box::new(google::stream::GeminiParser::new(request, numbers.clone())),
+            Self::Mistral => Box::new(openai_completions::stream::CompletionsParser::mistral(request)),
+            Self::Bedrock => Box::new(bedrock::stream::ConverseParser::new(request)),
         }
     }
 

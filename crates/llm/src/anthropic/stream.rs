@@ -113,7 +113,7 @@ struct Open {
 }
 
 /// Parser of a stream of the Messages API.
-pub(crate) struct Parser {
+pub(crate) struct MessagesParser {
     answer: Answer,
     /// OpenRouter reports what it billed.
     is_openrouter: bool,
@@ -123,7 +123,7 @@ pub(crate) struct Parser {
     fault: Option<Fault>,
 }
 
-impl Parser {
+impl MessagesParser {
     /// A parser for the answer to a request.
     pub(crate) fn new(request: &ModelRequest) -> Self {
         Self {
@@ -279,7 +279,7 @@ impl Parser {
     }
 }
 
-impl StreamParser for Parser {
+impl StreamParser for MessagesParser {
     fn event(&mut self, name: &str, data: &str, out: &mut Vec<ModelEvent>) -> Result<Flow, Fault> {
         if name == "error" {
             return Err(Fault::new(data));

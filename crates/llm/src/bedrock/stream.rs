@@ -123,7 +123,7 @@ struct Open {
 }
 
 /// Parser of a stream of the Converse API.
-pub(crate) struct Parser {
+pub(crate) struct ConverseParser {
     answer: Answer,
     /// Few at a time, mostly one.
     open: Vec<Open>,
@@ -133,7 +133,7 @@ pub(crate) struct Parser {
     fault: Option<Fault>,
 }
 
-impl Parser {
+impl ConverseParser {
     /// A parser for the answer to a request.
     pub(crate) fn new(request: &ModelRequest) -> Self {
         Self {
@@ -347,7 +347,7 @@ fn is_known(name: &str) -> bool {
         || matches!(name, "messageStop" | "metadata")
 }
 
-impl StreamParser for Parser {
+impl StreamParser for ConverseParser {
     fn event(&mut self, name: &str, data: &str, out: &mut Vec<ModelEvent>) -> Result<Flow, Fault> {
         if !is_known(name) {
             return Ok(Flow::More);

@@ -107,7 +107,7 @@ struct Open {
 }
 
 /// Parser of a stream of the Gemini API.
-pub(crate) struct Parser {
+pub(crate) struct GeminiParser {
     answer: Answer,
     /// Text or reasoning that a part of the same kind would continue.
     open: Option<Open>,
@@ -122,7 +122,7 @@ pub(crate) struct Parser {
     fault: Option<Fault>,
 }
 
-impl Parser {
+impl GeminiParser {
     /// A parser for the answer to a request. `numbers` are for calls without an id.
     pub(crate) fn new(request: &ModelRequest, numbers: CallNumbers) -> Self {
         Self {
@@ -271,7 +271,7 @@ impl Parser {
     }
 }
 
-impl StreamParser for Parser {
+impl StreamParser for GeminiParser {
     fn event(&mut self, _: &str, data: &str, out: &mut Vec<ModelEvent>) -> Result<Flow, Fault> {
         if data.trim().is_empty() {
             return Ok(Flow::More);

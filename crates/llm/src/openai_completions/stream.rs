@@ -31,7 +31,7 @@ enum Edge {
 }
 
 /// Parser of a stream of chat completions.
-pub(crate) struct Parser {
+pub(crate) struct CompletionsParser {
     edge: Edge,
     answer: Answer,
     /// OpenRouter reports what it billed.
@@ -59,7 +59,7 @@ pub(crate) struct Parser {
     reasonless: bool,
 }
 
-impl Parser {
+impl CompletionsParser {
     /// A parser for the answer to a request.
     pub(crate) fn new(request: &ModelRequest) -> Self {
         Self::with(request, Edge::OpenAi)
@@ -351,7 +351,7 @@ impl Parser {
     }
 }
 
-impl StreamParser for Parser {
+impl StreamParser for CompletionsParser {
     fn event(&mut self, _: &str, data: &str, out: &mut Vec<ModelEvent>) -> Result<Flow, Fault> {
         if data.trim_start().starts_with("[DONE]") {
             self.finish(out)?;

@@ -126,7 +126,7 @@ struct Open {
 }
 
 /// Parser of a stream of the Responses API.
-pub(crate) struct Parser {
+pub(crate) struct ResponsesParser {
     answer: Answer,
     /// Mostly one; they may grow side by side.
     open: Vec<Open>,
@@ -134,7 +134,7 @@ pub(crate) struct Parser {
     timestamp: i64,
 }
 
-impl Parser {
+impl ResponsesParser {
     /// A parser for the answer to a request.
     pub(crate) fn new(request: &ModelRequest) -> Self {
         Self {
@@ -344,7 +344,7 @@ impl Parser {
     }
 }
 
-impl StreamParser for Parser {
+impl StreamParser for ResponsesParser {
     fn event(&mut self, name: &str, data: &str, out: &mut Vec<ModelEvent>) -> Result<Flow, Fault> {
         if data.trim().is_empty() || data.trim_start().starts_with("[DONE]") {
             return Ok(Flow::More);
