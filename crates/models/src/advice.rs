@@ -40,7 +40,7 @@ fn key_advice(registry: &Registry, provider: &str, error: &str) -> Option<String
     if !lower.starts_with("401") && !REJECTED.iter().any(|part| lower.contains(part)) {
         return None;
     }
-    let file = |name: &str| registry.agent_dir().join(name).display().to_string();
+    let file = |name: &str| registry.agent_dir.join(name).display().to_string();
     Some(match registry.key_source(provider)? {
         KeySource::Runtime => format!(
             "{provider} rejected the key of --api-key. Correct it, or leave the option out to use a stored key."
@@ -75,10 +75,10 @@ fn server_advice(registry: &Registry, model: &Model, error: &str) -> Option<Stri
     }
     let provider = &model.provider;
     registry
-        .local()
-        .how_to_start(provider, registry.credentials(), registry.providers())
+        .local
+        .how_to_start(provider, &registry.credentials, &registry.providers)
         .or_else(|| {
-            let file = registry.agent_dir().join("models.json");
+            let file = registry.agent_dir.join("models.json");
             Some(format!(
                 "Start the server of {provider}. If it has another address, correct its \"baseUrl\" in {}.",
                 file.display()

@@ -122,6 +122,23 @@ impl Credentials {
         lookup.resolve(text, what)
     }
 
+    /// Says which variable is missing when `auth.json`, or else the provider's `own` key, names one; otherwise there is just
+    /// no key.
+    pub(crate) fn check_unset(&self, provider: &str, own: Option<&str>) -> Result<(), RegistryError> {
+        let stored = match self.file.entry(provider) {
+            Some(AuthEntry::ApiKey { key, .. }) => Some(key.expose()),
+            _ => own,
+        };
+        let Some(text) = stored.filter(|text| !text.is_empty()) else {
+            return Ok(());
+        };
+        let lookup = Lookup {
+            env: &|name| self.variable(provider, name),
+            run: &|_| None,
+        };
+        lookup.resolve(text, &key_of(provider)).map(drop)
+    }
+
     /// The variable with a local server's key, if it is set.
     pub(crate) fn local_key_variable(&self, id: &str) -> Option<&'static str> {
         let name = Kind::of_id(id)?.key_variable()?;
@@ -242,6 +259,11 @@ impl Credentials {
             }
         }
     }
+}
+
+/// A provider's key, for errors.
+pub(crate) fn key_of(provider: &str) -> String {
+    format!("API key for provider \"{provider}\"")
 }
 
 /// Returns true if a variable of `auth.json` holds a credential, judged by its name.

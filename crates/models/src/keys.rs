@@ -9,30 +9,28 @@ use auth::login::AuthEntry;
 use serde_json::{Map, Value};
 use wire::Model;
 
+use crate::credentials::key_of;
 use crate::error::RegistryError;
 use crate::key_source::KeySource;
 use crate::merge::put_header;
 use crate::offline::OFFLINE;
 use crate::registered::Registered;
 use crate::store::Registry;
-use crate::value::{Lookup, is_configured};
-
-/// Variables that name a server which also needs a key.
-const SERVER_VARIABLES: [&str; 2] = ["AZURE_OPENAI_BASE_URL", "AZURE_OPENAI_RESOURCE_NAME"];
+use crate::value::is_configured;
 
 impl Registry {
     /// An environment variable as this provider sees it: its `env` in `auth.json` comes before the process environment.
     /// Empty counts as unset.
     #[must_use]
     pub fn variable(&self, provider: &str, name: &str) -> Option<String> {
-        self.credentials().variable(provider, name)
+        self.credentials.variable(provider, name)
     }
 
     /// Where the key of a provider comes from, in the order of pi-core.md 8.5; `None` when there is none. Runs no command
     /// and renews no token.
     #[must_use]
     pub fn key_source(&self, provider: &str) -> Option<KeySource> {
-        let credentials = self.credentials();
+        let credentials = &self.credentials;
         if let Some(answers) = credentials.is_replayed(provider) {
             return answers.then_some(KeySource::None);
         }
@@ -62,13 +60,13 @@ impl Registry {
         if let Some(name) = credentials.local_key_variable(provider) {
             return Some(KeySource::Env(name.to_owned()));
         }
-        let own = self.providers().key(provider);
+        let own = self.providers.key(provider);
         if own.is_some_and(|key| is_configured(key, &env)) {
             return Some(KeySource::ModelsFile);
         }
-        let theirs = self.providers().of_extension(provider);
+        let theirs = self.providers.of_extension(provider);
         let needs_none = provider == OFFLINE
-            || self.local().has_answered(provider)
+            || self.local.has_answered(provider)
             || theirs.is_some_and(Registered::needs_no_key);
         needs_none.then_some(KeySource::None)
     }
@@ -93,17 +91,18 @@ impl Registry {
 
     fn find_key(&self, provider: &str, now_ms: u64) -> Result<Option<Secret>, RegistryError> {
         let Some(source) = self.key_source(provider) else {
-            return self.unconfigured(provider);
+            let own = self.providers.key(provider);
+            return self.credentials.check_unset(provider, own).map(|()| None);
         };
-        let credentials = self.credentials();
+        let credentials = &self.credentials;
         Ok(match source {
             KeySource::Runtime => credentials.runtime_key(provider).cloned(),
             KeySource::Env(name) => credentials.variable(provider, &name).map(Secret::from),
             KeySource::Ambient => Some(Secret::new(Secret::AMBIENT)),
             KeySource::None => (provider == OFFLINE).then(|| Secret::new(OFFLINE)),
             KeySource::ModelsFile => {
-                let key = self.providers().key(provider);
-                key.map(|key| credentials.resolve(provider, key, &what(provider)))
+                let key = self.providers.key(provider);
+                key.map(|key| credentials.resolve(provider, key, &key_of(provider)))
                     .transpose()?
                     .map(Secret::from)
             }
@@ -111,7 +110,7 @@ impl Registry {
                 Some(AuthEntry::ApiKey { key, resolved, .. }) => {
                     // Only a success is kept: a command that failed once may be asked again.
                     if resolved.get().is_none() {
-                        let key = credentials.resolve(provider, key.expose(), &what(provider))?;
+                        let key = credentials.resolve(provider, key.expose(), &key_of(provider))?;
                         let _ = resolved.set(Secret::from(key));
                     }
                     resolved.get().cloned()
@@ -129,28 +128,11 @@ impl Registry {
         })
     }
 
-    /// Says which variable is missing when `auth.json` or `models.json` names one; otherwise there is just no key.
-    fn unconfigured(&self, provider: &str) -> Result<Option<Secret>, RegistryError> {
-        let stored = match self.auth().entry(provider) {
-            Some(AuthEntry::ApiKey { key, .. }) => Some(key.expose()),
-            _ => self.providers().key(provider),
-        };
-        let Some(text) = stored.filter(|text| !text.is_empty()) else {
-            return Ok(None);
-        };
-        Lookup {
-            env: &|name| self.variable(provider, name),
-            run: &|_| None,
-        }
-        .resolve(text, &what(provider))
-        .map(|_| None)
-    }
-
     /// Returns the token of a login, if the provider uses one. It may have expired; the sender must refresh it.
     #[must_use]
     pub fn login_token(&self, provider: &str) -> Option<Secret> {
         // A recording needs no credentials.
-        if self.credentials().is_replay() {
+        if self.credentials.is_replay() {
             return None;
         }
         match (self.key_source(provider)?, self.auth().entry(provider)?) {
@@ -195,20 +177,20 @@ impl Registry {
     ) -> Result<Vec<(String, String)>, RegistryError> {
         let provider = model.provider.as_str();
         let mut headers = Vec::new();
-        if self.credentials().is_replay() {
+        if self.credentials.is_replay() {
             return Ok(headers);
         }
         for (name, value) in self
-            .providers()
+            .providers
             .listed(model)
             .map_or(&[][..], |listed| &listed.headers)
         {
             let what = format!("header \"{name}\" of provider \"{provider}\"");
-            let value = self.credentials().resolve(provider, value, &what)?;
+            let value = self.credentials.resolve(provider, value, &what)?;
             self.secrets().learn_header(name, &value);
             headers.push((name.clone(), value));
         }
-        if self.providers().sends_bearer(provider) {
+        if self.providers.sends_bearer(provider) {
             let key = key.ok_or_else(|| self.no_key(provider))?;
             put_header(&mut headers, "Authorization", format!("Bearer {}", key.expose()));
         }
@@ -222,12 +204,12 @@ impl Registry {
     pub fn base_url(&self, model: &Model) -> Result<String, RegistryError> {
         let mut out = String::new();
         let listed = self
-            .providers()
+            .providers
             .listed(model)
             .filter(|listed| listed.model.base_url == model.base_url);
         let address = listed.and_then(|listed| listed.address.as_deref());
         let mut rest = address.unwrap_or(&model.base_url);
-        if self.credentials().is_replay() {
+        if self.credentials.is_replay() {
             return Ok(rest.to_owned());
         }
         while let Some((before, after)) = rest.split_once('{') {
@@ -254,38 +236,17 @@ impl Registry {
         Ok(out)
     }
 
-    /// Variables of providers that are set although no model can be used, one sentence each.
-    pub(crate) fn unusable_variables(&self) -> Vec<String> {
-        let is_set = |name: &&str| self.credentials().process_variable(name).is_some();
-        let mut out = Vec::new();
-        for known in self.catalogue().providers() {
-            let id = known.id();
-            for name in known.key_variables().iter().map(String::as_str).filter(is_set) {
-                out.push(format!(
-                    "{name} is set, but no model of the provider {id} can be used. Check with: pinion doctor"
-                ));
-            }
-        }
-        for name in SERVER_VARIABLES.iter().copied().filter(is_set) {
-            out.push(format!(
-                "{name} is set, but its provider has no key. {}",
-                self.no_key("azure-openai-responses")
-            ));
-        }
-        out
-    }
-
     /// Returns variables that a tool's environment must not contain: those of all built-in providers, and those from
     /// which `models.json` and `auth.json` read keys and headers.
     #[must_use]
     pub fn key_variables(&self) -> Vec<String> {
-        self.credentials().key_variables(self.providers())
+        self.credentials.key_variables(&self.providers)
     }
 
     /// The stored login of a provider whose extension knows how to use and renew it; none when something else opens it.
     #[must_use]
     pub fn lent_login(&self, provider: &str) -> Option<Map<String, Value>> {
-        self.providers()
+        self.providers
             .of_extension(provider)
             .filter(|registered| registered.has_login())?;
         match (self.key_source(provider)?, self.auth().entry(provider)?) {
@@ -308,7 +269,7 @@ impl Registry {
     #[must_use]
     pub fn environment(self: &Arc<Self>, provider: &str) -> Environment {
         let (variables, own) = (Arc::clone(self), Arc::clone(self));
-        let run = Arc::clone(&self.credentials().run);
+        let run = Arc::clone(&self.credentials.run);
         let (id, own_id) = (provider.to_owned(), provider.to_owned());
         Environment::new(
             move |name| variables.variable(&id, name),
@@ -319,8 +280,4 @@ impl Registry {
             move |command| run(command),
         )
     }
-}
-
-fn what(provider: &str) -> String {
-    format!("API key for provider \"{provider}\"")
 }

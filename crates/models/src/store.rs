@@ -2,7 +2,7 @@
 //! `keys`, choosing is in `choose`.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use auth::Secret;
@@ -15,7 +15,7 @@ use crate::credentials::Credentials;
 use crate::error::RegistryError;
 use crate::local::{LocalSources, Server};
 use crate::local_servers::LocalServers;
-use crate::models_file::{ModelsFile, ProviderDef};
+use crate::models_file::ModelsFile;
 use crate::offline::{OFFLINE, Offline};
 use crate::providers::Providers;
 use crate::registered::Registered;
@@ -51,17 +51,18 @@ impl fmt::Debug for Sources {
 /// All models that the agent knows, and the credentials for them.
 #[derive(Debug)]
 pub struct Registry {
-    agent_dir: PathBuf,
-    credentials: Credentials,
-    providers: Providers,
-    local: LocalServers,
+    /// Folder of `models.json` and `auth.json`.
+    pub(crate) agent_dir: PathBuf,
+    pub(crate) credentials: Credentials,
+    pub(crate) providers: Providers,
+    pub(crate) local: LocalServers,
     offline: Offline,
     catalogue_error: Option<String>,
 }
 
 impl Registry {
     /// Reads both files and the provider lines of the catalogue, but no model lines. Damaged files leave the built-in models
-    /// usable: see [`Self::models_error`] and [`AuthFile::error`].
+    /// usable: see [`ModelsFile::error`] and [`AuthFile::error`].
     #[must_use]
     pub fn new(sources: Sources) -> Self {
         let (catalogue, catalogue_error) = Catalogue::load(&sources.agent_dir);
@@ -130,23 +131,6 @@ impl Registry {
         self.credentials.secrets()
     }
 
-    pub(crate) fn credentials(&self) -> &Credentials {
-        &self.credentials
-    }
-
-    pub(crate) fn providers(&self) -> &Providers {
-        &self.providers
-    }
-
-    pub(crate) fn local(&self) -> &LocalServers {
-        &self.local
-    }
-
-    /// Folder of `models.json` and `auth.json`.
-    pub(crate) fn agent_dir(&self) -> &Path {
-        &self.agent_dir
-    }
-
     /// Why the catalogue in the agent directory is not used, if there is one.
     #[must_use]
     pub fn catalogue_error(&self) -> Option<&str> {
@@ -165,16 +149,10 @@ impl Registry {
         self.credentials.file()
     }
 
-    /// Why `models.json` was ignored, if it was.
+    /// `models.json` as it was read, with the error if it was ignored.
     #[must_use]
-    pub fn models_error(&self) -> Option<&str> {
-        self.providers.file().error()
-    }
-
-    /// The providers of `models.json`.
-    #[must_use]
-    pub fn custom_providers(&self) -> &[(String, ProviderDef)] {
-        self.providers.file().providers()
+    pub fn models_file(&self) -> &ModelsFile {
+        self.providers.file()
     }
 
     /// Providers that extensions bring.
@@ -233,19 +211,6 @@ impl Registry {
         &self.offline.echo
     }
 
-    /// Place of a provider when several could serve: the user's own first, then the order of defaults.
-    pub(crate) fn rank(&self, provider: &str) -> Option<usize> {
-        if provider == OFFLINE {
-            return Some(usize::MAX);
-        }
-        if self.is_only_local(provider) {
-            return Some(usize::MAX - 1);
-        }
-        self.catalogue()
-            .provider(provider)
-            .map(|provider| provider.rank())
-    }
-
     /// Whose extension answers for this model itself: its own provider's, else the one whose API the model names.
     #[must_use]
     pub fn lender(&self, model: &Model) -> Option<&str> {
@@ -298,14 +263,5 @@ impl Registry {
     pub(crate) fn no_server(&self, provider: &str) -> Option<RegistryError> {
         self.local
             .why_silent(provider, &self.credentials, &self.providers)
-    }
-
-    /// The error for a model that a local server does not have.
-    pub(crate) fn not_served(&self, provider: &str, model: &str) -> Option<RegistryError> {
-        let is_only_local = self.is_only_local(provider);
-        is_only_local.then(|| {
-            self.no_server(provider)
-                .unwrap_or_else(|| self.local.no_model(provider, model))
-        })
     }
 }

@@ -90,7 +90,7 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     let mut registry = load_registry(env, Arc::new(run_command::run), local);
     warnings.extend(
         [
-            registry.models_error(),
+            registry.models_file().error(),
             registry.auth().error(),
             registry.catalogue_error(),
         ]

@@ -10,16 +10,13 @@ use super::{Finding, finding};
 /// Most methods of a type, most files that hold them, most fields.
 const LIMITS: Spread = Spread(40, 3, 15);
 /// Types beyond a limit, with what they have. The figures may only fall: lower them here with the change that does it.
-const KNOWN: [(&str, &str, Spread); 14] = [
+const KNOWN: [(&str, &str, Spread); 11] = [
     ("config", "ResourceOptions", Spread(40, 3, 16)),
     ("config", "Settings", Spread(40, 3, 43)),
-    ("agent", "TurnLoop", Spread(57, 6, 15)),
     ("session", "Agent", Spread(40, 3, 16)),
     ("llm", "Dialect", Spread(40, 3, 19)),
     ("llm", "ModelRequest", Spread(40, 3, 22)),
-    ("llm", "Parser", Spread(51, 5, 15)),
     ("pinion", "Args", Spread(40, 3, 79)),
-    ("store", "SessionLog", Spread(55, 6, 16)),
     ("testkit", "Reply", Spread(40, 3, 21)),
     ("testkit", "Step", Spread(40, 3, 18)),
     ("wire", "SessionState", Spread(40, 3, 23)),

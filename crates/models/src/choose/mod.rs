@@ -10,8 +10,10 @@ mod start;
 use auth::login::alias::old_name;
 use wire::{Model, ThinkingLevel};
 
+use crate::catalogue::Provider;
 use crate::error::RegistryError;
 use crate::nearest::model_not_found;
+use crate::offline::OFFLINE;
 use crate::store::Registry;
 use pattern::{Found, Strictness, by_pattern, exact, split_level};
 
@@ -76,8 +78,11 @@ pub fn resolve(
 }
 
 fn not_found(registry: &Registry, provider: &str, id: &str) -> RegistryError {
-    let local = registry.not_served(provider, id);
-    local.unwrap_or_else(|| model_not_found(registry, &format!("{provider}/{id}")))
+    if registry.is_only_local(provider) {
+        let silent = registry.no_server(provider);
+        return silent.unwrap_or_else(|| registry.local.no_model(provider, id));
+    }
+    model_not_found(registry, &format!("{provider}/{id}"))
 }
 
 fn known_provider<'a>(registry: &'a Registry, name: &str) -> Option<&'a str> {
@@ -133,7 +138,11 @@ fn exact_or_level<'a>(pattern: &str, models: &[&'a Model]) -> Option<Found<'a>> 
 
 /// Models of better providers first: the user's own, then the order of defaults; otherwise as they come.
 fn preferred<'a>(registry: &Registry, mut models: Vec<&'a Model>) -> Vec<&'a Model> {
-    models.sort_by_key(|model| registry.rank(&model.provider));
+    models.sort_by_key(|model| match model.provider.as_str() {
+        OFFLINE => Some(usize::MAX),
+        local if registry.is_only_local(local) => Some(usize::MAX - 1),
+        id => registry.catalogue().provider(id).map(Provider::rank),
+    });
     models
 }
 

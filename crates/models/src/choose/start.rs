@@ -10,6 +10,9 @@ use crate::error::RegistryError;
 use crate::nearest::model_not_found;
 use crate::store::Registry;
 
+/// Variables that name a server which also needs a key.
+const SERVER_VARIABLES: [&str; 2] = ["AZURE_OPENAI_BASE_URL", "AZURE_OPENAI_RESOURCE_NAME"];
+
 /// What the caller knows at start-up.
 #[derive(Debug, Clone, Default)]
 pub struct StartRequest {
@@ -230,7 +233,7 @@ pub fn unusable(registry: &Registry, request: &StartRequest) -> Vec<String> {
         ));
     }
     out.extend(default_problem(registry, request));
-    let errors = [registry.models_error(), registry.auth().error()];
+    let errors = [registry.models_file().error(), registry.auth().error()];
     out.extend(errors.into_iter().flatten().map(str::to_owned));
     let stored = registry
         .auth()
@@ -238,7 +241,8 @@ pub fn unusable(registry: &Registry, request: &StartRequest) -> Vec<String> {
         .iter()
         .map(|(id, _)| (id.as_str(), "auth.json"));
     let described = registry
-        .custom_providers()
+        .models_file()
+        .providers()
         .iter()
         .map(|(id, _)| (id.as_str(), "models.json"));
     let named: Vec<(&str, &str)> = stored.chain(described).collect();
@@ -250,12 +254,33 @@ pub fn unusable(registry: &Registry, request: &StartRequest) -> Vec<String> {
         };
         out.push(format!("{file} names the provider {id}: {reason}"));
     }
-    out.extend(registry.unusable_variables());
+    out.extend(unusable_variables(registry));
     out.extend(
         registry
-            .local()
-            .unusable(registry.credentials(), registry.providers()),
+            .local
+            .unusable(&registry.credentials, &registry.providers),
     );
+    out
+}
+
+/// Variables of providers that are set although no model can be used, one sentence each.
+fn unusable_variables(registry: &Registry) -> Vec<String> {
+    let is_set = |name: &&str| registry.credentials.process_variable(name).is_some();
+    let mut out = Vec::new();
+    for known in registry.catalogue().providers() {
+        let id = known.id();
+        for name in known.key_variables().iter().map(String::as_str).filter(is_set) {
+            out.push(format!(
+                "{name} is set, but no model of the provider {id} can be used. Check with: pinion doctor"
+            ));
+        }
+    }
+    for name in SERVER_VARIABLES.iter().copied().filter(is_set) {
+        out.push(format!(
+            "{name} is set, but its provider has no key. {}",
+            registry.no_key("azure-openai-responses")
+        ));
+    }
     out
 }
 

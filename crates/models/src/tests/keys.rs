@@ -266,7 +266,7 @@ fn azure_provider_alias_is_accepted() {
     let auth = r#"{"azure": {"type": "api_key", "key": "k", "env": {"AZURE_OPENAI_API_VERSION": "v9"}}}"#;
     let shop = shop(models, auth, &[]);
     let registry = &shop.registry;
-    assert_eq!(registry.models_error(), None);
+    assert_eq!(registry.models_file().error(), None);
     let model = registry.find("azure", "gpt-5.4").unwrap();
     assert_eq!(
         (model.provider.as_str(), model.base_url.as_str()),

@@ -81,16 +81,16 @@ fn models_json_error_leaves_built_in_models() {
         "",
         &[("XAI_API_KEY", "k")],
     );
-    let error = shop.registry.models_error().unwrap();
+    let error = shop.registry.models_file().error().unwrap();
     assert!(
         error.contains("provider bad") && error.ends_with("models.json"),
         "{error}"
     );
-    assert!(shop.registry.custom_providers().is_empty());
+    assert!(shop.registry.models_file().providers().is_empty());
     assert!(shop.registry.models().iter().all(|model| model.provider == "xai"));
     fs::write(shop.folder.path().join("models.json"), super::MOCKS).unwrap();
     let again = shop.registry.reload();
-    assert_eq!(again.models_error(), None);
+    assert_eq!(again.models_file().error(), None);
     assert!(again.find("mock-google", "gemini-mock").is_some());
 }
 
@@ -176,7 +176,7 @@ fn prices_can_depend_on_input_size() {
         "tiers": [{"inputTokensAbove": 2e5, "output": 70}]}}}},
       "google": {"modelOverrides": {"gemini-2.5-pro": {"cost": {"output": 0}}}}}}"#;
     let shop = shop(text, "", &[]);
-    assert_eq!(shop.registry.models_error(), None);
+    assert_eq!(shop.registry.models_file().error(), None);
     let prices = |provider: &str, id: &str| shop.registry.find(provider, id).unwrap().cost.clone();
     let own = prices("c", "m");
     assert_eq!(

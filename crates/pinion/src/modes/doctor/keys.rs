@@ -100,8 +100,8 @@ pub(in crate::modes) fn ends(expires: i64, now: i64) -> String {
 
 fn models_file(section: &mut Section, patient: &Patient<'_>) -> Value {
     let path = patient.env.agent_dir.join("models.json");
-    let own = patient.registry.custom_providers();
-    let error = patient.registry.models_error();
+    let own = patient.registry.models_file().providers();
+    let error = patient.registry.models_file().error();
     let state = state(&path, error, own.is_empty());
     head(section, patient, &path, state, own.len(), "provider", "providers");
     let mut data = Vec::new();

@@ -81,7 +81,7 @@ fn examine(args: &Args, env: &Environment) -> Report {
         .map(|note| Problem::warning(format!("{}: {}", note.path.display(), note.message)))
         .collect();
     let files = [
-        registry.models_error(),
+        registry.models_file().error(),
         registry.auth().error(),
         registry.catalogue_error(),
     ];

@@ -310,7 +310,7 @@ fn another(patient: &Patient<'_>) -> Option<String> {
 fn first_steps(patient: &Patient<'_>) -> String {
     let dir = patient.short(&patient.env.agent_dir);
     let mut lines = Vec::new();
-    if patient.registry.models_error().is_some() {
+    if patient.registry.models_file().error().is_some() {
         lines.push(format!(
             "{dir}/models.json is broken: what it defines comes back once it is repaired."
         ));
