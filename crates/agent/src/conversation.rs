@@ -120,7 +120,7 @@ impl Conversation {
     }
 }
 
-/// Puts another message in the place of one that has `newer` equal ones behind it. By value, since a conversation that was read
+/// Puts another message in the place of the one with `newer` equal ones behind it. By value, since a conversation that was read
 /// again shares no memory with the run; equal messages are two prompts with the same text within a millisecond.
 pub(crate) fn replace_equal(
     messages: &mut [Arc<Message>],

@@ -127,7 +127,7 @@ impl TurnLoop {
         }
     }
 
-    /// What was to follow a look at the context, a compaction or a move.
+    /// Continues after a look at the context, a compaction or a move.
     pub(crate) fn go_on(&mut self, next: Next, aborted: bool, now: i64, out: &mut Vec<Effect>) {
         let aborted = aborted || self.aborted;
         match next {

@@ -142,12 +142,11 @@ impl TurnLoop {
             // As with a manual compaction: what waited before starts no run afterwards.
             Input::Move => self.phase = Phase::Moving(self.queues.newest()),
             Input::Moved { messages, aborted } => {
-                if let Phase::Moving(newest) = self.phase {
-                    if let Some(messages) = messages {
-                        self.conversation.set(messages, None);
-                    }
-                    self.go_on(Next::Rest(newest), aborted, now, out);
+                let Phase::Moving(newest) = self.phase else { return };
+                if let Some(messages) = messages {
+                    self.conversation.set(messages, None);
                 }
+                self.go_on(Next::Rest(newest), aborted, now, out);
             }
             Input::Compacted(outcome) => self.on_compacted(outcome, now, out),
             Input::Context(full) => self.on_context(full, now, out),
@@ -166,12 +165,9 @@ impl TurnLoop {
             }
             Input::Abort => self.abort(now, out),
             Input::AbortRetry => self.abort_retry(false, out),
-            Input::RetryDue => {
-                // Not once an abort has ended the wait.
-                if matches!(self.phase, Phase::Waiting) {
-                    self.start_run(Vec::new(), now, out);
-                }
-            }
+            Input::RetryDue if matches!(self.phase, Phase::Waiting) => self.start_run(Vec::new(), now, out),
+            // An abort has ended the wait.
+            Input::RetryDue => {}
             Input::Change(change) => self.change(change, now, out),
             Input::Model(input) => self.on_model(input, now, out),
             Input::Tool(slot, input) => self.on_tool(slot, input, now, out),

@@ -71,7 +71,7 @@ impl Found {
     }
 }
 
-/// Local servers: where they may be and which have answered. A reload of the registry shares what was found.
+/// Local servers: where they may be and which have answered. A reload of the registry shares the found servers.
 #[derive(Debug, Clone)]
 pub(crate) struct LocalServers {
     sources: LocalSources,

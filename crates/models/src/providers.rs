@@ -37,7 +37,7 @@ pub(crate) struct Providers {
 }
 
 impl Providers {
-    /// Orders the providers: those of the catalogue, those that only `models.json` has, those that only extensions bring.
+    /// Orders the providers: the catalogue's, then further ones of `models.json`, then further ones of extensions.
     pub(crate) fn new(
         catalogue: Arc<Catalogue>,
         file: ModelsFile,
@@ -157,8 +157,8 @@ impl Providers {
         })
     }
 
-    /// The models of the providers to keep: first those in the catalogue's order, then those that only `models.json` or an
-    /// extension has.
+    /// The models of the providers to keep: first in the catalogue's order, then the models that `models.json` or an extension
+    /// adds.
     pub(crate) fn in_order(&self, keep: impl Fn(&str) -> bool) -> Vec<&Model> {
         let slots: Vec<&Slot> = self.slots.iter().filter(|slot| keep(&slot.id)).collect();
         let mut own: Vec<&Slot> = slots

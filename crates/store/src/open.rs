@@ -40,7 +40,7 @@ pub(crate) fn open(mut medium: Box<dyn Medium>, path: &Path, cwd: &str) -> Resul
     as_a_whole(medium, path, cwd, &content, damage)
 }
 
-/// What the lines of a file say, and what was wrong with them.
+/// The entries that the lines of a file hold, and the damage to them.
 #[derive(Default)]
 struct Content {
     forest: Forest,
