@@ -8,6 +8,7 @@ pub mod args;
 pub mod bench;
 pub mod book;
 pub mod breaking;
+pub mod cluster;
 pub mod examples;
 pub mod first_hour;
 pub mod fuzz;

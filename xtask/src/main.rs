@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use xtask::args::Args;
 use xtask::out::{complain, say};
 use xtask::{
-    abort, bench, book, breaking, examples, first_hour, fuzz, kill9, models, package, protocol, soak,
-    startup, tidy, torn,
+    abort, bench, book, breaking, cluster, examples, first_hour, fuzz, kill9, models, package, protocol,
+    soak, startup, tidy, torn,
 };
 
 const USAGE: &str = "\
@@ -30,6 +30,10 @@ Usage: cargo run -p xtask -- <chore>
                                                   measure start-up, streaming, tools, sessions, floods (build with --release)
   instructions [--agent PATH] [--only NAME] [--runs N]  count instructions of fixed work; fails when a count grew (needs valgrind)
   instructions --write REASON                     store the counts in bench/instructions.json with the reason for the change
+  cluster [--agent PATH] [--release] [--sessions N] [--minutes M] [--figures] [OPTION VALUE...]
+                                                  run sessions on workers and NATS servers that are killed and stopped, and check
+                                                  histories; with --figures measure instead. Other options: example faults of pinion-cluster
+  cluster --engines                               install the engines from PyPI and print their directory
   soak --agent PATH [--prompts N] [--seed S] [--plot FILE.svg]
                                                   many prompts in one process; fails when it holds more at the end than at the start
   package --agent PATH --out DIR [--static-agent PATH] [--target TRIPLE] [--signing-key FILE] [--ca-bundle FILE] [KIND...]
@@ -80,6 +84,7 @@ fn run(mut args: Args) -> Result<bool> {
         }
         Some("package") => package::run(root, &package::Options::parse(&mut args)?),
         Some("soak") => soak::run(&soak::Options::parse(&mut args)?),
+        Some("cluster") => cluster::run(root, &cluster::Options::parse(&mut args)?),
         Some("startup") => startup::run(root, &startup::Options::parse(&mut args)?),
         Some("first-hour") => first_hour::run(root, &first_hour::Options::parse(&mut args)?),
         Some("empty") => {

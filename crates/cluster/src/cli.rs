@@ -92,6 +92,18 @@ pub(crate) fn gateway_options(url: &str) -> Result<GatewayOptions> {
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
     let (scheme, rest) = base.split_once("://").with_context(wrong)?;
     let (server, session) = rest.rsplit_once('/').with_context(wrong)?;
+    let (client, others) = client_name(query);
+    let session = SessionId::decode(session).with_context(wrong)?;
+    let server = format!("{scheme}://{server}?{others}");
+    Ok(GatewayOptions {
+        address: nats(&server)?,
+        session,
+        client,
+    })
+}
+
+/// Takes the option `client` out of the options of an address.
+fn client_name(query: &str) -> (Option<String>, String) {
     let (mut client, mut others) = (None, Vec::new());
     for option in query.split('&').filter(|option| !option.is_empty()) {
         match option.split_once('=') {
@@ -99,13 +111,7 @@ pub(crate) fn gateway_options(url: &str) -> Result<GatewayOptions> {
             _ => others.push(option),
         }
     }
-    let session = SessionId::decode(session).with_context(wrong)?;
-    let server = format!("{scheme}://{server}?{}", others.join("&"));
-    Ok(GatewayOptions {
-        address: nats(&server)?,
-        session,
-        client,
-    })
+    (client, others.join("&"))
 }
 
 /// Runs `worker`.
@@ -132,9 +138,11 @@ pub(crate) async fn attach(url: &str) -> Result<ExitCode> {
 
 /// Runs `attach --each`.
 pub(crate) async fn attach_many(url: &str) -> Result<ExitCode> {
-    let address = nats(url)?;
+    let (base, query) = url.split_once('?').unwrap_or((url, ""));
+    let (client, others) = client_name(query);
+    let address = nats(&format!("{base}?{others}"))?;
     let (input, output) = (Input::spawn(std::io::stdin()), Output::spawn(std::io::stdout()));
-    gateway::attach_many(address, input, output).await?;
+    gateway::attach_many(address, client, input, output).await?;
     Ok(ExitCode::SUCCESS)
 }
 

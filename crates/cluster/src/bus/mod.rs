@@ -167,16 +167,18 @@ async fn lease_time(context: &Context, prefix: &str) -> Result<Duration, StoreEr
     Ok(stream.cached_info().config.max_age)
 }
 
-/// Repeats a request that can be sent twice when the connection was lost before its answer: a new process would else wait for the
-/// whole timeout if the server is killed while it starts.
+/// Repeats a request that can be sent twice when its answer was lost: the connection broke, or a cluster of servers dropped the request while
+/// it chose a leader or while another process made the same stream. A new process would else wait for the whole timeout.
 async fn until_connected<T, F: Future<Output = Result<T, StoreError>>>(
     client: &Client,
     request: impl Fn() -> F,
 ) -> Result<T, StoreError> {
-    for _ in 1..REQUEST_TRIES {
-        if let Some(answer) = unless_reconnected(client, request()).await {
-            return answer;
+    for attempt in 1..REQUEST_TRIES {
+        let answer = tokio::time::timeout(ANSWER_WAIT, unless_reconnected(client, request()));
+        if let Ok(Some(Ok(answer))) = answer.await {
+            return Ok(answer);
         }
+        tokio::time::sleep(PUBLISH_PAUSE * attempt).await;
     }
     request().await
 }

@@ -18,11 +18,17 @@ use crate::bus::Bus;
 use crate::limits::GATEWAY_SESSIONS;
 use crate::worker::file;
 
-/// Serves sessions until the input ends. A line without a usable name of a session is dropped.
+/// Serves sessions until the input ends. A line without a usable name of a session is dropped. `client` is the name under which commands
+/// are recognised when they come again through another gateway.
 ///
 /// # Errors
 /// When NATS cannot be reached at the start, or the output fails.
-pub async fn attach_many(address: NatsAddress, mut input: Input, mut output: Output) -> Result<()> {
+pub async fn attach_many(
+    address: NatsAddress,
+    client: Option<String>,
+    mut input: Input,
+    mut output: Output,
+) -> Result<()> {
     let bus = Arc::new(Bus::connect(&address, None).await?);
     let mut sessions: HashMap<String, mpsc::Sender<Vec<u8>>> = HashMap::new();
     let mut tasks: JoinSet<(String, Option<String>)> = JoinSet::new();
@@ -65,13 +71,12 @@ pub async fn attach_many(address: NatsAddress, mut input: Input, mut output: Out
             }
             let (sender, lines) = Input::from_task();
             sessions.insert(name.clone(), sender);
-            let gateway = serve_one(
-                Arc::clone(&bus),
-                address.clone(),
+            let options = GatewayOptions {
+                address: address.clone(),
                 session,
-                lines,
-                output.of_session(&name),
-            );
+                client: client.clone(),
+            };
+            let gateway = serve_one(Arc::clone(&bus), options, lines, output.of_session(&name));
             tasks.spawn(gateway);
         }
         command.shift_remove("session");
@@ -92,17 +97,11 @@ pub async fn attach_many(address: NatsAddress, mut input: Input, mut output: Out
 /// The gateway of a session. Returns its name, and why it ended early.
 async fn serve_one(
     bus: Arc<Bus>,
-    address: NatsAddress,
-    session: SessionId,
+    options: GatewayOptions,
     lines: Input,
     output: Output,
 ) -> (String, Option<String>) {
-    let name = session.as_str().to_owned();
-    let options = GatewayOptions {
-        address,
-        session,
-        client: None,
-    };
+    let name = options.session.as_str().to_owned();
     let ended = serve(bus, options, lines, output).await;
     (name, ended.err().map(|error| format!("{error:#}")))
 }

@@ -2,7 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use async_nats::jetstream::stream::Stream;
 use serde_json::{Value, json};
 
 use crate::place::{Client, Place, is};
@@ -25,29 +26,36 @@ impl Place {
         self.start_nats()
     }
 
+    /// Ends all servers without warning.
+    pub(crate) fn stop_nats(&mut self) {
+        for server in &mut self.servers {
+            server.engine = None;
+        }
+    }
+
     /// Removes the messages of a subject from a stream.
     pub(crate) fn purge(&self, stream: &str, subject: &str) -> Result<()> {
-        let url = self.url();
-        tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?
-            .block_on(async {
-                let context = async_nats::jetstream::new(async_nats::connect(url).await?);
-                let stream = context.get_stream(stream).await?;
-                stream.purge().filter(subject).await?;
-                anyhow::Ok(())
-            })
+        self.with_stream(stream, async |stream| {
+            stream.purge().filter(subject).await?;
+            Ok(())
+        })
     }
 
     /// Bytes of a stream.
     pub(crate) fn stream_bytes(&self, stream: &str) -> Result<u64> {
-        let url = self.url();
+        self.with_stream(stream, async |stream| Ok(stream.cached_info().state.bytes))
+    }
+
+    /// Connects to the server and does something with a stream.
+    fn with_stream<T>(&self, name: &str, then: impl AsyncFnOnce(Stream) -> Result<T>) -> Result<T> {
+        let server = self.servers.first().context("no server")?;
+        let url = format!("nats://{}127.0.0.1:{}", self.user, server.port);
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?
             .block_on(async {
                 let context = async_nats::jetstream::new(async_nats::connect(url).await?);
-                Ok(context.get_stream(stream).await?.cached_info().state.bytes)
+                then(context.get_stream(name).await?).await
             })
     }
 
@@ -60,6 +68,12 @@ impl Place {
 }
 
 impl Client {
+    pub(crate) fn response(&mut self, id: &Value) -> Result<Value> {
+        self.find(&format!("response to {id}"), |line| {
+            is(line, "type", "response") && line.get("id") == Some(id)
+        })
+    }
+
     /// Numbers of the events so far.
     pub(crate) fn numbers(&self) -> Vec<u64> {
         self.seen

@@ -16,5 +16,6 @@ mod web;
 
 /// A place for one test.
 fn place() -> anyhow::Result<Option<place::Place>> {
-    place::Place::beside(std::path::Path::new(env!("CARGO_BIN_EXE_pinion-cluster")))
+    let cluster = std::path::Path::new(env!("CARGO_BIN_EXE_pinion-cluster"));
+    place::Place::beside(cluster, &cluster.with_file_name("pinion"), 1)
 }

@@ -1,6 +1,7 @@
-//! A NATS server, workers and clients of one test.
+//! NATS servers, workers and clients of one test.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -14,30 +15,39 @@ use crate::engine::{Engine, find, free_port};
 /// Longest wait for one line.
 const WAIT: Duration = Duration::from_secs(40);
 
-/// A NATS server, and a directory for everything else.
+/// NATS servers, and a directory for everything else.
 pub(crate) struct Place {
-    cluster: PathBuf,
+    pub(crate) cluster: PathBuf,
     pub(crate) pinion: PathBuf,
     pub(crate) dir: tempfile::TempDir,
-    pub(crate) port: u16,
     nats: PathBuf,
-    engine: Option<Engine>,
+    pub(crate) servers: Vec<Server>,
     /// Configuration file of the server, if it has one.
     pub(crate) config: Option<PathBuf>,
     /// `USER:PASSWORD@` of workers, gateways and reads that begin from now on; empty without accounts.
     pub(crate) user: &'static str,
 }
 
+/// One NATS server.
+pub(crate) struct Server {
+    pub(crate) port: u16,
+    /// Port for the other servers.
+    route: u16,
+    /// Port of its state over HTTP.
+    monitor: u16,
+    pub(crate) engine: Option<Engine>,
+}
+
 /// A process of a test, killed when this value goes.
 pub(crate) struct Worker(pub(crate) Child);
 
 impl Place {
-    /// None if a program is missing and nothing says that it should be there. `cluster` is the program `pinion-cluster`.
-    pub(crate) fn beside(cluster: &Path) -> Result<Option<Self>> {
+    /// A place with this number of servers, 1 or 3. None if a program is missing and nothing says that it should be there. `cluster` is the
+    /// program `pinion-cluster`.
+    pub(crate) fn beside(cluster: &Path, pinion: &Path, servers: usize) -> Result<Option<Self>> {
         let Some(nats) = find("nats-server")? else {
             return Ok(None);
         };
-        let pinion = cluster.with_file_name("pinion");
         if !pinion.is_file() {
             if std::env::var_os("CLUSTER_ENGINES").is_some() {
                 bail!("{} is missing: cargo build -p pinion", pinion.display());
@@ -47,14 +57,21 @@ impl Place {
         }
         let mut place = Self {
             cluster: cluster.to_owned(),
-            pinion,
+            pinion: pinion.to_owned(),
             dir: tempfile::tempdir()?,
-            port: free_port()?,
             nats,
-            engine: None,
+            servers: Vec::new(),
             config: None,
             user: "",
         };
+        for _ in 0..servers {
+            place.servers.push(Server {
+                port: free_port()?,
+                route: free_port()?,
+                monitor: free_port()?,
+                engine: None,
+            });
+        }
         std::fs::create_dir(place.path("agent"))?;
         std::fs::create_dir(place.path("project"))?;
         place.start_nats()?;
@@ -65,10 +82,38 @@ impl Place {
         self.dir.path().join(name)
     }
 
+    /// Starts all servers.
     pub(crate) fn start_nats(&mut self) -> Result<()> {
+        for index in 0..self.servers.len() {
+            self.start_server(index)?;
+        }
+        let begin = Instant::now();
+        while !self.servers.iter().all(Server::is_healthy) {
+            if begin.elapsed() > WAIT {
+                bail!("the servers are not healthy");
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    /// Starts one server, which may not be healthy yet.
+    pub(crate) fn start_server(&mut self, index: usize) -> Result<()> {
+        let routes = self
+            .servers
+            .iter()
+            .map(|server| format!("nats://127.0.0.1:{}", server.route));
+        let routes: Vec<String> = routes.collect();
+        let data = self.path(&format!("nats{index}"));
+        let server = self.servers.get_mut(index).context("no server")?;
         let mut command = Command::new(&self.nats);
-        command.args(["-js", "-a", "127.0.0.1", "-p", &self.port.to_string(), "-sd"]);
-        command.arg(self.path("nats"));
+        command.args(["-js", "-a", "127.0.0.1", "-p", &server.port.to_string(), "-sd"]);
+        command.arg(data).args(["-m", &server.monitor.to_string()]);
+        if routes.len() > 1 {
+            command.args(["-n", &format!("n{index}"), "--cluster_name", "rig"]);
+            command.args(["-cluster", &format!("nats://127.0.0.1:{}", server.route)]);
+            command.args(["-routes", &routes.join(",")]);
+        }
         if let Some(config) = &self.config {
             command.arg("-c").arg(config);
         }
@@ -76,21 +121,27 @@ impl Place {
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?
-            .block_on(engine.wait_for_port(self.port))?;
-        self.engine = Some(engine);
-        // The port is there a moment before JetStream is.
-        std::thread::sleep(Duration::from_millis(300));
+            .block_on(engine.wait_for_port(server.port))?;
+        server.engine = Some(engine);
         Ok(())
     }
 
-    /// Ends the server without warning.
-    pub(crate) fn stop_nats(&mut self) {
-        self.engine = None;
+    /// The address of the servers, for a path and options.
+    pub(crate) fn address(&self, path: &str, options: &str) -> String {
+        let servers = self.servers.iter();
+        let servers: Vec<String> = servers
+            .map(|server| format!("{}127.0.0.1:{}", self.user, server.port))
+            .collect();
+        format!(
+            "nats://{}{path}?replicas={}&{options}",
+            servers.join(","),
+            servers.len()
+        )
     }
 
-    /// The address of the server.
+    /// The address of the servers.
     pub(crate) fn url(&self) -> String {
-        format!("nats://{}127.0.0.1:{}", self.user, self.port)
+        self.address("", "")
     }
 
     /// A worker with leases of two seconds whose model plays a script.
@@ -99,12 +150,13 @@ impl Place {
         std::fs::write(&script_file, script.to_string())?;
         let child = Command::new(&self.cluster)
             .args(["worker", "--nats", &self.url()])
-            .args(["--name", name, "--lease-seconds", "2", "--program"])
+            .args(["--name", name, "--program"])
             .arg(&self.pinion)
             .arg("--state-dir")
             .arg(self.path(name))
             .arg("--cwd")
             .arg(self.path("project"))
+            .args(["--lease-seconds", "2"])
             .args(options)
             .args(["--", "--no-extensions", "--model", "offline/script", "--script"])
             .arg(&script_file)
@@ -117,7 +169,8 @@ impl Place {
 
     /// A gateway of a session. The name can have options of the address.
     pub(crate) fn start_gateway(&self, session: &str) -> Result<Client> {
-        let url = format!("{}/{session}", self.url());
+        let (session, options) = session.split_once('?').unwrap_or((session, ""));
+        let url = self.address(&format!("/{session}"), options);
         Client::start(Command::new(&self.cluster).args(["attach", &url]))
     }
 
@@ -137,13 +190,37 @@ impl Place {
     }
 }
 
+impl Server {
+    /// The answer of a page about its state.
+    pub(crate) fn page(&self, path: &str) -> Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.monitor))?;
+        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        write!(stream, "GET {path} HTTP/1.0\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+        anyhow::ensure!(head.contains(" 200 "), "{head}");
+        Ok(body.to_owned())
+    }
+
+    /// True once JetStream can be used.
+    fn is_healthy(&self) -> bool {
+        self.page("/healthz").is_ok()
+    }
+}
+
+/// Sends a signal to a process.
+pub(crate) fn signal(child: &Child, name: &str) -> Result<()> {
+    let status = Command::new("kill")
+        .args([name, &child.id().to_string()])
+        .status()?;
+    anyhow::ensure!(status.success());
+    Ok(())
+}
+
 impl Worker {
     pub(crate) fn signal(&self, name: &str) -> Result<()> {
-        let status = Command::new("kill")
-            .args([name, &self.0.id().to_string()])
-            .status()?;
-        anyhow::ensure!(status.success());
-        Ok(())
+        signal(&self.0, name)
     }
 
     /// Waits for the end of the process; true if it succeeded.
@@ -231,10 +308,7 @@ impl Client {
     /// Sends a command and waits for its response.
     pub(crate) fn ask(&mut self, command: Value) -> Result<Value> {
         self.send(&command)?;
-        self.response(command.get("id").context("no id")?)
-    }
-
-    pub(crate) fn response(&mut self, id: &Value) -> Result<Value> {
+        let id = command.get("id").context("no id")?;
         self.find(&format!("response to {id}"), |line| {
             is(line, "type", "response") && line.get("id") == Some(id)
         })

@@ -26,7 +26,9 @@ fn tenant_reaches_nothing_of_another() -> Result<()> {
         .build()?;
     let mut overheard = runtime.block_on(async {
         let user = async_nats::ConnectOptions::with_user_and_password("b".into(), "second".into());
-        let client = user.connect(format!("127.0.0.1:{}", place.port)).await?;
+        let client = user
+            .connect(format!("127.0.0.1:{}", place.servers[0].port))
+            .await?;
         let everything = client.subscribe(">").await?;
         client.flush().await?;
         Ok::<_, anyhow::Error>(everything)

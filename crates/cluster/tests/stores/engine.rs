@@ -34,7 +34,7 @@ pub(crate) fn free_port() -> Result<u16> {
 
 /// A process that is killed when this value goes.
 pub(crate) struct Engine {
-    child: Child,
+    pub(crate) child: Child,
     name: String,
 }
 
