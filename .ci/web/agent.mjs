@@ -1,6 +1,8 @@
 // An agent for the page's tests that says exactly what a test wants: it keeps sessions, numbers events, answers the commands
 // that the page sends, and writes down what it was asked. It is no model of the real agent beyond that.
 
+import { CONTROL, control } from './control.mjs';
+
 const MODEL = { id: 'scripted', name: 'Scripted 1', api: 'offline', provider: 'offline', baseUrl: '', reasoning: true, input: ['text', 'image'],
   cost: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 }, contextWindow: 200000, maxTokens: 16384 };
 
@@ -21,6 +23,7 @@ export class Agent {
     this.slash = [{ name: 'review', description: 'Review the changes', source: 'prompt' }, { name: 'skill:release', description: 'How to make a release', source: 'skill' }];
     this.onprompt = () => {};
     this.onbash = null;
+    this.control = control();
     this.make('', 's-first');
   }
 
@@ -98,6 +101,7 @@ export class Agent {
 }
 
 const COMMANDS = {
+  ...CONTROL,
   get_state: (agent, session, _command, ok) => ok(agent.state(session)),
   get_messages: (_agent, session, _command, ok) => ok({ messages: session.messages }),
   get_session_stats: (_agent, session, _command, ok) => ok({ sessionFile: null, sessionId: session.sessionId, userMessages: 1, assistantMessages: 1, toolCalls: 0, toolResults: 0,

@@ -9,7 +9,7 @@ export const SIZES = {
   desktop: { width: 1360, height: 900, deviceScaleFactor: 1, mobile: false },
   phone: { width: 390, height: 844, deviceScaleFactor: 2, mobile: true },
 };
-const KEYS = { Enter: [13, '\r'], Escape: [27], ArrowUp: [38], ArrowDown: [40], Tab: [9], Backspace: [8], Home: [36], End: [35] };
+const KEYS = { Enter: [13, '\r'], Escape: [27], ArrowUp: [38], ArrowDown: [40], ArrowLeft: [37], ArrowRight: [39], Tab: [9], Backspace: [8], Home: [36], End: [35] };
 
 /** One page of Chromium with the methods that `open` builds on. */
 async function chromium(program, told) {

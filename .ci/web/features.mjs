@@ -18,6 +18,9 @@ import * as access from './tests/access.mjs';
 import * as around from './tests/around.mjs';
 import * as turns from './tests/turns.mjs';
 import * as keyboard from './tests/keyboard.mjs';
+import * as limits from './tests/limits.mjs';
+import * as processes from './tests/processes.mjs';
+import * as undo from './tests/undo.mjs';
 
 const [program, only] = process.argv.slice(2);
 const root = join(dirname(fileURLToPath(import.meta.url)), '../../crates/web/page');
@@ -50,7 +53,7 @@ async function run(name, test, size) {
 }
 
 for (const size of ['desktop', 'phone']) {
-  for (const [name, test] of Object.entries({ ...connection, ...conversation, ...composing, ...composer, ...reading, ...sessions, ...asking, ...looks, ...turns, ...around, ...access, ...keyboard })) {
+  for (const [name, test] of Object.entries({ ...connection, ...conversation, ...composing, ...composer, ...reading, ...sessions, ...asking, ...looks, ...turns, ...around, ...access, ...keyboard, ...limits, ...processes, ...undo })) {
     if (only && !only.split(',').includes(name)) continue;
     // What only Chromium can be asked for: its accessibility tree, the manifest it read, a dark system.
     if (page.engine === 'firefox' && (test.chromium || test.theme === 'dark')) continue;

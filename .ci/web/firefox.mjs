@@ -9,7 +9,7 @@ import { connect } from './wsclient.mjs';
 const ANSWER_MS = 60000;
 const START_MS = 60000;
 /** Keys by the code points that WebDriver has for them. */
-const KEYS = { Enter: '\uE007', Escape: '\uE00C', ArrowUp: '\uE013', ArrowDown: '\uE015', Tab: '\uE004', Backspace: '\uE003', Home: '\uE011', End: '\uE010' };
+const KEYS = { Enter: '\uE007', Escape: '\uE00C', ArrowUp: '\uE013', ArrowDown: '\uE015', ArrowLeft: '\uE012', ArrowRight: '\uE014', Tab: '\uE004', Backspace: '\uE003', Home: '\uE011', End: '\uE010' };
 /** Modifiers by their bit in the tests. */
 const MODIFIERS = [[1, '\uE00A'], [2, '\uE009'], [8, '\uE008']];
 /** No update, no telemetry, no first-run page. */

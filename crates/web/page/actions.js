@@ -14,6 +14,11 @@ import { canNotify, notifies, setNotifies } from './view/notify.js';
 import { nextTheme, setTheme, theme } from './view/theme.js';
 import { toast } from './view/toasts.js';
 import { showTree } from './view/tree.js';
+import { showFallback } from './view/fallback.js';
+import { showLimits } from './view/limits.js';
+import { showProcesses } from './view/processes.js';
+import { askForResult } from './view/result.js';
+import { showUndo } from './view/undo.js';
 
 export class Actions {
   /** @param {import('./state/app.js').App} app */
@@ -29,6 +34,11 @@ export class Actions {
       ['tree', () => this.tree()],
       ['export', (rest) => this.exportSession(rest)],
       ['clone', () => this.clone()],
+      ['limits', () => showLimits(app)],
+      ['undo', () => this.undo()],
+      ['fallback', () => showFallback(app)],
+      ['processes', () => showProcesses(app)],
+      ['result', (rest) => this.askForResult(rest)],
       ['theme', () => nextTheme()],
       ['help', () => showHelp()],
     ]));
@@ -40,6 +50,9 @@ export class Actions {
       { name: 'new', description: 'Open a new session' }, { name: 'new-in', description: 'Open a new session in another directory' }, { name: 'name', description: 'Name this session', takesText: true },
       { name: 'compact', description: 'Summarise the older part of the conversation', takesText: true }, { name: 'tree', description: 'Show the branches' },
       { name: 'export', description: 'Write the session as a page', takesText: true }, { name: 'clone', description: 'Go on in a copy' },
+      { name: 'limits', description: 'Limits of turns, tool calls, tokens, cost and time' }, { name: 'undo', description: 'Show the changes of a turn or run and go back' },
+      { name: 'fallback', description: 'Models for when the model fails' }, { name: 'processes', description: 'Terminals of background processes' },
+      { name: 'result', description: 'Ask for a result that fits a JSON Schema', takesText: true },
       { name: 'theme', description: 'Light, dark, system' }, { name: 'help', description: 'Keyboard shortcuts' },
     ].map((command) => ({ ...command, own: true }));
     const theirs = this.app.commands.filter((command) => command && command.name).map((command) => ({
@@ -257,12 +270,28 @@ export class Actions {
     else toast('warning', 'One cannot fork at this message.');
   }
 
+  /** What changed in files, and the way back. */
+  undo() {
+    return showUndo(this.app, (text) => this.parts.composer().set(text));
+  }
+
+  /** A message whose run ends with a value that fits a schema. */
+  askForResult(message) {
+    const handle = this.app.current;
+    askForResult((words, outputSchema) => this.app.ask({ type: 'prompt', message: words, outputSchema }, handle), message);
+  }
+
   sessionMenu() {
     const { app } = this;
     const chosen = theme();
     const entries = [
       { label: 'Rename…', icon: 'pencil', pick: () => this.rename(null) },
       { label: 'Branches…', icon: 'tree', pick: () => this.tree() },
+      { label: 'Changes and undo…', icon: 'undo', pick: () => this.undo() },
+      { label: 'Limits…', icon: 'gauge', pick: () => showLimits(app) },
+      { label: 'Fallback models…', icon: 'layers', pick: () => showFallback(app) },
+      { label: 'Background processes…', icon: 'terminal', pick: () => showProcesses(app) },
+      { label: 'Ask for a result…', icon: 'check', pick: () => this.askForResult('') },
       { label: 'Go on in a copy', icon: 'fork', pick: () => this.clone() },
       { label: 'Export as a page', icon: 'export', pick: () => this.exportSession() },
       { label: 'Find…', icon: 'search', pick: () => this.parts.find() },

@@ -8,7 +8,7 @@ import { oneLine, textOf } from './lib/format.js';
 import { keep, recall } from './lib/store.js';
 import { Composer } from './view/composer.js';
 import { Banner } from './view/banner.js';
-import { Questions } from './view/dialogs.js';
+import { Questions, openDialog } from './view/dialogs.js';
 import { Pickers, showName, showTodos } from './view/header.js';
 import { QueueView } from './view/queue.js';
 import { SideBar } from './view/sidebar.js';
@@ -18,6 +18,10 @@ import { NoModel } from './view/nomodel.js';
 import { tell } from './view/notify.js';
 import { Transcript } from './view/transcript.js';
 import { Find } from './view/find.js';
+import { showLimit, showLimits } from './view/limits.js';
+import { showProcessCount, showProcesses } from './view/processes.js';
+import { showSubagent } from './view/subagent.js';
+import { viewOf } from './view/items.js';
 import { listenToKeys } from './view/help.js';
 import { tint } from './view/theme.js';
 import { followViewport } from './view/viewport.js';
@@ -80,6 +84,8 @@ function showParts(session, parts = null) {
   if (wants('dialogs')) questions.show(session.dialogs);
   if (wants('widgets')) showExtras(session, { above: find('widgets-above'), below: find('widgets-below'), statuses: find('statuses') });
   if (wants('todos')) showTodoList(session);
+  if (wants('limit', 'status')) showLimit(find('limit'), session, () => showLimits(app));
+  if (wants('processes')) showProcessCount(find('processes'), session);
 }
 
 function showTodoList(session) {
@@ -182,6 +188,8 @@ fill(find('more'), icon('more'));
 find('menu').addEventListener('click', () => side.toggle());
 find('name').addEventListener('click', () => actions.rename(null));
 find('more').addEventListener('click', () => actions.sessionMenu());
+find('processes').addEventListener('click', () => showProcesses(app));
+find('scroll').addEventListener('subagent', (event) => showSubagent(/** @type {CustomEvent} */ (event).detail, app, { openDialog, viewOf }));
 listenToKeys({
   search: () => side.focusSearch(), find: () => (transcript.isPart && !finder.isOpen ? () => finder.open() : null), side: () => side.toggle(), create: () => app.create().catch((error) => app.failed(error)),
   model: () => pickers.pickModel(), start: () => transcript.toStart(), end: () => transcript.toEnd(true),

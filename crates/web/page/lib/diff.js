@@ -23,6 +23,25 @@ export function readDiff(text) {
   return withWords(tightened(lines));
 }
 
+/** The lines of a unified diff without names of files, as `get_changes` returns it. @returns {Line[]} */
+export function readUnified(text) {
+  const lines = [];
+  let [before, after] = [1, 1];
+  for (const line of String(text).replace(/\n$/, '').split('\n')) {
+    const head = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/.exec(line);
+    if (head) {
+      [before, after] = [Number(head[1]), Number(head[2])];
+      if (lines.length) lines.push({ kind: 'gap', number: '', text: '' });
+      continue;
+    }
+    const rest = line.slice(1);
+    if (line[0] === '-') { lines.push({ kind: 'del', number: String(before), text: rest }); before += 1; }
+    else if (line[0] === '+') { lines.push({ kind: 'add', number: String(after), text: rest }); after += 1; }
+    else if (line[0] === ' ') { lines.push({ kind: 'same', number: String(after), text: rest }); before += 1; after += 1; }
+  }
+  return withWords(lines);
+}
+
 /** The lines of what one text became. @returns {Line[]} */
 export function makeDiff(before, after) {
   const old = String(before).split('\n');

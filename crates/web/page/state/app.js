@@ -2,6 +2,7 @@
 // and commands. Views listen to it and ask it to do things; it touches no element.
 
 import { Connection } from '../net/connection.js';
+import { loadControl } from './control.js';
 import { lastUsed, newestOther } from './recent.js';
 import { Session } from './session.js';
 
@@ -43,6 +44,10 @@ export class App {
 
   on(name, listener) {
     this.listeners.set(name, [...(this.listeners.get(name) || []), listener]);
+  }
+
+  off(name, listener) {
+    this.listeners.set(name, (this.listeners.get(name) || []).filter((one) => one !== listener));
   }
 
   emit(name, what) {
@@ -191,6 +196,7 @@ export class App {
       if (onloaded) onloaded(session);
       else this.emit('change', { session, changes });
       for (const event of held) this.pass(session, event);
+      loadControl(this, session);
     } finally {
       this.held.delete(handle);
     }

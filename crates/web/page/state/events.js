@@ -28,14 +28,28 @@ const ACTIONS = {
   agent_start(session, _event, changes) {
     session.running = true;
     session.retry = null;
+    session.limit = null;
+    changes.parts.add('limit');
     session.runStarted ??= session.now();
     changes.parts.add('status');
   },
   agent_end(session, event, changes) {
     if (!event.willRetry) stopped(session, changes);
+    runEnded(session, event, changes);
     changes.parts.add('usage');
   },
-  agent_settled: (session, _event, changes) => stopped(session, changes),
+  agent_settled(session, _event, changes) {
+    stopped(session, changes);
+    session.fallback = null;
+    changes.parts.add('state');
+  },
+  model_fallback(session, event, changes) {
+    session.fallback = { from: String(event.from), to: String(event.to), reason: String(event.reason ?? '') };
+    session.push({ role: 'notice', message: { text: `${session.fallback.from} failed: ${session.fallback.reason}. The run continues with ${session.fallback.to}.` } }, changes);
+    changes.parts.add('state');
+  },
+  process_start: noteProcess,
+  process_end: noteProcess,
 
   auto_retry_start(session, event, changes) {
     session.retry = {
@@ -115,6 +129,22 @@ const ACTIONS = {
 
   extension_ui_request: (session, event, changes) => uiRequest(session, event, changes),
 };
+
+/** What a run that is over says besides its messages: the limit that ended it, and its result. */
+function runEnded(session, event, changes) {
+  if (event.limit) {
+    session.limit = event.limit;
+    changes.parts.add('limit');
+  }
+  if (event.result === undefined && !event.resultError) return;
+  session.push({ role: 'result', message: event.resultError ? { error: String(event.resultError) } : { value: event.result } }, changes);
+}
+
+function noteProcess(session, event, changes) {
+  if (!event.process?.processId) return;
+  session.processes.set(String(event.process.processId), event.process);
+  changes.parts.add('processes');
+}
 
 function stopped(session, changes) {
   session.running = false;

@@ -44,6 +44,12 @@ export class Session {
     this.stream = null;
     this.begun = null;
     this.shells = new Map();
+    /** The limit that ended the last run, if one did. */
+    this.limit = null;
+    /** The change of the model in the present run: `from`, `to`, `reason`. */
+    this.fallback = null;
+    /** Background processes by their id, oldest first. */
+    this.processes = new Map();
   }
 
   /** @returns {Changes} */
@@ -302,7 +308,7 @@ export class Session {
   /** How many messages the agent counts: to see whether something was missed. */
   get messageCount() {
     let count = 0;
-    for (const item of this.items) if (item.role !== 'tool' && item.role !== 'error' && !item.streaming && !item.pending) count += 1;
+    for (const item of this.items) if (item.role !== 'tool' && item.role !== 'error' && item.role !== 'notice' && item.role !== 'result' && !item.streaming && !item.pending) count += 1;
     for (const tool of this.tools.values()) if (isOver(tool) && tool.status !== 'stopped') count += 1;
     return count;
   }

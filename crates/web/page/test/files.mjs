@@ -30,7 +30,7 @@ test('the program serves all of them', () => {
 
 test('the browser is told of all modules at once', () => {
   const told = [...read('index.html').matchAll(/modulepreload" href="\.\/([^"]+)"/g)].map((match) => match[1]).sort();
-  const modules = served.filter((name) => name.endsWith('.js') && !['boot.js', 'sw.js', 'main.js'].includes(name) && !name.includes('highlight')).sort();
+  const modules = served.filter((name) => name.endsWith('.js') && !['boot.js', 'sw.js', 'main.js'].includes(name) && !/highlight|xterm/.test(name)).sort();
   assert.deepEqual(told, modules);
 });
 

@@ -39,13 +39,14 @@ export function changesView(files) {
   return all;
 }
 
-function fileView(file, isOpen) {
+/** @param {{ path: string, lines: any[], added: number, removed: number, note?: string }} file */
+export function fileView(file, isOpen) {
   const name = baseName(file.path);
   const line = shortPath(file.path);
   const button = el('button.icon-button.small', { type: 'button', title: 'Copy changes', aria: { label: `Copy changes of ${name}` } }, icon('copy'));
   button.addEventListener('click', (event) => { event.preventDefault(); copy(diffText(file.lines), button); });
   const node = el('details.changes-file', {}, el('summary', { title: file.path }, el('span.tool-subject', {},
-    el('span.tool-directory', { text: line.slice(0, line.length - name.length) }), el('span', { text: name })), figures(file), button, el('span.tool-turn', {}, icon('chevron'))));
+    el('span.tool-directory', { text: line.slice(0, line.length - name.length) }), el('span', { text: name })), file.note ? el('span.changes-note', { text: file.note }) : null, figures(file), button, el('span.tool-turn', {}, icon('chevron'))));
   const show = () => { if (node.open && node.children.length === 1) node.append(file.lines.length ? diffView(file.lines, languageOf(file.path)) : el('p.tool-empty', { text: 'Nothing is known of what changed' })); };
   node.addEventListener('toggle', show);
   node.open = isOpen;

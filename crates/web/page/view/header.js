@@ -30,8 +30,9 @@ export class Pickers {
     const { state } = session;
     const name = state.model ? state.model.name || state.model.id : 'No model';
     this.model.hidden = false;
-    setText(this.model, name);
-    this.model.title = state.model ? `Model: ${state.model.provider}/${state.model.id}` : 'No model';
+    const { fallback } = session;
+    setText(this.model, fallback ? `${name} → ${fallback.to}` : name);
+    this.model.title = fallback ? `${fallback.from} failed; ${fallback.to} answers until the run is over` : state.model ? `Model: ${state.model.provider}/${state.model.id}` : 'No model';
     this.thinking.hidden = !state.model?.reasoning;
     fill(this.thinking, icon('thought'), state.thinkingLevel || 'off');
     this.thinking.setAttribute('aria-label', `Thinking: ${state.thinkingLevel || 'off'}`);

@@ -8,6 +8,7 @@ import { markdown } from './markdown.js';
 import { terminalView } from './toolbody.js';
 import { ToolCard } from './tool.js';
 import { showPicture } from './picture.js';
+import { ResultView } from './result.js';
 
 /** @param {any} item @param {any} session @param {{ onedit?: (item: any) => void }} actions */
 export function viewOf(item, session, actions) {
@@ -28,6 +29,8 @@ function made(item, session, actions) {
     case 'tool': return new OrphanView(item, session);
     case 'compactionSummary': return new SummaryView(item, 'shrink', `Conversation compacted${item.message.tokensBefore ? ` (${tokens(item.message.tokensBefore)} tokens before)` : ''}`);
     case 'branchSummary': return new SummaryView(item, 'tree', 'Summary of another branch');
+    case 'notice': return new NoticeView(item);
+    case 'result': return new ResultView(item);
     case 'custom':
     case 'hookMessage': return new CustomView(item);
     default: return new UnknownView(item);
@@ -100,6 +103,15 @@ class OrphanView {
   update() { this.card.update(); }
 
   updateTool() { this.card.update(); }
+}
+
+/** A line of the agent about the run, such as a change of the model. */
+class NoticeView {
+  constructor(item) {
+    this.node = el('article.item.notice', { data: { key: item.key } }, icon('warn'), el('span', { text: oneLine(item.message.text, 600), dir: 'auto' }));
+  }
+
+  update() {}
 }
 
 class SummaryView {

@@ -17,6 +17,10 @@ const KINDS = {
   grep: { label: 'Search', icon: 'search', members: ['pattern', 'query'] },
   find: { label: 'Find', icon: 'folder', members: ['pattern', 'glob'] },
   glob: { label: 'Find', icon: 'folder', members: ['pattern', 'glob'] },
+  task: { label: 'Sub-agent', icon: 'fork', members: ['description', 'prompt'] },
+  process: { label: 'Process', icon: 'terminal', members: ['processId', 'action'] },
+  fetch: { label: 'Fetch', icon: 'link', members: ['url'] },
+  submit_result: { label: 'Result', icon: 'check', members: [] },
   ls: { label: 'List', icon: 'folder', members: ['path'] },
 };
 const ANY = ['path', 'command', 'query', 'pattern', 'url', 'name', 'description', 'title', 'prompt'];
@@ -105,6 +109,7 @@ export class ToolCard {
     if (tool.status === 'error') return true;
     if (name === 'edit') return tool.status !== 'calling' && (diffOf(tool)?.length || 0) <= 80;
     if (tool.result && Array.isArray(tool.result.content) && tool.result.content.some((block) => block?.type === 'image')) return true;
+    if (name === 'task' && tool.status === 'running') return true;
     return name === 'bash' && tool.status === 'running' && Boolean(textOf(tool.result?.content));
   }
 
@@ -121,7 +126,7 @@ export class ToolCard {
   showBody() {
     const { tool } = this;
     // A finished call shows the same forever.
-    const sign = `${tool.status} ${tool.result ? 1 : 0} ${isOver(tool) ? '' : textOf(tool.result?.content).length}`;
+    const sign = `${tool.status} ${tool.result ? 1 : 0} ${isOver(tool) ? '' : `${textOf(tool.result?.content).length} ${tool.result?.details?.durationMs ?? ''}`}`;
     if (this.sign === sign && isOver(tool)) return;
     if (this.sign === sign) return;
     this.sign = sign;

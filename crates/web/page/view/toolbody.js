@@ -6,6 +6,7 @@ import { el } from '../lib/dom.js';
 import { codeBlock, languageOf } from './code.js';
 import { diffOf, diffView } from './diffview.js';
 import { showPicture } from './picture.js';
+import { taskView } from './subagent.js';
 
 const TAIL_LINES = 20;
 const MOST_SHOWN = 200000;
@@ -64,6 +65,8 @@ export function toolBody(tool) {
   } else if (name === 'write') {
     if (typeof args.content === 'string') parts.push(codeBlock(args.content.slice(0, MOST_SHOWN), languageOf(args.path)));
     if (tool.status === 'error') parts.push(plain(text));
+  } else if (name === 'task' && tool.result?.details?.id) {
+    parts.push(taskView(tool), plain(text));
   } else if (name === 'read') {
     if (tool.status !== 'done') parts.push(plain(text));
     else if (text && !images.length) parts.push(codeBlock(text.slice(0, MOST_SHOWN), languageOf(args.path ?? args.file_path)));

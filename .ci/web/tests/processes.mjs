@@ -1,0 +1,88 @@
+// Terminals of background processes: output, input, size, killing.
+
+import { check, same } from '../browser.mjs';
+import { command, press } from '../dialog.mjs';
+
+const SCREEN = "document.querySelector('.xterm-rows')?.innerText.replaceAll('\\u00a0', ' ') || ''";
+const process = (processId, fields = {}) => ({ processId, command: 'npm run dev', pid: 4711, terminal: true, status: 'running', outputBytes: 0, startedAt: 1, ...fields });
+const written = (agent) => agent.asked('write_process').map((one) => one.data).join('');
+
+export async function terminalShowsOutputAndTakesInput(page, agent) {
+  agent.control.output.p1 = '\u001b[32mlistening\u001b[0m on 3000\r\n';
+  const p1 = process('p1');
+  agent.control.processes.push(p1);
+  agent.say({ type: 'process_start', process: p1 });
+  await page.until("document.querySelector('#processes')?.innerText.trim() === '1'");
+  await page.click('#processes');
+  await page.until(`(${SCREEN}).includes('listening on 3000')`);
+  check('colours', await page.evaluate("[...document.querySelectorAll('.xterm-rows span')].some((one) => one.innerText.startsWith('listening') && getComputedStyle(one).color !== getComputedStyle(document.querySelector('.xterm-rows')).color)"));
+  // The program gets the size of the terminal.
+  await page.until('true');
+  for (let i = 0; i < 100 && !agent.asked('resize_process').length; i += 1) await page.wait(50);
+  const size = agent.asked('resize_process').at(-1);
+  check('its size', size?.processId === 'p1' && size.columns > 20 && size.rows > 5);
+  same('the cells fit', await page.evaluate("document.querySelectorAll('.xterm-rows > div').length"), size.rows);
+  agent.control.onwrite = ({ data }) => { agent.control.output.p1 += data.replace('\r', '\r\n'); };
+  await page.type('rs');
+  await page.key('Enter');
+  await page.until(`/^rs$/m.test((${SCREEN}).replace(/ +$/gm, ''))`);
+  same('written', written(agent), 'rs\r');
+  // Output that comes later, and colours beyond the palette, which are inline styles.
+  agent.control.output.p1 += '\u001b[38;2;200;30;30mred\u001b[0m line\r\n';
+  await page.until(`(${SCREEN}).includes('red line')`);
+  await page.picture('terminal');
+  await press(page, 'Kill');
+  await page.until("document.querySelector('.process-state').innerText === 'killed'");
+  same('killed', agent.asked('kill_process').map((one) => one.processId), ['p1']);
+  same('none runs', (await page.text('#processes')).trim(), '0');
+  await press(page, 'Close');
+  await page.until("!document.querySelector('dialog[open]')");
+}
+
+export async function terminalFollowsWindowSize(page, agent) {
+  agent.control.processes.push(process('p1'));
+  await command(page, '/processes');
+  await page.until("document.querySelector('.xterm-rows')");
+  for (let i = 0; i < 100 && !agent.asked('resize_process').length; i += 1) await page.wait(50);
+  const before = agent.asked('resize_process').at(-1);
+  await page.evaluate("document.querySelector('.process-screen').style.height = '200px'");
+  for (let i = 0; i < 100 && agent.asked('resize_process').at(-1) === before; i += 1) await page.wait(50);
+  check('fewer lines', agent.asked('resize_process').at(-1).rows < before.rows);
+}
+
+export async function processWithoutTerminalTakesLines(page, agent) {
+  agent.control.output.p2 = 'one\ntwo\n';
+  agent.control.processes.push(process('p1', { status: 'exited', exitCode: 3, endedAt: 9 }), process('p2', { terminal: false, command: 'cat' }));
+  await command(page, '/processes');
+  await page.until(`/^one *\\n+two/m.test(${SCREEN})`);
+  same('the newest that runs', await page.evaluate("document.querySelector('[role=tab][aria-selected=true] b').innerText"), 'p2');
+  await page.type('hello');
+  await page.key('Enter');
+  for (let i = 0; i < 100 && !written(agent); i += 1) await page.wait(50);
+  same('a line', written(agent), 'hello\n');
+  same('no size is sent', agent.asked('resize_process').length, 0);
+  await page.click('.process-tab');
+  await page.until("document.querySelector('.process-state').innerText === 'exit 3'");
+  check('nothing to kill', !await page.evaluate("document.querySelector('.process-head button').checkVisibility()"));
+}
+
+export async function keysUseTerminal(page, agent) {
+  agent.control.processes.push(process('p1'), process('p2', { command: 'htop' }));
+  await command(page, '/processes');
+  await page.until("document.activeElement?.classList.contains('xterm-helper-textarea')");
+  await page.key('Escape');
+  await page.key('Tab');
+  for (let i = 0; i < 100 && written(agent).length < 2; i += 1) await page.wait(50);
+  same('Escape and Tab belong to the program', written(agent), '\u001b\t');
+  check('still open', await page.evaluate("Boolean(document.querySelector('dialog[open]'))"));
+  await page.key('Escape', 8);
+  same('Shift+Escape leaves it', await page.evaluate('document.activeElement.innerText'), 'Kill');
+  await page.key('Enter');
+  await page.until("document.querySelector('.process-state').innerText === 'killed'");
+  await page.focus('[role=tab][aria-selected=true]');
+  await page.key('ArrowLeft');
+  await page.until("document.querySelector('[role=tab][aria-selected=true] b').innerText === 'p1'");
+  await page.key('Escape');
+  await page.until("!document.querySelector('dialog[open]')");
+}
+keysUseTerminal.chromium = true;
