@@ -4,7 +4,8 @@
 export async function command(page, text) {
   await page.focus('#field');
   await page.type(text);
-  await page.key('Enter');
+  // A phone's Enter is a new line; with Control it sends there, too.
+  await page.key('Enter', page.size === 'phone' ? 2 : 0);
   await page.until("document.querySelector('dialog[open]')");
 }
 export const button = (text) => `[...document.querySelectorAll('dialog button')].find((one) => one.innerText === ${JSON.stringify(text)})`;

@@ -48,8 +48,8 @@ export async function changesOfTurnAreShownAndUndone(page, agent) {
   check('what was kept', (await page.text('.undo-report')).includes('Kept: ~/rack/src/x.rs: changed since by others'));
   same('the message is in the field', await page.evaluate("document.querySelector('#field').value"), 'Write the parser');
   await page.click('dialog input[type=checkbox]');
-  await press(page, 'Take back the last return');
-  await page.until("document.querySelector('.undo-report').innerText.includes('Taken back.')");
+  await press(page, 'Undo the last rewind');
+  await page.until("document.querySelector('.undo-report').innerText.includes('The rewind was undone.')");
   const asked = (type) => { const { entryId, what, force } = agent.asked(type)[0]; return [entryId, what, force]; };
   same('the commands', [asked('rewind'), asked('unrewind')], [['u1', 'both', undefined], [undefined, undefined, true]]);
   await page.evaluate('localStorage.clear()');
@@ -64,7 +64,7 @@ export async function keysUndoRun(page, agent) {
   await page.until("document.querySelector('dialog select').value === '2'");
   await tabTo(page, 'Files only');
   await page.key('Enter');
-  await page.until("document.querySelector('.undo-report').innerText.includes('Went back.')");
+  await page.until("document.querySelector('.undo-report').innerText.includes('Rewound.')");
   same('the command', [agent.asked('rewind')[0].entryId, agent.asked('rewind')[0].what], ['u1', 'files']);
   await page.key('Escape');
   await page.until("!document.querySelector('dialog[open]')");

@@ -69,15 +69,15 @@ export async function showUndo(app, setText) {
   if (!data) return;
   let points = pointsOf(data);
   const choice = el('select', { aria: { label: 'Changes of' } });
-  const list = el('div.undo-files', { tabIndex: -1 });
+  const list = el('div.changes.undo-files', { tabIndex: -1 });
   const said = el('p.undo-report', { role: 'status' });
   const force = el('input', { type: 'checkbox' });
-  const goBack = [['both', 'Files and conversation'], ['files', 'Files only'], ['conversation', 'Conversation only']].map(([what, text]) => el('button', { type: 'button', text, onclick: () => rewind(what) }));
+  const rewinds = [['both', 'Files and conversation'], ['files', 'Files only'], ['conversation', 'Conversation only']].map(([what, text]) => el('button', { type: 'button', text, onclick: () => rewind(what) }));
   const offer = () => fill(choice, ...points.map((point, index) => el('option', { value: String(index), text: point.label })));
   let asked = 0;
   const show = async () => {
     const point = points[Number(choice.value)] || points[0];
-    for (const button of goBack) button.disabled = !point.before;
+    for (const button of rewinds) button.disabled = !point.before;
     asked += 1;
     const mine = asked;
     const answer = await app.ask({ type: 'get_changes', scope: point.scope, ...(point.entryId ? { entryId: point.entryId } : {}) }, handle).catch((error) => ({ error }));
@@ -102,14 +102,14 @@ export async function showUndo(app, setText) {
   };
   function rewind(what) {
     const point = points[Number(choice.value)] || points[0];
-    if (point.before) act('Went back.', { type: 'rewind', entryId: point.before, what });
+    if (point.before) act('Rewound.', { type: 'rewind', entryId: point.before, what });
   }
   choice.addEventListener('change', show);
   offer();
   openDialog('Changes and undo', (end) => [choice, list,
-    el('div.undo-actions', { role: 'group', aria: { label: 'Go back to before this' } }, el('span', { text: 'Go back to before this:' }), ...goBack),
+    el('div.undo-actions', { role: 'group', aria: { label: 'Rewind to before this' } }, el('span', { text: 'Rewind to before this:' }), ...rewinds),
     el('label.check-row', {}, force, el('span', { text: 'Overwrite files that others have changed' })), said,
-    el('div.dialog-foot', {}, el('button', { type: 'button', text: 'Take back the last return', onclick: () => act('Taken back.', { type: 'unrewind' }) }), el('button.primary', { type: 'button', text: 'Close', onclick: end }))], { wide: true });
+    el('div.dialog-foot', {}, el('button', { type: 'button', text: 'Undo the last rewind', onclick: () => act('The rewind was undone.', { type: 'unrewind' }) }), el('button.primary', { type: 'button', text: 'Close', onclick: end }))], { wide: true });
   choice.focus();
   await show();
 }
