@@ -163,6 +163,31 @@ impl Word {
         texts.collect()
     }
 
+    /// The word with something unknown in place of a text.
+    pub(super) fn replaced(&self, placeholder: &str) -> Self {
+        let text = self.text();
+        if self.is_dynamic() || !text.contains(placeholder) {
+            return self.clone();
+        }
+        let mut word = Self::default();
+        for (at, piece) in text.split(placeholder).enumerate() {
+            if at > 0 {
+                word.parts.push(Part::Unknown);
+            }
+            if !piece.is_empty() {
+                word.push_quoted_text(piece);
+            }
+        }
+        word
+    }
+
+    /// True if its text begins with what is only known when it runs.
+    pub(super) fn begins_dynamic(&self) -> bool {
+        let is_empty = |part: &&Part| matches!(part, Part::Text { text, .. } if text.is_empty());
+        let first = self.parts.iter().find(|part| !is_empty(part));
+        first.is_some_and(|part| !matches!(part, Part::Text { .. }))
+    }
+
     /// The word without its quotes if nothing in it is expanded.
     pub(super) fn literal(&self) -> Option<String> {
         (!self.changes()).then(|| self.text())
@@ -192,9 +217,9 @@ impl Word {
         has("{") && has("}") && (has(",") || has(".."))
     }
 
-    /// True for `*`, `?` and `[` outside of quotes.
+    /// True for `*`, `?`, `[` and the `(` of an extended pattern outside of quotes.
     pub(super) fn is_wild(&self) -> bool {
-        self.unquoted().any(|text| text.contains(['*', '?', '[']))
+        self.unquoted().any(|text| text.contains(['*', '?', '[', '(']))
     }
 
     /// `~` alone takes the value of a variable.

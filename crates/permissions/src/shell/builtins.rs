@@ -81,10 +81,12 @@ fn unknown_name(steps: &mut Steps<'_>) {
 /// `declare`, `local`, `export` and others.
 pub(super) fn declaring(steps: &mut Steps<'_>, builtin: &str, words: &[Word]) {
     let mut is_integer = false;
+    let mut is_list = false;
     for word in words.iter().skip(1) {
         let text = word.text();
         if text.starts_with(['-', '+']) && !word.changes() {
             is_integer |= text.contains('i');
+            is_list |= text.contains(['a', 'A']);
             if text.contains('n') && builtin != "export" && builtin != "readonly" {
                 // A reference reads the name of another variable from its value.
                 steps.hide();
@@ -107,7 +109,15 @@ pub(super) fn declaring(steps: &mut Steps<'_>, builtin: &str, words: &[Word]) {
         if is_integer {
             steps.push(Step::Calculated(name.clone()));
         }
+        let variable = name.trim_end_matches('+');
+        if is_list {
+            steps.push(Step::Listed(variable.to_owned()));
+        }
         if let Some(value) = value {
+            // A quoted list is read again, and what stands in it is expanded then.
+            if value.begins_dynamic() || value.text().starts_with('(') && value.text().contains(['$', '`']) {
+                steps.push(Step::Declared(variable.to_owned()));
+            }
             if is_integer {
                 steps.push(Step::Arithmetic(Cow::Owned(value.clone())));
             }
@@ -186,14 +196,26 @@ fn source<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &'w Input) {
         Some((_, Some(path))) => {
             steps.runs(&path, Language::Shell);
         }
-        // A file whose name is not known is a script like any other, but not what a command writes.
-        Some((file, None)) if file.parts.iter().any(|part| matches!(part, Part::Process(_))) => steps.hide(),
-        Some((file, None)) if file.parts.iter().any(|part| matches!(part, Part::Text { .. })) => {
+        // A file in a folder that is not known is a script like any other, but not what a command writes.
+        Some((file, None)) if is_script(file) => {
             let text = file.text();
             steps.runs(&text, Language::Shell);
         }
         _ => steps.hide(),
     }
+}
+
+/// Returns true if a path is only partly known and names no descriptor: `$folder/script`.
+fn is_script(file: &Word) -> bool {
+    let text = file.text();
+    let name = programs::base_name(&text);
+    let is_descriptor = name == "stdin" || name.chars().all(|letter| letter.is_ascii_digit());
+    !file.parts.iter().any(|part| matches!(part, Part::Process(_)))
+        && matches!(file.parts.last(), Some(Part::Text { .. }))
+        && !is_descriptor
+        && !["/dev", "/proc", "/fd/"]
+            .iter()
+            .any(|folder| text.contains(folder))
 }
 
 fn trap(steps: &mut Steps<'_>, arguments: &[Word]) {
@@ -240,6 +262,10 @@ fn names(steps: &mut Steps<'_>, builtin: &str, arguments: &[Word]) {
         if text.starts_with('-') && text.len() > 1 {
             let last = text.chars().last().unwrap_or_default();
             if builtin == "wait" && text.contains('p') || builtin == "read" && text.contains('a') {
+                if builtin == "read" {
+                    let list = next.map(Word::text).unwrap_or_default();
+                    steps.push(Step::Listed(list));
+                }
                 next.into_iter().for_each(|name| assigned_name(steps, name));
                 at += 1;
             } else if valued == "dnOsuc" && text.contains('C') {

@@ -37,6 +37,8 @@ pub(super) struct Judge {
     run: BTreeMap<String, Language>,
     /// `exec` has changed where commands read.
     is_redirected: bool,
+    /// The program that runs the line at hand reads something, and so do the commands of the line.
+    is_fed: bool,
 }
 
 /// Where a list stands.
@@ -65,6 +67,7 @@ impl Judge {
             made: BTreeMap::new(),
             run: BTreeMap::new(),
             is_redirected: false,
+            is_fed: false,
         }
     }
 
@@ -72,7 +75,13 @@ impl Judge {
     pub(super) fn whole(&mut self, text: &str) {
         self.text(text, true);
         for (name, texts) in std::mem::take(&mut self.made) {
-            if let Some(language) = self.run.get(&name).copied() {
+            // `fish` runs every such file in its folder of settings.
+            let run = if name.ends_with(".fish") {
+                "config.fish"
+            } else {
+                &name
+            };
+            if let Some(language) = self.run.get(run).copied() {
                 texts
                     .into_iter()
                     .for_each(|text| self.made_script(language, text));
@@ -107,7 +116,13 @@ impl Judge {
 
     /// A file with this name is run.
     fn runs(&mut self, path: &str, language: Language) {
-        self.run.insert(programs::base_name(path).to_owned(), language);
+        let known = self
+            .run
+            .entry(programs::base_name(path).to_owned())
+            .or_insert(language);
+        if language == Language::Other {
+            *known = language;
+        }
     }
 
     fn text(&mut self, text: &str, is_line: bool) {
@@ -121,7 +136,7 @@ impl Judge {
         let scope = Scope {
             documents: &shared.documents,
             is_line,
-            is_fed: false,
+            is_fed: self.is_fed,
             is_listed: false,
         };
         self.list(&list, scope);
@@ -243,6 +258,9 @@ impl Judge {
         if let Some(subscript) = &assignment.subscript {
             self.word(subscript, scope);
             self.arithmetic(subscript);
+        }
+        if assignment.subscript.is_some() || matches!(assignment.value, Value::Array(_)) {
+            self.variables.list(&assignment.name);
         }
         match &assignment.value {
             Value::Scalar(word) => {
@@ -435,12 +453,14 @@ impl Judge {
             class => runs::runner(&mut steps, class, name, words, input),
         }
         let is_of_line = self.depth == 1;
+        let was_fed = std::mem::replace(&mut self.is_fed, !matches!(input, Input::Session));
         for step in steps.into_steps() {
             if is_of_line && class.runs_in_passing() {
                 self.require_rule(&step);
             }
             self.take(step);
         }
+        self.is_fed = was_fed;
         self.depth -= 1;
     }
 
@@ -451,7 +471,7 @@ impl Judge {
             self.commands.push(shown.join(" "));
         };
         match step {
-            Step::Program(words, _) => require(words),
+            Step::Program(words, _) | Step::Replaced(words, _) => require(words),
             // These words may be the value of an option or already the command, as `rm` in `sudo -E rm x`.
             Step::Form(words) if !words.first().is_some_and(is_duration) => require(words),
             Step::Line(_) => self.plain = false,
@@ -466,6 +486,10 @@ impl Judge {
             Step::Line(text) => self.line(&text),
             Step::Guess(text) => self.guess(&text),
             Step::Program(words, input) => self.program(words, input),
+            Step::Replaced(shown, words) => {
+                self.form(shown);
+                self.program(&words, &super::steps::UNKNOWN);
+            }
             Step::Form(words) => self.form(&words),
             Step::Runs(path, language) => self.runs(&path, language),
             Step::Makes(name) => self.makes(&name, None),
@@ -474,6 +498,8 @@ impl Judge {
             Step::AssignedUnknown => self.variables.assign_unknown(),
             Step::Arithmetic(word) => self.arithmetic(&word),
             Step::Calculated(name) => self.variables.calculate_name(&name),
+            Step::Listed(name) => self.variables.list(&name),
+            Step::Declared(name) => self.variables.declare(&name),
         }
     }
 

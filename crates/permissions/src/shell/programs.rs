@@ -97,7 +97,7 @@ pub(super) fn base_name(text: &str) -> &str {
     text.rsplit('/').next().unwrap_or(text)
 }
 
-fn has(list: &str, name: &str) -> bool {
+pub(super) fn has(list: &str, name: &str) -> bool {
     !name.is_empty() && list.split_ascii_whitespace().any(|known| known == name)
 }
 

@@ -5,7 +5,7 @@ use super::code;
 use super::git;
 use super::options;
 use super::programs::{self, Class};
-use super::steps::{Input, Language, SESSION, Steps, UNKNOWN};
+use super::steps::{Input, Language, SESSION, Step, Steps, UNKNOWN};
 
 /// Words behind a program that are looked at as the beginning of another command, at most.
 const MAX_BEHIND: usize = 24;
@@ -40,7 +40,7 @@ pub(super) fn runner<'w>(
     match class {
         Class::Wrapper => wrapper(steps, name, words, input),
         Class::LineWrapper => line_wrapper(steps, words, input),
-        Class::Shell => shell(steps, arguments, input),
+        Class::Shell => shell(steps, name, arguments, input),
         Class::Finder => finder(steps, arguments),
         Class::Xargs => xargs(steps, arguments, input),
         Class::Git => git::git(steps, arguments),
@@ -207,8 +207,63 @@ pub(super) fn line_wrapper<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: 
     }
 }
 
+/// Files that shells read when they start, by their names.
+const STARTUP: [&str; 18] = [
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".cshrc",
+    ".kshrc",
+    ".login",
+    ".mkshrc",
+    ".profile",
+    ".shrc",
+    ".tcshrc",
+    ".yashrc",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    "config.fish",
+];
+/// Shells whose language bash understands.
+const LIKE_BASH: &str = " ash bash dash ksh mksh posh rbash rksh sh ";
+/// Commands of other shells that give a name to a program, or run a text.
+const NAMING: &str =
+    " abbr alias autoload bind bindkey complete emit function functions hash sched trap zle zmodload ";
+
+/// A line of a shell whose language differs from bash: only what all shells understand in the same way counts.
+fn foreign(steps: &mut Steps<'_>, code: Option<String>) {
+    let is_common = |letter: char| letter.is_alphanumeric() || " \n\t_-./,:;&|+@%'\"".contains(letter);
+    let names = |word: &str| {
+        let word = word.trim_matches(['\'', '"']);
+        programs::has(NAMING, word)
+    };
+    let split = |letter: char| letter.is_whitespace() || ";&|".contains(letter);
+    match code {
+        Some(code) if code.chars().all(is_common) && !code.split(split).any(names) => {}
+        _ => steps.hide(),
+    }
+}
+
 /// The arguments of a shell: a line behind `-c`, a script, or nothing.
-fn shell<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &'w Input) {
+fn shell<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word], input: &'w Input) {
+    let family =
+        name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.' || letter == '-');
+    let is_foreign = !programs::has(LIKE_BASH, family);
+    let language = if is_foreign {
+        Language::Other
+    } else {
+        Language::Shell
+    };
+    for file in STARTUP {
+        steps.runs(file, language);
+    }
+    if is_foreign && let Input::Text(text) = input {
+        foreign(steps, text.literal());
+    }
     let mut at = 0;
     let mut has_code = false;
     let mut reads_input = false;
@@ -233,6 +288,8 @@ fn shell<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &'w Input) {
         at += 1;
         if let Some(long) = letters.strip_prefix('-') {
             match long.split_once('=') {
+                // `--init-command=line` of fish.
+                Some((_, value)) if is_foreign => steps.line(value),
                 Some((_, value)) => steps.guess(value),
                 None if ["rcfile", "init-file"].contains(&long) => {
                     arguments
@@ -260,10 +317,21 @@ fn shell<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &'w Input) {
         }
     }
     if has_code {
-        return arguments.get(at).into_iter().for_each(|word| steps.code(word));
+        if let Some(word) = arguments.get(at) {
+            if is_foreign {
+                foreign(steps, word.literal());
+            }
+            steps.code(word);
+        }
+        return;
     }
     match arguments.get(at) {
-        Some(script) if !reads_input => run_script(steps, script, input),
+        Some(script) if !reads_input => {
+            run_script(steps, script, input);
+            if is_foreign && let Some(path) = script.literal() {
+                steps.runs(&path, Language::Other);
+            }
+        }
         _ => steps.fed(input),
     }
 }
@@ -312,11 +380,11 @@ fn finder<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
         let runs_found = command
             .first()
             .is_none_or(|program| program.text().contains("{}"));
-        if found > MAX_BEHIND || runs_found || code_holds(command, "{}") {
+        if found > MAX_BEHIND || runs_found {
             steps.hide();
         }
-        steps.program(command, &UNKNOWN);
-        takes_unknown(steps, command, false, true);
+        let replaced = command.iter().map(|word| word.replaced("{}")).collect();
+        steps.push(Step::Replaced(command, replaced));
     }
 }
 
@@ -379,33 +447,31 @@ fn xargs<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &Input) {
         }
     }
     let command = arguments.get(at..).unwrap_or_default();
-    let Some(program) = command.first() else {
+    if command.is_empty() {
         return;
-    };
-    if !replaced.is_empty() && (program.text().contains(&replaced) || code_holds(command, &replaced)) {
-        steps.hide();
     }
-    steps.program(command, &UNKNOWN);
-    takes_unknown(steps, command, replaced.is_empty(), reads_names);
+    if replaced.is_empty() {
+        steps.program(command, &UNKNOWN);
+        takes_unknown(steps, command, reads_names);
+    } else {
+        let words = command.iter().map(|word| word.replaced(&replaced)).collect();
+        steps.push(Step::Replaced(command, words));
+    }
 }
 
-/// The arguments of this command are not all known. If further ones follow at its end, they may be options, unless they are names of
-/// files.
-fn takes_unknown(steps: &mut Steps<'_>, command: &[Word], at_end: bool, are_names: bool) {
+/// Further arguments follow at the end of this command. They may be options, unless they are names of files.
+fn takes_unknown(steps: &mut Steps<'_>, command: &[Word], are_names: bool) {
     let program = command.first().map(Word::text).unwrap_or_default();
     let name = programs::base_name(&program).to_owned();
     let behind = command.get(1..).unwrap_or_default();
-    let has_word = behind
-        .iter()
-        .any(|word| !word.text().starts_with('-') && !word.text().contains("{}"));
+    let has_word = behind.iter().any(|word| !word.text().starts_with('-'));
     match programs::class(&name) {
         Class::Quiet => {}
-        _ if at_end && !are_names && !behind.iter().any(|word| word.text() == "--") => steps.hide(),
-        Class::Finder | Class::Xargs if has_word && !at_end => {}
+        _ if !are_names && !behind.iter().any(|word| word.text() == "--") => steps.hide(),
         Class::Awk | Class::Sed | Class::Git if has_word => {}
         Class::Perl | Class::Python | Class::Node if has_word => {}
         Class::Shell if has_code(behind) => {}
-        Class::Options(_) if has_word || !at_end || are_names => {}
+        Class::Options(_) => {}
         // The program of a wrapper takes what follows.
         Class::Wrapper if has_word => {
             let inner = behind.iter().position(|word| {
@@ -415,11 +481,11 @@ fn takes_unknown(steps: &mut Steps<'_>, command: &[Word], at_end: bool, are_name
                     && !text.starts_with(|c: char| c.is_ascii_digit())
             });
             match inner.and_then(|inner| behind.get(inner..)) {
-                Some(inner) => takes_unknown(steps, inner, at_end, are_names),
+                Some(inner) => takes_unknown(steps, inner, are_names),
                 None => steps.hide(),
             }
         }
-        Class::Other if !at_end || has_word => {}
+        Class::Other if has_word => {}
         _ => steps.hide(),
     }
 }
@@ -478,25 +544,4 @@ fn has_code(arguments: &[Word]) -> bool {
 /// `-vS`: options of `env` with `S` among them.
 fn splits(text: &str) -> bool {
     text.starts_with('-') && !text.starts_with("--") && text.contains('S')
-}
-
-/// A placeholder stands in an argument that is a line of a shell.
-fn code_holds(command: &[Word], placeholder: &str) -> bool {
-    let is_shell = |word: &Word| {
-        let text = word.text();
-        !matches!(
-            programs::class(programs::base_name(&text)),
-            Class::Quiet | Class::Other | Class::Git | Class::Options(_) | Class::Finder
-        )
-    };
-    let is_code = |at: usize, word: &Word| {
-        let text = word.text();
-        let before = at
-            .checked_sub(1)
-            .and_then(|before| command.get(before))
-            .map(Word::text);
-        let is_line = text != placeholder && text.contains(char::is_whitespace);
-        text.contains(placeholder) && (is_line || before.is_some_and(|before| is_code_option(&before)))
-    };
-    command.iter().any(is_shell) && command.iter().enumerate().any(|(at, word)| is_code(at, word))
 }

@@ -72,7 +72,13 @@ impl CommandParser<'_, '_> {
         }
         let is_empty =
             simple.words.is_empty() && simple.assignments.is_empty() && simple.redirects.is_empty();
-        if is_empty || simple.begins_reserved() {
+        // With `extglob`, a parenthesis behind such a letter begins a pattern; without, it is an error.
+        let is_pattern = self.cursor.peek() == Some('(')
+            && simple
+                .words
+                .last()
+                .is_some_and(|word| word.text().ends_with(['!', '@', '+', '?', '*']));
+        if is_empty || is_pattern || simple.begins_reserved() {
             return Err(Unclear);
         }
         Ok(simple)

@@ -42,6 +42,8 @@ pub(super) enum Step<'w> {
     Guess(String),
     /// It runs another program.
     Program(&'w [Word], &'w Input),
+    /// It runs another program. Some words contain what is only known then; the first words are those of the line.
+    Replaced(&'w [Word], Vec<Word>),
     /// Rules that forbid compare these words, too.
     Form(Cow<'w, [Word]>),
     /// It runs a file.
@@ -58,6 +60,10 @@ pub(super) enum Step<'w> {
     Arithmetic(Cow<'w, Word>),
     /// Bash calculates every value of this variable.
     Calculated(String),
+    /// A variable is a list.
+    Listed(String),
+    /// A variable takes a text in a declaration. If it is a list, the text is read as its values and expanded.
+    Declared(String),
 }
 
 /// The steps of one program.

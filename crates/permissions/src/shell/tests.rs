@@ -465,6 +465,9 @@ fn attacks_run_the_program_in_bash() {
         "places where text runs",
         "here-documents",
         "text that is calculated",
+        "plain sight, again",
+        "lists and texts that are calculated",
+        "letters and variables",
     ];
     let mut idle = Vec::new();
     let mut count = 0;

@@ -30,6 +30,22 @@ const FILLED: [&str; 18] = [
     "READLINE_LINE",
     "REPLY",
 ];
+/// Lists that bash itself makes.
+const LISTS: [&str; 13] = [
+    "BASH_ARGC",
+    "BASH_ARGV",
+    "BASH_LINENO",
+    "BASH_REMATCH",
+    "BASH_SOURCE",
+    "BASH_VERSINFO",
+    "COMP_WORDS",
+    "COPROC",
+    "DIRSTACK",
+    "FUNCNAME",
+    "GROUPS",
+    "MAPFILE",
+    "PIPESTATUS",
+];
 /// Letters of numbers and of ranges in braces.
 const DIGITS: &str = "0123456789-+{},. \n";
 
@@ -40,6 +56,9 @@ pub(super) struct Variables {
     texts: BTreeSet<String>,
     /// A variable is assigned whose name is not known.
     assigns_unknown: bool,
+    lists: BTreeSet<String>,
+    /// Variables that take a text in a declaration that could be the values of a list, such as `($(program))`.
+    declared: BTreeSet<String>,
 }
 
 impl Variables {
@@ -58,8 +77,22 @@ impl Variables {
         self.calculated.insert(name.to_owned());
     }
 
-    /// True if a text that is not a number may be calculated.
+    /// A variable that is a list.
+    pub(super) fn list(&mut self, name: &str) {
+        self.lists.insert(name.to_owned());
+    }
+
+    /// A variable that takes a text in a declaration.
+    pub(super) fn declare(&mut self, name: &str) {
+        self.declared.insert(name.to_owned());
+    }
+
+    /// True if a text that is not a number may be calculated, or a text may be expanded as the values of a list.
     pub(super) fn are_unsafe(&self) -> bool {
+        let is_list = |name: &String| self.lists.contains(name) || LISTS.contains(&name.as_str());
+        if self.declared.iter().any(is_list) {
+            return true;
+        }
         let is_text = |name: &String| self.texts.contains(name) || FILLED.contains(&name.as_str());
         self.assigns_unknown && !self.calculated.is_empty() || self.calculated.iter().any(is_text)
     }
