@@ -13,13 +13,16 @@ use auth::login::json_file::read_text;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wire::Model;
-use wire::model::{InputLimits, Modality, PriceTier, Prices};
+use wire::model::{InputLimits, Modality, PriceTier, Prices, PromptCache};
 
 /// Name of the file in the agent directory.
 pub const FILE: &str = "models-catalogue.jsonl";
 
 /// The list of models that the program is built with.
 const BUILT_IN: &str = include_str!("../data/catalogue.jsonl");
+
+/// Members of a model line that are an index of a shared value.
+pub(crate) const SHARED: [&str; 4] = ["thinking", "compat", "limits", "cache"];
 
 /// Version of the file format. Files of an older version are ignored.
 pub(crate) const FORMAT: u32 = 2;
@@ -147,6 +150,7 @@ struct Shared {
     thinking: Vec<Map<String, Value>>,
     compat: Vec<Map<String, Value>>,
     limits: Vec<InputLimits>,
+    cache: Vec<PromptCache>,
 }
 
 /// The line with the shared values.
@@ -174,6 +178,7 @@ struct Line {
     thinking: Option<usize>,
     compat: Option<usize>,
     limits: Option<usize>,
+    cache: Option<usize>,
 }
 
 /// A built-in provider.
@@ -240,7 +245,7 @@ impl Provider {
             .unwrap_or_default();
         let expand = |line: &str| {
             let mut line: Map<String, Value> = serde_json::from_str(line).ok()?;
-            for key in ["thinking", "compat", "limits"] {
+            for key in SHARED {
                 let index = line.shift_remove(key).and_then(|index| index.as_u64());
                 let value = index.and_then(|index| {
                     let values = shared.get("shared")?.get(key)?.as_array()?;
@@ -292,6 +297,7 @@ impl Provider {
         let thinking = pick(&shared.thinking, line.thinking)?;
         let compat = pick(&shared.compat, line.compat)?;
         let input_limits = pick(&shared.limits, line.limits)?;
+        let prompt_cache = pick(&shared.cache, line.cache)?;
         let [input, output, cache_read, cache_write] = line.cost;
         let header = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
         let model = Model {
@@ -318,6 +324,9 @@ impl Provider {
             max_tokens: line.output,
             compat,
             input_limits,
+            prompt_cache,
+            // The lists have other kinds, too, which no catalogue contains.
+            kind: Some("chat".to_owned()),
         };
         Some(Listed {
             model,

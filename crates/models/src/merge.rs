@@ -97,6 +97,8 @@ fn own_model(provider: &str, def: &ProviderDef, own: &ModelDef, first: Option<&M
         max_tokens: own.max_tokens.unwrap_or(DEFAULT_OUTPUT),
         compat,
         input_limits: own.input_limits.clone(),
+        prompt_cache: own.prompt_cache,
+        kind: None,
     };
     Listed {
         model,
@@ -133,6 +135,11 @@ fn apply(listed: &mut Listed, change: &OverrideDef) {
     );
     if let Some(limits) = &change.input_limits {
         listed.model.input_limits = Some(limits.clone());
+    }
+    if let Some(change) = change.prompt_cache {
+        let cache = listed.model.prompt_cache.get_or_insert_default();
+        cache.short = change.short.or(cache.short);
+        cache.long = change.long.or(cache.long);
     }
     merge_headers(&mut listed.headers, &change.headers);
 }

@@ -8,7 +8,7 @@ use auth::login::json_file::{describe, plain_json, read_text};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
-use wire::model::{InputLimits, Modality, PriceTier, Prices};
+use wire::model::{InputLimits, Modality, PriceTier, Prices, PromptCache};
 
 /// Every string-valued header of the file, in file order.
 pub(crate) type Headers = Map<String, Value>;
@@ -81,6 +81,7 @@ pub(crate) struct ModelDef {
     pub(crate) sampling_params: Option<Map<String, Value>>,
     pub(crate) sampling_params_by_thinking_level: Option<Map<String, Value>>,
     pub(crate) input_limits: Option<InputLimits>,
+    pub(crate) prompt_cache: Option<PromptCache>,
 }
 
 /// One entry of a provider's `modelOverrides`.
@@ -103,6 +104,7 @@ pub(crate) struct OverrideDef {
     pub(crate) sampling_params: Option<Map<String, Value>>,
     pub(crate) sampling_params_by_thinking_level: Option<Map<String, Value>>,
     pub(crate) input_limits: Option<InputLimits>,
+    pub(crate) prompt_cache: Option<PromptCache>,
 }
 
 /// Prices of an own model: all four are required.

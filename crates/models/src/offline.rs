@@ -42,5 +42,7 @@ fn model(id: &str, name: &str) -> Model {
         max_tokens: DEFAULT_OUTPUT,
         compat: None,
         input_limits: None,
+        prompt_cache: None,
+        kind: None,
     }
 }

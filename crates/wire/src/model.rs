@@ -188,6 +188,25 @@ pub struct Model {
     /// What the provider accepts in one request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_limits: Option<InputLimits>,
+    /// How long the provider keeps prompts, for example to warn before an answer becomes expensive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_cache: Option<PromptCache>,
+    /// Kind of the model in the catalogue: `chat`. Missing for a model of `models.json` or of a local server.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+}
+
+/// How long a provider keeps a prompt after its last use, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct PromptCache {
+    /// With short retention.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short: Option<u64>,
+    /// With long retention.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub long: Option<u64>,
 }
 
 /// What a provider accepts in one request for a model.

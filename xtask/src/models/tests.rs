@@ -14,7 +14,7 @@ fn model(id: &str, kind: &str, url: &str) -> Value {
     json!({"id": id, "name": id.to_uppercase(), "api": "one", "provider": "down", "baseUrl": url, "type": kind,
         "reasoning": true, "input": ["text", "image"], "cost": {"input": 1.5, "output": -1}, "contextWindow": 1000,
         "maxTokens": 0, "thinkingLevelMap": {"off": null}, "compat": {"flag": true},
-        "inputLimits": {"images": {"maxPerRequest": 3}}})
+        "inputLimits": {"images": {"maxPerRequest": 3}}, "promptCache": {"short": 300}})
 }
 
 /// A folder that is package and data at once.
@@ -70,10 +70,10 @@ fn package_becomes_catalogue_with_header() {
         {"api": "one", "baseUrl": "https://h/v2", "headers": {"x-own": "1"}}]);
     assert_eq!(lines[2]["routes"], routes);
     let shared = json!({"shared": {"thinking": [{"off": null}], "compat": [{"flag": true}],
-        "limits": [{"images": {"maxPerRequest": 3}}]}});
+        "limits": [{"images": {"maxPerRequest": 3}}], "cache": [{"short": 300}]}});
     assert_eq!(lines[3], shared);
     let b = json!({"id": "b", "name": "B", "route": 1, "reasoning": true, "image": true, "cost": [1.5, 0, 0, 0],
-        "context": 1000, "output": 16384, "thinking": 0, "compat": 0, "limits": 0});
+        "context": 1000, "output": 16384, "thinking": 0, "compat": 0, "limits": 0, "cache": 0});
     assert_eq!(lines[5], b);
 }
 

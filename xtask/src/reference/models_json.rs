@@ -110,6 +110,11 @@ const MODEL: &[Doc] = &[
         "Limits of one request. `images.maxPerRequest` and `images.maxPerMessage`: how many images are sent; the oldest beyond that become a remark.",
     ),
     (
+        "promptCache",
+        "object",
+        "How long the provider keeps a prompt, in seconds: `short` and `long`. Only for clients, which see it as a member of the model.",
+    ),
+    (
         "headers",
         "object of strings",
         "Additional headers of requests to this model.",

@@ -70,6 +70,8 @@ impl Facts {
             max_tokens: (context / 4).clamp(1, LOCAL_OUTPUT),
             compat: Some(compat(self.tools, self.thinks)),
             input_limits: None,
+            prompt_cache: None,
+            kind: None,
             id: self.id,
         }
     }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::catalogue::{Catalogue, Header};
+use crate::catalogue::{Catalogue, Header, SHARED};
 use crate::error::RegistryError;
 
 pub use adaptive::adaptive_list;
@@ -89,7 +89,7 @@ pub(crate) fn section(
 /// these values. Written out in each line they would take more than half of the file.
 fn share(lines: &mut Lines) -> Option<Value> {
     let mut shared = Map::new();
-    for key in ["thinking", "compat", "limits"] {
+    for key in SHARED {
         let mut values: Vec<Value> = Vec::new();
         for line in lines.values_mut() {
             let Some(slot) = line.get_mut(key) else { continue };

@@ -130,6 +130,7 @@ fn line(model: &Value, route: usize) -> Map<String, Value> {
         ("thinking", "thinkingLevelMap"),
         ("compat", "compat"),
         ("limits", "inputLimits"),
+        ("cache", "promptCache"),
     ] {
         if let Some(Value::Object(map)) = model.get(theirs).filter(|map| map != &&json!({})) {
             line.insert(key.into(), json!(map));

@@ -60,7 +60,8 @@ fn built_in_anthropic_override_matches_recording() {
         "provider": "anthropic", "baseUrl": "http://mock/anthropic", "reasoning": true, "input": ["text", "image"],
         "cost": {"input": 3, "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75}, "contextWindow": 200000,
         "maxTokens": 64000, "compat": {"supportsStrictTools": true}, "inputLimits": {"maxRequestBytes": 33_554_432, "images":
-            {"maxPerRequest": 100, "resize": {"maxWidth": 2000, "maxHeight": 2000, "maxBytes": 4_718_592, "jpegQuality": 80}}}});
+            {"maxPerRequest": 100, "resize": {"maxWidth": 2000, "maxHeight": 2000, "maxBytes": 4_718_592, "jpegQuality": 80}}},
+        "promptCache": {"short": 300, "long": 3600}, "type": "chat"});
     let model = shop.registry.find("anthropic", "claude-sonnet-4-5").unwrap();
     assert_eq!(serde_json::to_string(model).unwrap(), wanted.to_string());
 }

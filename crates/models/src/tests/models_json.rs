@@ -100,7 +100,7 @@ fn provider_entry_changes_built_in_models() {
     let text = r#"{"providers": {"anthropic": {
       "baseUrl": "http://proxy", "headers": {"X-Team": "a", "x-b": "1"}, "compat": {"one": 1},
       "modelOverrides": {"claude-opus-4-7": {"name": "Big", "cost": {"output": 1}, "contextWindow": 1000,
-        "thinkingLevelMap": {"off": null}, "inputLimits": {"images": {"maxPerRequest": 2}}, "compat": {"two": 2}, "headers": {"x-team": "b"}}},
+        "thinkingLevelMap": {"off": null}, "inputLimits": {"images": {"maxPerRequest": 2}}, "promptCache": {"short": 60}, "compat": {"two": 2}, "headers": {"x-team": "b"}}},
       "models": [{"id": "claude-next"}, {"id": "claude-sonnet-4-5", "name": "Mine"}]}}}"#;
     let shop = shop(text, "", &[("ANTHROPIC_API_KEY", "k")]);
     let registry = &shop.registry;
@@ -112,6 +112,10 @@ fn provider_entry_changes_built_in_models() {
     assert_eq!(big.context_window, 1000);
     let images = big.input_limits.as_ref().unwrap().images.as_ref().unwrap();
     assert_eq!(images.max_per_request, Some(2));
+    assert_eq!(
+        serde_json::to_value(big.prompt_cache).unwrap(),
+        json!({"short": 60, "long": 3600})
+    );
     assert_eq!(
         serde_json::to_value(&big.thinking_level_map).unwrap(),
         json!({"xhigh": "xhigh", "max": "max", "off": null})
