@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Queued events and responses. With more, the session waits.
 pub const OUTBOX: usize = 1024;
 
+/// Time for a client to take the `tool_execution_start` of an `edit` or `write`, until which the file stays as it was.
+pub const START_LINE_WAIT: Duration = Duration::from_secs(10);
+
 /// Queued commands of a session. With more, the reader waits.
 pub const MAILBOX: usize = 1024;
 

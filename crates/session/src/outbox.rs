@@ -2,6 +2,7 @@
 //! makes the sender wait; that is how a reader that does not read stops a session instead of filling the memory. How items
 //! become bytes is `serve`'s business.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -12,6 +13,7 @@ use wire::ui::UiMethod;
 use wire::{ConnectionCommand, Event, Reply, Response};
 
 use crate::answer_routes::AnswerRoutes;
+use crate::limits::START_LINE_WAIT;
 use crate::live_state::LiveState;
 use crate::trace::Trace;
 use crate::ui_capabilities::UiCapabilities;
@@ -300,6 +302,16 @@ impl Outbox {
 
     async fn send(&self, item: Outgoing) -> Result<(), WriterGone> {
         self.queue.send(item).await.map_err(|_| WriterGone)
+    }
+}
+
+impl tools::StartLine for Outbox {
+    /// Calls begin after their line was sent, so it precedes whatever is sent now. A client that has stopped reading must not
+    /// keep a call from running for ever.
+    fn written(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            let _written_or_gone = tokio::time::timeout(START_LINE_WAIT, self.flush()).await;
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -78,6 +79,14 @@ pub struct ToolContext {
     pub caller: Option<Caller>,
     /// Keeps files that `edit` and `write` change as they were, so that they can be restored; absent without checkpoints.
     pub changes: Option<Arc<dyn ChangeRecorder>>,
+    /// The line that announces the call to a client; absent without a client that could read the file.
+    pub start_line: Option<Arc<dyn StartLine>>,
+}
+
+/// The `tool_execution_start` line of a call.
+pub trait StartLine: std::fmt::Debug + Send + Sync {
+    /// Resolves when the line was written, or when no client will get it. Bounded.
+    fn written(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
 /// Keeps files as they were before a tool changes them.

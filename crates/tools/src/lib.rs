@@ -30,7 +30,8 @@ mod write;
 
 pub use bash::{BackgroundCommand, BashRun, StartedCommand, UserBash};
 pub use config::{
-    ChangeRecorder, FuzzyEdit, PendingChange, Progress, ToolContext, ToolOutcome, ToolRequest, ToolsConfig,
+    ChangeRecorder, FuzzyEdit, PendingChange, Progress, StartLine, ToolContext, ToolOutcome, ToolRequest,
+    ToolsConfig,
 };
 pub use error::ToolsError;
 pub use info::{ToolInfo, infos};

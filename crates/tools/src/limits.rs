@@ -107,7 +107,7 @@ pub const LOG_MAX: u64 = 4 << 30;
 /// Bytes of an unfinished escape sequence that are held back before it is taken for text.
 pub const ESCAPE_MAX: usize = 4096;
 
-/// Time between the beginning of an `edit` or `write` and the first change of its file. pi 0.74 and 1.5 take 4 to 7 ms, and
+/// Time between the `tool_execution_start` line of an `edit` or `write` and the first change of its file. pi 0.74 and 1.5 take 4 to 7 ms, and
 /// clients rely on it to read the file as it was when they receive `tool_execution_start`.
 pub const CHANGE_DELAY: Duration = Duration::from_millis(6);
 /// How long a write that has begun is waited for after an abort.

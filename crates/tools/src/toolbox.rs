@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wire::{Dialect, ToolResult};
 
@@ -290,12 +289,11 @@ impl Toolbox {
     }
 
     async fn edit(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
-        let not_before = Instant::now() + limits::CHANGE_DELAY;
         let path = self.resolver(ctx).resolve(args.str("path"))?;
         let mode = self.shared.config.fuzzy_edit;
         let dialect = self.shared.config.dialect;
         let policy = self.policy(ctx)?;
-        let turn = self.turn(&path, not_before, ctx).await?;
+        let turn = self.turn(&path, ctx).await?;
         let edits = edit::edits(args.get("edits"));
         // A text that the client reads goes back to it: the disk may lack unsaved changes.
         if let Some(client) = self.client(ctx, Some(&path), &[Service::Read, Service::Write])
@@ -323,11 +321,10 @@ impl Toolbox {
     }
 
     async fn write(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
-        let not_before = Instant::now() + limits::CHANGE_DELAY;
         let path = self.resolver(ctx).resolve(args.str("path"))?;
         let dialect = self.shared.config.dialect;
         let policy = self.policy(ctx)?;
-        let turn = self.turn(&path, not_before, ctx).await?;
+        let turn = self.turn(&path, ctx).await?;
         if let Some(client) = self.client(ctx, Some(&path), &[Service::Write])
             && write::prepare(&path, args.str("content"))?
             && recorded_by_client(
@@ -352,20 +349,17 @@ impl Toolbox {
         .await
     }
 
-    /// Waits for the turn on a file and until `not_before`. A client that receives `tool_execution_start` may read the file
-    /// as it was, to show a diff: the ACP adapters of pi do. The time counts from the beginning of the call, so calls of one
-    /// answer wait at the same time and keep their order.
-    async fn turn(
-        &self,
-        path: &Path,
-        not_before: Instant,
-        ctx: &ToolContext,
-    ) -> Result<tokio::sync::OwnedMutexGuard<()>, String> {
-        let ready = async {
-            let turn = self.shared.queue.turn(path).await;
-            tokio::time::sleep_until(not_before).await;
-            turn
+    /// Waits for the turn on a file, and for [`limits::CHANGE_DELAY`] after `tool_execution_start` was written. A client that
+    /// receives this line may read the file as it was, to show a diff: the ACP adapters of pi do. Calls of one answer wait at
+    /// the same time and keep their order.
+    async fn turn(&self, path: &Path, ctx: &ToolContext) -> Result<tokio::sync::OwnedMutexGuard<()>, String> {
+        let delay = async {
+            if let Some(line) = &ctx.start_line {
+                line.written().await;
+            }
+            tokio::time::sleep(limits::CHANGE_DELAY).await;
         };
+        let ready = async { tokio::join!(self.shared.queue.turn(path), delay).0 };
         tokio::select! {
             biased;
             () = ctx.cancel.cancelled() => Err(ABORTED.to_owned()),

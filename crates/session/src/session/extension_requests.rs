@@ -1,6 +1,8 @@
 //! Requests of extensions, carried out in the order in which they arrive. What would begin a run waits until the session is idle:
 //! it is returned as a [`DeferredAction`].
 
+use std::sync::Arc;
+
 use agent::{Input, NestedCall, QueueKind};
 use serde_json::Value;
 use tools::pattern::fits;
@@ -319,6 +321,7 @@ fn run_built_in(driver: &mut Driver, id: Option<u64>, call: BuiltInCall) -> Resu
             Some(&driver.core.conversation.choice.model),
         ),
         sees_images: driver.core.conversation.choice.model.sees_images(),
+        start_line: Arc::new(driver.core.outbox.clone()),
     };
     extensions::run_built_in(&mut driver.extensions.tasks, &pool, id, call, place);
     Ok(())

@@ -261,6 +261,7 @@ impl SessionCore {
             shrinks_images: self.agent.settings.images.auto_resize,
             tmp_dir: self.agent.mcp.tmp_dir.clone(),
             checkpoint,
+            start_line: Some(Arc::new(self.outbox.clone())),
             task_owner: None,
         }
     }

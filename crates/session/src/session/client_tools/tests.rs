@@ -92,6 +92,7 @@ impl Stage {
             shrinks_images: false,
             tmp_dir: "/tmp".into(),
             checkpoint: None,
+            start_line: None,
             task_owner: None,
         };
         self.calls.run(slot, environment);

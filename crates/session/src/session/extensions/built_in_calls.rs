@@ -4,12 +4,13 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use extensions::ExtensionPool;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
-use tools::{Progress, ToolContext, ToolOutcome, ToolRequest, Toolbox};
+use tools::{Progress, StartLine, ToolContext, ToolOutcome, ToolRequest, Toolbox};
 
 use super::json::put;
 use super::request_tasks::RequestTasks;
@@ -34,6 +35,8 @@ pub(crate) struct Workplace<'a> {
     pub(crate) env: Vec<(OsString, OsString)>,
     /// The model accepts images.
     pub(crate) sees_images: bool,
+    /// Where the line that announces the extension's call was sent.
+    pub(crate) start_line: Arc<dyn StartLine>,
 }
 
 /// Runs a built-in tool for the request with this id. Steps and the outcome are sent to the extension.
@@ -59,6 +62,7 @@ pub(crate) fn run_built_in(
         caller: None,
         // The call of the extension's tool is noted as a whole.
         changes: None,
+        start_line: Some(place.start_line),
     };
     let (toolbox, pool) = (place.toolbox.clone(), pool.clone());
     let request = ToolRequest {

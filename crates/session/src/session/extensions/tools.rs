@@ -293,6 +293,7 @@ mod tests {
             shrinks_images: false,
             tmp_dir: "/tmp".into(),
             checkpoint: None,
+            start_line: None,
             task_owner: None,
         };
         calls.run(0, environment);

@@ -70,6 +70,7 @@ impl Tool for BuiltInTool {
             sees_images,
             session,
             checkpoint,
+            start_line,
             ..
         } = call.environment;
         let request = ToolRequest {
@@ -89,6 +90,7 @@ impl Tool for BuiltInTool {
                 call: call.id,
             }),
             changes: checkpoint.map(TurnCheckpoint::recorder),
+            start_line,
         };
         let progress = call.progress;
         Box::pin(async move {

@@ -127,6 +127,7 @@ fn environment() -> Environment {
         shrinks_images: false,
         tmp_dir: PathBuf::from("/tmp"),
         checkpoint: None,
+        start_line: None,
         task_owner: None,
     }
 }

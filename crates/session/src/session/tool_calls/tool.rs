@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
-use tools::{ToolOutcome, Toolbox};
+use tools::{StartLine, ToolOutcome, Toolbox};
 use wire::{ToolCall, ToolSpec};
 
 use permissions::{Call, Proposal, Source};
@@ -79,6 +79,8 @@ pub(crate) struct Environment {
     pub(crate) tmp_dir: PathBuf,
     /// The checkpoint of the turn, if the session has checkpoints.
     pub(crate) checkpoint: Option<TurnCheckpoint>,
+    /// Where the line that announces the call was sent.
+    pub(crate) start_line: Option<Arc<dyn StartLine>>,
     /// What a sub-agent needs, if the model may give tasks.
     pub(crate) task_owner: Option<Box<TaskOwner>>,
 }
