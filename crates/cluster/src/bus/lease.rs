@@ -22,6 +22,15 @@ pub(crate) struct LeaseState {
 }
 
 impl LeaseState {
+    #[cfg(test)]
+    pub(crate) fn until(valid_until: Instant) -> Self {
+        Self {
+            valid_until,
+            sequence: 1,
+            is_lost: false,
+        }
+    }
+
     /// True while the session may be used.
     pub(crate) fn is_valid(&self) -> bool {
         !self.is_lost && Instant::now() < self.valid_until

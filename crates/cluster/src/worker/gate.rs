@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use store::SessionId;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader as AsyncReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::bus::{Bus, LeaseState};
@@ -23,9 +23,14 @@ use crate::limits::{GATE_CALLS, GATE_WAIT};
 /// Tools that change nothing. Their calls need no record.
 const READERS: [&str; 6] = ["read", "ls", "grep", "find", "glob", "todo"];
 
+/// Answered when everything that the agent wrote to the session file is stored.
+pub(crate) type StoreRequest = oneshot::Sender<()>;
+
 /// A session whose calls may begin.
 struct OpenSession {
     lease: watch::Receiver<LeaseState>,
+    /// Asks the task of the session to store what its agent wrote so far.
+    store: mpsc::Sender<StoreRequest>,
     /// Calls that were noted in the open run, with the sequence of the note.
     noted: HashMap<String, u64>,
     hold: Hold,
@@ -69,10 +74,16 @@ pub(crate) fn key(call: &str) -> String {
 
 impl Gate {
     /// Lets calls of a session begin while its lease is valid.
-    pub(crate) fn open(&self, session: &SessionId, lease: watch::Receiver<LeaseState>) {
+    pub(crate) fn open(
+        &self,
+        session: &SessionId,
+        lease: watch::Receiver<LeaseState>,
+        store: mpsc::Sender<StoreRequest>,
+    ) {
         let noted = HashMap::new();
         let open = OpenSession {
             lease,
+            store,
             noted,
             hold: Hold::Open,
         };
@@ -125,6 +136,19 @@ impl Gate {
         }
     }
 
+    /// Waits until the answer that makes a call is stored. False if it is not in time.
+    async fn stored(&self, session: &SessionId, until: Instant) -> bool {
+        let Some(store) = self.lock().get(session).map(|open| open.store.clone()) else {
+            return false;
+        };
+        let (sender, stored) = oneshot::channel();
+        let asked = async {
+            store.send(sender).await.ok()?;
+            stored.await.ok()
+        };
+        matches!(tokio::time::timeout_at(until.into(), asked).await, Ok(Some(())))
+    }
+
     /// Stores that a call begins. False if it must not.
     async fn pass(&self, bus: &Bus, session: &str, call: &str) -> bool {
         let Ok(session) = SessionId::new(session) else {
@@ -138,6 +162,10 @@ impl Gate {
             return true;
         }
         let until = lease.valid_until.min(Instant::now() + GATE_WAIT);
+        // A call whose answer is not stored would leave no trace for a new owner, who would let the model make it again.
+        if !self.stored(&session, until).await {
+            return false;
+        }
         let Ok(sequence) = bus.note_call(&session, &key(call), until).await else {
             return false;
         };
@@ -307,4 +335,35 @@ pub fn extension(
 
 fn locked<W>(extension: &Mutex<Extension<W>>) -> std::sync::MutexGuard<'_, Extension<W>> {
     extension.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use store::SessionId;
+    use tokio::sync::{mpsc, watch};
+
+    use super::Gate;
+    use crate::bus::LeaseState;
+
+    #[tokio::test]
+    async fn call_waits_until_its_answer_is_stored() {
+        let (gate, id) = (Gate::default(), SessionId::new("s").unwrap());
+        let until = Instant::now() + Duration::from_secs(60);
+        assert!(!gate.stored(&id, until).await);
+        let (_lease, state) = watch::channel(LeaseState::until(until));
+        let (sender, mut requests) = mpsc::channel(1);
+        gate.open(&id, state, sender);
+        let mut stored = Box::pin(gate.stored(&id, until));
+        let request = tokio::select! {
+            _ = &mut stored => panic!("nothing is stored"),
+            request = requests.recv() => request.unwrap(),
+        };
+        request.send(()).unwrap();
+        assert!(stored.await);
+        // The task of the session has ended.
+        drop(requests);
+        assert!(!gate.stored(&id, until).await);
+    }
 }

@@ -15,11 +15,12 @@ use super::Shared;
 use super::child::{Line, Refused};
 use super::command::{self, Command, Fate};
 use super::file::SessionFile;
+use super::gate::StoreRequest;
 use super::interrupted;
 use super::queue::StoredQueue;
 use crate::answer::Answer;
 use crate::bus::{EventWriter, Follower, Frame, Lease, RECORDED, RunEdge};
-use crate::limits::{CLOSE_WAIT, COMMANDS_IN_FLIGHT, EVENT_BATCH, IDLE_WAIT, OPEN_WAIT};
+use crate::limits::{CLOSE_WAIT, COMMANDS_IN_FLIGHT, EVENT_BATCH, GATE_CALLS, IDLE_WAIT, OPEN_WAIT};
 
 /// Why a worker no longer has a session.
 #[derive(Debug)]
@@ -66,6 +67,10 @@ struct SessionTask {
     events: EventWriter,
     queue: StoredQueue,
     lines: mpsc::Receiver<Line>,
+    /// Calls that wait until their answer is stored.
+    calls: mpsc::Receiver<StoreRequest>,
+    /// The other end, for the gate.
+    ask: mpsc::Sender<StoreRequest>,
     pending: HashMap<String, Pending>,
     /// Calls of the open run that have ended.
     ended_calls: Vec<String>,
@@ -119,6 +124,7 @@ impl SessionTask {
                 return Err(error);
             }
         };
+        let (ask, calls) = mpsc::channel(GATE_CALLS);
         let mut task = Self {
             shared: Arc::clone(shared),
             id: id.clone(),
@@ -127,6 +133,8 @@ impl SessionTask {
             events,
             queue,
             lines,
+            calls,
+            ask,
             pending: HashMap::new(),
             ended_calls: Vec::new(),
             answer: None,
@@ -158,7 +166,8 @@ impl SessionTask {
         open.insert("type".to_owned(), json!("open_session"));
         open.insert("session".to_owned(), json!(self.id.as_str()));
         open.insert("sessionPath".to_owned(), json!(self.file.path.to_string_lossy()));
-        self.shared.gate.open(&self.id, self.lease.watch());
+        let gate = &self.shared.gate;
+        gate.open(&self.id, self.lease.watch(), self.ask.clone());
         self.shared.agent.request(open, OPEN_WAIT).await?;
         let mut lines = self.queue.messages().to_vec();
         if was_interrupted && self.shared.resumes {
@@ -189,6 +198,12 @@ impl SessionTask {
                 biased;
                 () = self.lease.lost() => bail!("the lease was lost"),
                 changed = stop.changed(), if !is_draining => changed.context("the worker ended")?,
+                Some(call) = self.calls.recv() => {
+                    self.until()?;
+                    self.file.sync(self.shared.store.as_ref(), &self.id).await?;
+                    // Fails when the call was denied meanwhile.
+                    let _denied = call.send(());
+                }
                 line = self.lines.recv() => {
                     let mut batch = vec![line.context("the agent ended")?];
                     while batch.len() < EVENT_BATCH && let Ok(line) = self.lines.try_recv() {
