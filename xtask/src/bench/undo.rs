@@ -12,11 +12,13 @@ use super::tools::gap;
 
 /// Measures the group.
 pub(super) fn measure(subject: &Subject) -> Result<Vec<Row>> {
-    let with = subject.with(&["--checkpoints", "files"]);
-    let (mut added, mut plain) = (Vec::new(), Vec::new());
+    let files = subject.with(&["--checkpoints", "files"]);
+    let worktree = subject.with(&["--checkpoints", "worktree"]);
+    let (mut plain, mut copies, mut trees) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..LONG_RUNS {
         let without = turn(subject)?;
-        added.push(turn(&with)? - without);
+        copies.push(turn(&files)? - without);
+        trees.push(turn(&worktree)? - without);
         plain.push(without);
     }
     let title = format!(
@@ -25,7 +27,10 @@ pub(super) fn measure(subject: &Subject) -> Result<Vec<Row>> {
     );
     Ok(vec![
         Row::new("undo", &title, "ms", plain),
-        Row::new("undo", "the same with checkpoints: more", "ms", added)
+        Row::new("undo", "the same with `files`: more", "ms", copies)
+            .at_most(UNDO_MS)
+            .note("medians of turns as the server sees them"),
+        Row::new("undo", "the same with `worktree`: more", "ms", trees)
             .at_most(UNDO_MS)
             .note("medians of turns as the server sees them"),
     ])
