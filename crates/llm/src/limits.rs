@@ -26,6 +26,9 @@ pub const MAX_ERROR_TEXT_BYTES: usize = 8 << 10;
 /// Events in a batch.
 pub const MAX_BATCH_EVENTS: usize = 512;
 
+/// Bytes of a stream after which a batch ends.
+pub const MAX_BATCH_BYTES: u64 = 256 << 10;
+
 /// Default idle timeout of a stream.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 

@@ -19,7 +19,7 @@ use crate::framing::Framing;
 use crate::http::broken_body;
 use crate::json::{is_whole, mend_surrogates};
 use crate::lent::Lending;
-use crate::limits::{DRAIN_BYTES, DRAIN_TIMEOUT, MAX_BATCH_EVENTS, MAX_BODY_BYTES};
+use crate::limits::{DRAIN_BYTES, DRAIN_TIMEOUT, MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_BODY_BYTES};
 use crate::offline::Playing;
 use crate::sse::SseScanner;
 use crate::{tape, trace};
@@ -214,6 +214,7 @@ impl ModelStream {
             return;
         };
         let full = out.len() + MAX_BATCH_EVENTS;
+        let before = reading.received;
         let mut wake = wake;
         let finished = loop {
             match reading.take(wake, out) {
@@ -235,7 +236,8 @@ impl ModelStream {
                     break true;
                 }
             }
-            if out.len() >= full || self.cancel.is_cancelled() {
+            let is_full = out.len() >= full || reading.received - before >= MAX_BATCH_BYTES;
+            if is_full || self.cancel.is_cancelled() {
                 break false;
             }
             match reading.body.next().now_or_never() {

@@ -7,14 +7,18 @@ use std::thread;
 
 use tokio::sync::mpsc;
 
+use crate::encode::Repeats;
 use crate::error::Error;
 use crate::limits::{BATCH_ALONE, BATCH_KEEP, BATCHES, IO_STACK};
 use crate::stdio;
 
+/// Lines, and parts of them that are written again.
+type Batch = (Vec<u8>, Repeats);
+
 /// A writing thread and its buffers. The thread ends when this is dropped and everything handed over was written.
 #[derive(Debug)]
 pub struct Sink {
-    full: mpsc::Sender<Vec<u8>>,
+    full: mpsc::Sender<Batch>,
     written: mpsc::Receiver<Vec<u8>>,
     failed: mpsc::Receiver<io::Error>,
     free: Vec<Vec<u8>>,
@@ -114,13 +118,21 @@ impl Sink {
     /// # Errors
     /// When writing failed.
     pub async fn write(&mut self, buffer: Vec<u8>) -> Result<(), Error> {
+        self.write_repeating(buffer, Repeats::default()).await
+    }
+
+    /// Hands a buffer over to be written, with parts of it that are written again.
+    ///
+    /// # Errors
+    /// When writing failed.
+    pub(crate) async fn write_repeating(&mut self, buffer: Vec<u8>, repeats: Repeats) -> Result<(), Error> {
         if buffer.is_empty() {
             self.free.push(buffer);
             return Ok(());
         }
         self.is_full |= buffer.len() > BATCH_ALONE;
         // There are as many places as buffers, so this never waits.
-        match self.full.try_send(buffer) {
+        match self.full.try_send((buffer, repeats)) {
             Ok(()) => Ok(()),
             Err(_) => Err(self.failure().await),
         }
@@ -153,12 +165,12 @@ impl Sink {
 /// Writes batches until there are no more.
 fn write_all(
     mut output: impl Write,
-    mut batches: mpsc::Receiver<Vec<u8>>,
+    mut batches: mpsc::Receiver<Batch>,
     back: &mpsc::Sender<Vec<u8>>,
 ) -> io::Result<()> {
-    while let Some(mut buffer) = batches.blocking_recv() {
+    while let Some((mut buffer, repeats)) = batches.blocking_recv() {
         // One call per batch: a system call for each line would cost more than everything before it.
-        output.write_all(&buffer)?;
+        repeats.write(&buffer, &mut output)?;
         output.flush()?;
         buffer.clear();
         // Frees the memory of a long batch.

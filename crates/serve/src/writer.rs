@@ -87,6 +87,7 @@ pub(crate) async fn run(
 ) -> Result<(), Error> {
     let mut carried = None;
     let mut splitter = Splitter::default();
+    connection.write_repeats();
     loop {
         let item = match carried.take() {
             // The deltas before it had the last batch for themselves.
@@ -111,10 +112,7 @@ pub(crate) async fn run(
         } else {
             connection.tick(now, &mut batch);
         }
-        if connection.sends_chunks() {
-            splitter.apply(&mut batch);
-        }
-        sink.write(batch).await?;
+        write(batch, &mut connection, &mut splitter, &mut sink).await?;
         match filled {
             Filled::Enough => {}
             Filled::Before(item) => carried = Some(*item),
@@ -129,11 +127,24 @@ pub(crate) async fn run(
     // All sessions are gone: no later event will push out the deltas that are held back.
     let mut batch = sink.buffer().await?;
     connection.flush(Instant::now(), &mut batch);
+    write(batch, &mut connection, &mut splitter, &mut sink).await?;
+    sink.flush().await
+}
+
+/// Hands a batch over to be written.
+async fn write(
+    mut batch: Vec<u8>,
+    connection: &mut Connection,
+    splitter: &mut Splitter,
+    sink: &mut Sink,
+) -> Result<(), Error> {
+    let mut repeats = connection.take_repeats();
     if connection.sends_chunks() {
+        // A chunk is a part of the complete line.
+        std::mem::take(&mut repeats).expand(&mut batch);
         splitter.apply(&mut batch);
     }
-    sink.write(batch).await?;
-    sink.flush().await
+    sink.write_repeating(batch, repeats).await
 }
 
 #[expect(

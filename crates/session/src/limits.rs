@@ -8,6 +8,10 @@ pub const OUTBOX: usize = 1024;
 /// Time for a client to take the `tool_execution_start` of an `edit` or `write`, until which the file stays as it was.
 pub const START_LINE_WAIT: Duration = Duration::from_secs(10);
 
+/// Bytes of queued deltas of about the same length. With more, the session waits. Deltas of all lengths together can take seven
+/// times as much.
+pub const OUTBOX_DELTA_BYTES: usize = 1 << 20;
+
 /// Queued commands of a session. With more, the reader waits.
 pub const MAILBOX: usize = 1024;
 

@@ -10,10 +10,10 @@ use tokio::sync::{mpsc, oneshot};
 use wire::connection::{HelloParams, Snapshot};
 use wire::table::Respond;
 use wire::ui::UiMethod;
-use wire::{ConnectionCommand, Event, Reply, Response};
+use wire::{ConnectionCommand, Event, Reply, Response, StreamEvent};
 
 use crate::answer_routes::AnswerRoutes;
-use crate::limits::START_LINE_WAIT;
+use crate::limits::{OUTBOX_DELTA_BYTES, START_LINE_WAIT};
 use crate::live_state::LiveState;
 use crate::trace::Trace;
 use crate::ui_capabilities::UiCapabilities;
@@ -160,7 +160,30 @@ impl Outbox {
     /// # Errors
     /// When the writer is gone.
     pub async fn event(&self, event: Arc<Event>) -> Result<(), WriterGone> {
-        self.send(Outgoing::Event(event)).await
+        let places = self.places(&event);
+        if places <= 1 {
+            return self.send(Outgoing::Event(event)).await;
+        }
+        let mut free = self.queue.reserve_many(places).await.map_err(|_| WriterGone)?;
+        if let Some(place) = free.next() {
+            place.send(Outgoing::Event(event));
+        }
+        Ok(())
+    }
+
+    /// Free places that the queue must have before this event joins it. A long update waits until fewer are queued, since a
+    /// number of events bounds their bytes only if they are short.
+    fn places(&self, event: &Event) -> usize {
+        let Event::MessageUpdate {
+            assistant_message_event,
+            ..
+        } = event
+        else {
+            return 1;
+        };
+        let capacity = self.queue.max_capacity();
+        let most = OUTBOX_DELTA_BYTES / text_bytes(assistant_message_event).max(1);
+        capacity.saturating_sub(most.saturating_sub(1)).max(1)
     }
 
     /// Sends a response; waits while the queue is full.
@@ -315,6 +338,20 @@ impl tools::StartLine for Outbox {
     }
 }
 
+/// Bytes of text in an update.
+fn text_bytes(event: &StreamEvent) -> usize {
+    match event {
+        StreamEvent::TextDelta { delta, .. }
+        | StreamEvent::ThinkingDelta { delta, .. }
+        | StreamEvent::ToolcallDelta { delta, .. } => delta.len(),
+        StreamEvent::TextEnd { content, .. } | StreamEvent::ThinkingEnd { content, .. } => content.len(),
+        StreamEvent::TextStart { .. }
+        | StreamEvent::ThinkingStart { .. }
+        | StreamEvent::ToolcallStart { .. }
+        | StreamEvent::ToolcallEnd { .. } => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use wire::reply::Cancelled;
@@ -345,6 +382,35 @@ mod tests {
         };
         assert_eq!((client, response.command), (ClientId(3), Some("reset".into())));
         assert_eq!(response.id.unwrap().get(), "\"x\"");
+    }
+
+    #[tokio::test]
+    async fn unread_deltas_are_bounded_in_bytes() {
+        for (bytes, most) in [(100, 1024), (16 << 10, 64), (256 << 10, 4), (4 << 20, 1)] {
+            let (outbox, mut sent) = outbox(crate::limits::OUTBOX);
+            let delta = || {
+                Arc::new(Event::MessageUpdate {
+                    usage: wire::Usage::default(),
+                    assistant_message_event: StreamEvent::TextDelta {
+                        content_index: 0,
+                        delta: "x".repeat(bytes),
+                    },
+                })
+            };
+            let mut queued = 0;
+            loop {
+                tokio::select! {
+                    biased;
+                    outcome = outbox.event(delta()) => outcome.unwrap(),
+                    () = std::future::ready(()) => break,
+                }
+                queued += 1;
+            }
+            assert_eq!(queued, most, "{bytes}");
+            // A reader that goes on lets the next one in.
+            while sent.try_recv().is_ok() {}
+            outbox.event(delta()).await.unwrap();
+        }
     }
 
     #[tokio::test]

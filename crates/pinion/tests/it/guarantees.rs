@@ -235,6 +235,34 @@ fn unread_answer_is_held_at_provider() {
 }
 
 #[test]
+fn answer_over_limit_stays_small_for_slow_client() {
+    let world = World::new([Reply::text_deltas(1_200, 15_000).batch(65_536)]);
+    let pi = Pi::spawn(world.config().paused());
+    // Paused, so no answer is read: the memory of a started agent is that of another one.
+    let started = Pi::spawn(world.config());
+    started.send(json!({"id": "state", "type": "get_state"}));
+    started.response("state");
+    let before = memory_kb(started.agent.pid(), "VmHWM");
+    started.finish();
+    pi.send(json!({"type": "prompt", "message": "Go"}));
+    world.server.wait_requests(1, LONG).unwrap();
+    assert!(world.server.wait_ended(1, Duration::from_millis(1_500)).is_err());
+    let stalled = memory_kb(pi.agent.pid(), "VmHWM").saturating_sub(before);
+    assert!(
+        stalled < 24 * 1024,
+        "{stalled} kB for an answer that nobody reads"
+    );
+    pi.agent.resume_stdout();
+    pi.settled();
+    let length = text(answers(&pi.lines())[0]).len();
+    assert!((16_700_000..=16 << 20).contains(&length), "{length}");
+    // The whole answer stands in the stream, for snapshots, in the encoder and once in the line.
+    let peak = memory_kb(pi.agent.pid(), "VmHWM").saturating_sub(before);
+    assert!(peak < 108 * 1024, "{peak} kB");
+    pi.finish();
+}
+
+#[test]
 fn silent_provider_hits_idle_limit_and_retries() {
     let silent = Before {
         drop: Some(CutHow::Stall),

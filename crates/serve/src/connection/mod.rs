@@ -19,7 +19,7 @@ use session::Origin;
 use wire::connection::Snapshot;
 use wire::{ConnectionCommand, Event, Reply, Response};
 
-use crate::encode::Encoder;
+use crate::encode::{Encoder, Repeats};
 use crate::limits::BATCH_BYTES;
 use crate::manner::WantedUi;
 
@@ -44,6 +44,8 @@ pub struct Connection {
     /// User interface frames that the client got before `hello`.
     ui_at_first: WantedUi,
     numbers: Numbers,
+    /// The caller writes batches with their repeats.
+    writes_repeats: bool,
 }
 
 impl From<Encoder> for Connection {
@@ -69,7 +71,26 @@ impl Connection {
                 unknown_number: UnknownNumber::Error,
             },
             numbers: Numbers::default(),
+            writes_repeats: false,
         }
+    }
+
+    /// The caller writes each batch with [`take_repeats`](Self::take_repeats).
+    pub(crate) fn write_repeats(&mut self) {
+        self.writes_repeats = true;
+        self.choose_repeats();
+    }
+
+    /// Lines with numbers are kept for `replay`, and must be complete. So must lines of further sessions, to which a member is
+    /// added.
+    fn choose_repeats(&mut self) {
+        let is_on = self.writes_repeats && !self.options.sequence;
+        self.first.encoder.repeat_long_text(is_on);
+    }
+
+    /// What is repeated in the batch, which ends here.
+    pub(crate) fn take_repeats(&mut self) -> Repeats {
+        self.first.encoder.take_repeats()
     }
 
     /// Returns true if the client takes long lines in chunks.
@@ -283,6 +304,7 @@ impl Connection {
             encoder.set_ui(negotiated.options.wanted_ui(self.ui_at_first));
         }
         self.options = negotiated.options;
+        self.choose_repeats();
     }
 
     fn respond(

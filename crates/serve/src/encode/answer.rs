@@ -4,7 +4,8 @@
 use wire::partial_json::PartialJson;
 use wire::{AssistantBlock, AssistantMessage, ToolCall, Usage};
 
-use super::json;
+use super::repeats::Repeats;
+use super::{BlockText, json};
 
 /// How a block ends when it is written.
 #[derive(Debug)]
@@ -187,6 +188,19 @@ impl Answer {
     /// A text or reasoning block is complete. The text is taken anew, once for each block: a provider's final text may
     /// differ from its deltas.
     pub(crate) fn end_prose(&mut self, index: usize, prose: Prose, content: &str) {
+        // Nearly always they are the same, and the text is not held twice for the comparison.
+        if let Some(block) = self.find(index)
+            && matches!(block.tail, Tail::Text)
+            && block
+                .json
+                .strip_prefix(prose.head())
+                .is_some_and(|escaped| json::is_escape(escaped, content))
+        {
+            block.json.extend_from_slice(b"\"}");
+            block.tail = Tail::Done;
+            self.size += 2;
+            return;
+        }
         let mut text = prose.head().to_vec();
         text.reserve(content.len() + 2);
         json::escape(&mut text, content);
@@ -237,12 +251,32 @@ impl Answer {
 
     /// Writes the message so far.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        self.write_blocks(out, Block::write);
+    }
+
+    /// Writes the message so far, and repeats the text of a block that the batch contains.
+    pub(crate) fn write_repeating(&self, text: &BlockText, repeats: &mut Repeats, out: &mut Vec<u8>) {
+        self.write_blocks(out, |block, out| {
+            let heads = [Prose::Text, Prose::Thinking].map(Prose::head);
+            let head = heads.into_iter().find(|head| block.json.starts_with(head));
+            match head {
+                Some(head) if block.index == text.index && matches!(block.tail, Tail::Done) => {
+                    out.extend_from_slice(head);
+                    repeats.push(out, text.place.clone());
+                    out.extend_from_slice(b"\"}");
+                }
+                _ => block.write(out),
+            }
+        });
+    }
+
+    fn write_blocks(&self, out: &mut Vec<u8>, mut write: impl FnMut(&Block, &mut Vec<u8>)) {
         out.extend_from_slice(b"{\"role\":\"assistant\",\"content\":[");
         for (place, block) in self.blocks.iter().enumerate() {
             if place > 0 {
                 out.push(b',');
             }
-            block.write(out);
+            write(block, out);
         }
         out.extend_from_slice(&self.middle);
         out.extend_from_slice(&self.usage.1);

@@ -54,6 +54,22 @@ pub fn escape(out: &mut Vec<u8>, text: &str) {
     }
 }
 
+/// Returns true if `escaped` is the escape of the text.
+pub(crate) fn is_escape(escaped: &[u8], text: &str) -> bool {
+    const PIECE: usize = 16 * 1024;
+    let (mut escaped, mut text, mut piece) = (escaped, text, Vec::new());
+    while !text.is_empty() {
+        let (head, tail) = text.split_at(text.floor_char_boundary(PIECE));
+        piece.clear();
+        escape(&mut piece, head);
+        let Some(rest) = escaped.strip_prefix(piece.as_slice()) else {
+            return false;
+        };
+        (escaped, text) = (rest, tail);
+    }
+    escaped.is_empty()
+}
+
 /// Bytes at the beginning that need no escape. Whole chunks are looked at without a branch for each byte, which the compiler
 /// turns into a few wide instructions.
 fn plain(text: &[u8]) -> usize {

@@ -8,13 +8,16 @@ mod json;
 mod message_ids;
 mod pending;
 mod prompts;
+mod repeats;
 mod vocabulary;
 
+use std::ops::Range;
 use std::time::Instant;
 
 use wire::{Dialect, Event, Message, Response, StreamEvent, Usage};
 
 pub use self::json::escape;
+pub(crate) use self::repeats::Repeats;
 
 use self::announced::Announced;
 use self::answer::{Answer, Prose};
@@ -22,8 +25,11 @@ use self::message_ids::MessageIds;
 use self::pending::{Delta, Kind, Pending};
 use self::prompts::Prompts;
 use self::vocabulary::Vocabulary;
-use crate::limits::SMALL_ANSWER;
+use crate::limits::{REPEATED_ANSWER, SMALL_ANSWER};
 use crate::manner::{Manner, Spoken, WantedUi};
+
+/// Bytes of an update around the answer, usually.
+const UPDATE_HEAD: usize = 4 * 1024;
 
 /// The form of `message_update`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,6 +58,8 @@ pub struct Encoder {
     answer: Option<Answer>,
     announced: Announced,
     pending: Pending,
+    /// Parts of the batch that are to be written again; none when each line must be complete in the batch.
+    repeats: Option<Repeats>,
 }
 
 impl Encoder {
@@ -94,6 +102,26 @@ impl Encoder {
         self.spoken.manner()
     }
 
+    /// From now on, text of a long answer stands in a batch once. The caller writes each batch with
+    /// [`take_repeats`](Self::take_repeats). False: each line is complete in its batch.
+    pub(crate) fn repeat_long_text(&mut self, is_on: bool) {
+        if !is_on {
+            self.repeats = None;
+        } else if self.repeats.is_none() {
+            self.repeats = Some(Repeats::default());
+        }
+    }
+
+    /// What is repeated in the batch, which ends here.
+    pub(crate) fn take_repeats(&mut self) -> Repeats {
+        self.repeats.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Bytes that the reader of a batch gets up to here.
+    fn position(&self, out: &[u8]) -> usize {
+        out.len() + self.repeats.as_ref().map_or(0, Repeats::bytes)
+    }
+
     /// An encoder that writes the same way, for another session.
     pub(crate) fn for_another(&self) -> Self {
         Self {
@@ -114,6 +142,9 @@ impl Encoder {
         let start = out.len();
         self.line(event, now, out);
         out.truncate(start);
+        if let Some(repeats) = &mut self.repeats {
+            repeats.truncate(start);
+        }
         self.prompts.event(event, self.spoken.manner().dialect, out);
     }
 
@@ -206,12 +237,15 @@ impl Encoder {
         if deltas.is_empty() {
             return;
         }
-        let start = out.len();
+        let start = self.position(out);
         // All deltas of a flush show the same answer in `partial`, which is ahead of the first of them, as in pi.
         for delta in deltas {
-            self.write_update(usage, out, |_, out| write_delta(out, delta));
+            self.write_update(usage, out, |_, out| {
+                write_delta(out, delta);
+                None
+            });
         }
-        self.pending.wrote(now, out.len() - start, self.size());
+        self.pending.wrote(now, self.position(out) - start, self.size());
     }
 
     /// About how many bytes [`event`](Self::event) would write of deltas that were held back, before the event itself.
@@ -294,9 +328,9 @@ impl Encoder {
         if is_left_out {
             return;
         }
-        let start = out.len();
+        let start = self.position(out);
         self.write_update(usage, out, |answer, out| write_event(out, event, answer));
-        let bytes = out.len() - start;
+        let bytes = self.position(out) - start;
         self.announced.wrote(bytes);
         self.pending.wrote(now, bytes, size);
     }
@@ -333,10 +367,13 @@ impl Encoder {
             Prose::Thinking => StreamEvent::ThinkingStart { content_index: index },
         };
         let delta = Delta { index, kind, escaped };
-        let start = out.len();
+        let start = self.position(out);
         self.write_update(usage, out, |answer, out| write_event(out, &event, answer));
-        self.write_update(usage, out, |_, out| write_delta(out, &delta));
-        let bytes = out.len() - start;
+        self.write_update(usage, out, |_, out| {
+            write_delta(out, &delta);
+            None
+        });
+        let bytes = self.position(out) - start;
         self.announced.wrote(bytes);
         self.pending.wrote(now, bytes, size);
         // The delta at hand is not part of the answer yet; the caller adds it as to any other block.
@@ -370,27 +407,36 @@ impl Encoder {
         }
     }
 
-    /// Writes a `message_update`; `head` writes the event's own fields without its braces.
+    /// Writes a `message_update`; `head` writes the event's own fields without its braces, and says where it wrote the text of
+    /// a block.
     fn write_update(
         &mut self,
         usage: &Usage,
         out: &mut Vec<u8>,
-        head: impl FnOnce(Option<&Answer>, &mut Vec<u8>),
+        head: impl FnOnce(Option<&Answer>, &mut Vec<u8>) -> Option<BlockText>,
     ) {
         if let Some(answer) = &mut self.answer {
             answer.set_usage(usage);
+            let mut repeats = self.repeats.as_mut().filter(|_| answer.size() >= REPEATED_ANSWER);
             // At once: a buffer that grows bit by bit leaves its old pieces behind in the heap.
-            out.reserve(answer.size().saturating_mul(3));
+            let copies = if repeats.is_some() { 1 } else { 3 };
+            out.reserve(answer.size().saturating_mul(copies).saturating_add(UPDATE_HEAD));
             out.extend_from_slice(b"{\"type\":\"message_update\",\"assistantMessageEvent\":{");
-            head(Some(answer), out);
+            let text = head(Some(answer), out);
             out.extend_from_slice(b",\"partial\":");
             let from = out.len();
-            answer.write(out);
+            match (&mut repeats, text) {
+                (Some(repeats), Some(text)) => answer.write_repeating(&text, repeats, out),
+                _ => answer.write(out),
+            }
             let to = out.len();
             // Two names for one message. The Python client of xcsh requires both (dialects.md 4).
             out.extend_from_slice(b"},\"message\":");
-            // Copies the JSON instead of encoding the answer twice.
-            out.extend_from_within(from..to);
+            match repeats {
+                Some(repeats) => repeats.push(out, from..to),
+                // Copies the JSON instead of encoding the answer twice.
+                None => out.extend_from_within(from..to),
+            }
             out.extend_from_slice(b",\"usage\":");
             answer.write_usage(out);
             out.extend_from_slice(b"}\n");
@@ -399,7 +445,7 @@ impl Encoder {
             out.extend_from_slice(b"{\"type\":\"message_update\",\"usage\":");
             json::value(out, usage);
             out.extend_from_slice(b",\"assistantMessageEvent\":{");
-            head(None, out);
+            let _text = head(None, out);
             out.extend_from_slice(b"}}\n");
         }
         self.message_ids.update(self.spoken.manner().dialect, out);
@@ -467,7 +513,7 @@ fn apply(answer: &mut Answer, event: &StreamEvent) {
 
 /// Writes the fields of a start or an end, without braces. The text of a block that ended is in the answer already, if one is
 /// kept, as it is to be written.
-fn write_event(out: &mut Vec<u8>, event: &StreamEvent, answer: Option<&Answer>) {
+fn write_event(out: &mut Vec<u8>, event: &StreamEvent, answer: Option<&Answer>) -> Option<BlockText> {
     let (kind, index, content): (&[u8], _, _) = match event {
         StreamEvent::ToolcallEnd {
             content_index,
@@ -477,7 +523,7 @@ fn write_event(out: &mut Vec<u8>, event: &StreamEvent, answer: Option<&Answer>) 
             json::value(out, content_index);
             out.extend_from_slice(b",\"toolCall\":");
             answer::tool_call(out, tool_call);
-            return;
+            return None;
         }
         StreamEvent::TextEnd {
             content_index,
@@ -497,18 +543,32 @@ fn write_event(out: &mut Vec<u8>, event: &StreamEvent, answer: Option<&Answer>) 
             if out.last() == Some(&b'}') {
                 out.pop();
             }
-            return;
+            return None;
         }
     };
     out.extend_from_slice(kind);
     json::value(out, index);
     out.extend_from_slice(b",\"content\":\"");
     // The text of a block can be megabytes: it is copied from the answer, where it is escaped already.
-    match answer.and_then(|answer| answer.prose(*index)) {
+    let start = out.len();
+    let escaped = answer.and_then(|answer| answer.prose(*index));
+    match escaped {
         Some(escaped) => out.extend_from_slice(escaped),
         None => json::escape(out, content),
     }
+    let text = escaped.map(|_| BlockText {
+        index: *index,
+        place: start..out.len(),
+    });
     out.push(b'"');
+    text
+}
+
+/// Where the escaped text of a block stands in a batch.
+#[derive(Debug)]
+struct BlockText {
+    index: usize,
+    place: Range<usize>,
 }
 
 fn write_delta(out: &mut Vec<u8>, delta: &Delta) {

@@ -126,6 +126,69 @@ fn a_whole_answer() -> Vec<Event> {
     ]
 }
 
+/// Encodes as for a writer of repeats: the batches as the reader gets them, and the bytes of the largest one in memory.
+fn encode_repeating(events: &[Event]) -> (Vec<u8>, usize) {
+    let now = Instant::now();
+    let mut encoder = Encoder::new(Form::Cumulative);
+    encoder.repeat_long_text(true);
+    let (mut all, mut most) = (Vec::new(), 0);
+    for event in events {
+        // Deltas before an event get a batch of their own, as from the writer.
+        let mut deltas = Vec::new();
+        encoder.flush_before(event, now, &mut deltas);
+        encoder.take_repeats().write(&deltas, &mut all).unwrap();
+        let mut batch = Vec::new();
+        encoder.event(event, now, &mut batch);
+        encoder.flush_due(now, &mut batch);
+        encoder.take_repeats().write(&batch, &mut all).unwrap();
+        most = most.max(deltas.capacity()).max(batch.capacity());
+    }
+    (all, most)
+}
+
+#[test]
+fn long_update_holds_its_text_once() {
+    const PIECE: usize = 100_000;
+    let pieces = 60;
+    let piece = "a\"b\u{e9}\n".repeat(PIECE / 6);
+    let mut events = vec![start(), update(StreamEvent::TextStart { content_index: 0 })];
+    events.extend((0..pieces).map(|_| text(0, &piece)));
+    events.extend([
+        update(StreamEvent::TextEnd {
+            content_index: 0,
+            content: piece.repeat(pieces),
+        }),
+        update(StreamEvent::ThinkingStart { content_index: 1 }),
+        update(StreamEvent::ThinkingEnd {
+            content_index: 1,
+            content: piece.repeat(pieces),
+        }),
+        end(),
+    ]);
+    let (all, most) = encode_repeating(&events);
+    let now = Instant::now();
+    let mut plain = Encoder::new(Form::Cumulative);
+    let mut expected = Vec::new();
+    for event in &events {
+        plain.flush_before(event, now, &mut expected);
+        plain.event(event, now, &mut expected);
+        plain.flush_due(now, &mut expected);
+    }
+    assert!(all == expected, "the reader gets the same bytes");
+    let lines = parse(&all);
+    let last = lines.iter().rev().nth(1).unwrap();
+    assert_eq!(last["message"], last["assistantMessageEvent"]["partial"]);
+    assert_eq!(last["message"]["content"][1]["thinking"], piece.repeat(pieces));
+    // Both blocks once each: the second block ends in an answer with two.
+    let mut escaped = Vec::new();
+    crate::encode::escape(&mut escaped, &piece.repeat(pieces));
+    assert!(
+        most < escaped.len() * 3,
+        "{most} for two texts of {}",
+        escaped.len()
+    );
+}
+
 #[test]
 fn cumulative_updates_keep_key_order_of_pi() {
     let bytes = encode(Form::Cumulative, &a_whole_answer(), true);
