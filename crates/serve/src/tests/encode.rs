@@ -149,7 +149,7 @@ fn encode_repeating(events: &[Event]) -> (Vec<u8>, usize) {
 #[test]
 fn long_update_holds_its_text_once() {
     const PIECE: usize = 100_000;
-    let pieces = 60;
+    let pieces = 20;
     let piece = "a\"b\u{e9}\n".repeat(PIECE / 6);
     let mut events = vec![start(), update(StreamEvent::TextStart { content_index: 0 })];
     events.extend((0..pieces).map(|_| text(0, &piece)));
