@@ -12,7 +12,7 @@ export async function limitThatEndedRunIsRaised(page, agent) {
   agent.control.reached = { kind: 'turns', value: 40 };
   agent.say({ type: 'agent_end', messages: [], willRetry: false, limit: { kind: 'turns', value: 40 } });
   await page.until(visible('#limit'));
-  same('the reason', (await page.text('#limit span')), 'The run ended at its limit: 40 turns.');
+  same('the reason', (await page.text('#limit span')), 'Limit reached: 40 turns.');
   await page.picture('limit');
   // It is still known after a reload.
   await page.goto(await page.evaluate('location.href'));

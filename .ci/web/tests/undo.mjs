@@ -50,6 +50,7 @@ export async function changesOfTurnAreShownAndUndone(page, agent) {
   await page.click('dialog input[type=checkbox]');
   await press(page, 'Undo the last rewind');
   await page.until("document.querySelector('.undo-report').innerText.includes('The rewind was undone.')");
+  same('it stays, as the second answer names it again', await page.evaluate("document.querySelector('#field').value"), 'Write the parser');
   const asked = (type) => { const { entryId, what, force } = agent.asked(type)[0]; return [entryId, what, force]; };
   same('the commands', [asked('rewind'), asked('unrewind')], [['u1', 'both', undefined], [undefined, undefined, true]]);
   await page.evaluate('localStorage.clear()');

@@ -272,7 +272,7 @@ export class Actions {
 
   /** What changed in files, and the way back. */
   undo() {
-    return showUndo(this.app, (text) => this.parts.composer().set(text));
+    return showUndo(this.app, this.parts.composer());
   }
 
   /** A message whose run ends with a value that fits a schema. */

@@ -9,7 +9,7 @@ import { el, fill, icon } from '../lib/dom.js';
 export function showLimit(node, session, change) {
   node.hidden = !session.limit || session.running;
   if (node.hidden) { node.replaceChildren(); return; }
-  fill(node, icon('gauge'), el('span', { text: `The run ended at its limit: ${limitWords(session.limit)}.` }), el('button.link', { type: 'button', text: 'Raise and continue…', onclick: change }));
+  fill(node, icon('gauge'), el('span', { text: `Limit reached: ${limitWords(session.limit)}.` }), el('button.link', { type: 'button', text: 'Raise and continue…', onclick: change }));
 }
 
 function useWords(kind, used) {

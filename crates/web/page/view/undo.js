@@ -62,8 +62,8 @@ function report(done, answer) {
   return lines.join('\n');
 }
 
-/** @param {import('../state/app.js').App} app @param {(text: string) => void} setText puts the text of a message that was taken back into the composer */
-export async function showUndo(app, setText) {
+/** @param {import('../state/app.js').App} app @param {import('./composer.js').Composer} composer gets the text of a message that was rewound */
+export async function showUndo(app, composer) {
   const handle = app.current;
   const data = await app.tryAsk({ type: 'get_tree' }, handle);
   if (!data) return;
@@ -75,6 +75,7 @@ export async function showUndo(app, setText) {
   const rewinds = [['both', 'Files and conversation'], ['files', 'Files only'], ['conversation', 'Conversation only']].map(([what, text]) => el('button', { type: 'button', text, onclick: () => rewind(what) }));
   const offer = () => fill(choice, ...points.map((point, index) => el('option', { value: String(index), text: point.label })));
   let asked = 0;
+  let given = '';
   const show = async () => {
     const point = points[Number(choice.value)] || points[0];
     for (const button of rewinds) button.disabled = !point.before;
@@ -94,7 +95,8 @@ export async function showUndo(app, setText) {
       const answer = await app.ask({ ...command, ...(force.checked ? { force: true } : {}) }, handle);
       said.textContent = report(done, answer);
       if (app.current === handle) await app.load(handle);
-      if (answer.editorText && app.current === handle) setText(answer.editorText);
+      if (app.current === handle && (answer.editorText || composer.field.value === given)) composer.set(answer.editorText || '');
+      given = answer.editorText || '';
       points = pointsOf(await app.ask({ type: 'get_tree' }, handle));
       offer();
       await show();
