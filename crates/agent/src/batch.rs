@@ -182,6 +182,7 @@ impl Batch {
         let Some(call) = self.calls.get_mut(slot) else {
             return;
         };
+        // A lookup that reports a second time changes nothing.
         if slot != self.prepared || !matches!(call.progress, Progress::Preparing) {
             return;
         }
@@ -247,6 +248,7 @@ impl Batch {
     /// Permissions have decided about a call.
     pub(crate) fn on_decided(&mut self, slot: usize, decision: Prepared, out: &mut Vec<Effect>) {
         let progress = self.calls.get(slot).map(|call| &call.progress);
+        // A stop may have ended the call while its decision was under way.
         if slot == self.prepared && matches!(progress, Some(Progress::Deciding)) {
             self.end_preparing(slot, decision, out);
         }
@@ -285,6 +287,7 @@ impl Batch {
     }
 
     pub(crate) fn on_progress(&self, slot: usize, partial_result: ToolResult, out: &mut Vec<Effect>) {
+        // A tool may still report progress after its result, which clients have seen by then.
         if let Some(Call {
             call,
             progress: Progress::Running,
@@ -405,6 +408,7 @@ impl Batch {
                 Some(Progress::Deciding) => {
                     self.end_preparing(slot, Prepared::Refused(ToolResult::error(ABORTED)), out);
                 }
+                // Running calls and a lookup report back by themselves.
                 _ => {}
             }
         }

@@ -83,6 +83,7 @@ impl Budget {
         let counts = [
             (LimitKind::Turns, limits.max_turns, self.spent.requests),
             (LimitKind::Tokens, limits.max_tokens, self.spent.tokens),
+            // Whole seconds: the limit is reached when the last one has passed, which is at the deadline.
             (LimitKind::Seconds, limits.max_seconds, self.active_ms / 1000),
             (LimitKind::ToolCalls, limits.max_tool_calls, self.spent.tool_calls),
         ];
@@ -278,6 +279,7 @@ impl RunBudget {
 
     /// Sets the limits of the session; counting begins again if it is `reset`.
     pub(crate) fn set(&mut self, limits: RunLimits, reset: bool) {
+        // Use so far stays, so that a raised limit gives the difference only.
         self.session.limits = limits;
         self.session.has_warned = false;
         if reset {
@@ -297,6 +299,7 @@ impl RunBudget {
             return;
         };
         self.active_since = Some(now);
+        // A clock that was set back counts as no time.
         let ms = u64::try_from(now.saturating_sub(since)).unwrap_or(0);
         for budget in self.scopes_mut() {
             budget.active_ms = budget.active_ms.saturating_add(ms);
@@ -308,6 +311,7 @@ impl RunBudget {
         match (is_active, self.active_since) {
             (true, None) => self.active_since = Some(now),
             (false, Some(_)) => {
+                // A wait for a retry or another model is active, so the limits of a prompt hold for all of its attempts.
                 self.active_since = None;
                 self.prompt = None;
             }
@@ -348,6 +352,7 @@ impl RunBudget {
 
     /// The calls of a turn have ended with these results.
     pub(crate) fn turn_ended(&mut self, answer: &Message, results: &[Arc<Message>]) {
+        // Hashing reads all results, which can be large: only a limit is worth it.
         if self.scopes().any(|budget| budget.limits.max_repeats.is_some()) {
             self.repeats.add(answer, results);
         }
@@ -374,6 +379,7 @@ impl RunBudget {
     }
 
     fn scopes(&self) -> impl Iterator<Item = &Budget> {
+        // The narrower scope first: its limit is the one that is named.
         self.prompt.iter().chain([&self.session])
     }
 

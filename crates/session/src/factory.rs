@@ -83,6 +83,7 @@ impl Options {
 
 /// Returns true for the address of a server on this machine.
 fn is_loopback(url: &str) -> bool {
+    // Without a scheme there is no host to judge, and the address counts as remote.
     let host = url.split_once("://").map_or("", |(_, rest)| rest);
     let host = host.split(['/', '?', '#']).next().unwrap_or_default();
     let host = match host.strip_prefix('[') {

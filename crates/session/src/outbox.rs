@@ -140,6 +140,7 @@ pub struct Outbox {
 /// Makes a queue for `capacity` items (usually [`OUTBOX`](crate::limits::OUTBOX)).
 #[must_use]
 pub fn outbox(capacity: usize) -> (Outbox, mpsc::Receiver<Outgoing>) {
+    // tokio panics on a channel without room.
     let (queue, receiver) = mpsc::channel(capacity.max(1));
     (
         Outbox {

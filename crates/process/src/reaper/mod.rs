@@ -70,6 +70,7 @@ pub struct GuardianLaunch {
 impl Default for GuardianLaunch {
     fn default() -> Self {
         Self {
+            // Not the path of the program: an update may have put another file there.
             program: PathBuf::from("/proc/self/exe"),
             args: vec![OsString::from("__guardian")],
         }
@@ -246,6 +247,7 @@ impl Reaper {
         // The agent may itself run in a command of another agent, which has marked its environment.
         spec.env.retain(|(name, _)| name != frame::MARKER_NAME);
         spec.env.push((frame::MARKER_NAME.into(), value));
+        // A guardian that does not answer must not hold the call up.
         let start = self.start(id, spec, streams, marker);
         tokio::time::timeout(limits::SPAWN_WAIT, start)
             .await

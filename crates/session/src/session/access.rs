@@ -57,9 +57,10 @@ pub(super) async fn open_with(
     let model = request.model.clone();
     request.environment = agent.registry.environment(&model.provider);
     let found = tokio::select! {
-        found = look_up(&agent, &model, given.api_key) => found,
-        () = cancel.cancelled() => Err(String::new()),
-    };
+    // A `!command` that hangs must not hold up an abort; its thread ends with the command's own time limit.
+            found = look_up(&agent, &model, given.api_key) => found,
+            () = cancel.cancelled() => Err(String::new()),
+        };
     let outcome = found.and_then(|found| {
         request.api_key = found.key;
         request.is_login = found.is_login;
@@ -105,6 +106,7 @@ pub(super) async fn look_up(
     let (registry, model) = (Arc::clone(&agent.registry), model.clone());
     let looked_up = tokio::task::spawn_blocking(move || {
         let now = u64::try_from(now_ms()).unwrap_or(0);
+        // Not through `resolve_key`, which refuses a token that has ended: the sender renews it.
         let login = registry.login_token(&model.provider).filter(|_| given.is_none());
         let is_login = login.is_some();
         let key = match given.or(login) {
@@ -149,6 +151,7 @@ async fn lent_key(agent: &Arc<Agent>, provider: &str) -> Result<Secret, String> 
     let answer = lender.call("provider.oauth.key", &params).await?;
     let key = answer.get("apiKey").and_then(Value::as_str);
     let key = key.ok_or_else(|| format!("The extension gave no key for {provider}"))?;
+    // Before the key is used: the provider may repeat it in an error.
     secrets.learn(key);
     Ok(Secret::new(key))
 }

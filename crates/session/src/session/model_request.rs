@@ -50,6 +50,7 @@ impl RunningRequest {
             }
         }
         let Source::Open(stream) = &mut self.source else {
+            // The failure was the last event, and the caller drops the request with it.
             return std::future::pending().await;
         };
         let mut events = Vec::new();
@@ -129,6 +130,7 @@ impl RunningRequest {
                 ModelInput::Update(event, self.usage.clone())
             }
             ModelEvent::Usage(usage) => {
+                // Clients see the counts with the next update.
                 self.usage = usage;
                 return Received::default();
             }
@@ -149,6 +151,7 @@ impl RunningRequest {
                 let advice = advice(registry, &self.model, &message);
                 let asked = retry_after.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
                 let verdict = verdict(&message, window, asked, compacts);
+                // After the verdict, which reads the provider's own words.
                 if let (Some(text), Some(advice)) = (&mut message.error_message, advice) {
                     text.push('\n');
                     text.push_str(&advice);

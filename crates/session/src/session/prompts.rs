@@ -24,6 +24,7 @@ use super::{extension_models, prompt_delivery, queue};
 
 pub(super) async fn prompt(driver: &mut Driver, responder: Responder<Accepted>, mut params: PromptParams) {
     let faults = driver.extensions.guards.faults();
+    // Without guards and without a user who could be asked, a prompt could run what a guard would have stopped.
     if !faults.is_empty() && !driver.core.agent.options.is_attended {
         let error = strings::guards_missing(&faults.join("\n"));
         return responder.refuse(error).await;
@@ -77,6 +78,7 @@ pub(super) async fn queue_message(driver: &mut Driver, params: MessageParams) ->
 }
 
 pub(super) async fn clear_queue(driver: &mut Driver) -> Queues {
+    // Read first: the response lists the messages that the next line removes.
     let (steering, follow_up) = driver.core.machine.queues().texts();
     driver.drive(Input::ClearQueue).await;
     Queues { steering, follow_up }
@@ -139,6 +141,7 @@ pub(super) async fn resume(driver: &mut Driver, responder: Responder<Accepted>) 
         responder.refuse(refusal).await;
         return;
     }
+    // The response comes before the events of the run.
     responder.respond(Ok(Accepted::new(Disposition::Started))).await;
     driver.core.add_shell_messages();
     let full = driver.core.context_is_full();
@@ -147,6 +150,7 @@ pub(super) async fn resume(driver: &mut Driver, responder: Responder<Accepted>) 
 
 pub(super) async fn edit_queued(driver: &mut Driver, params: EditQueuedParams) -> Result<(), String> {
     let text = driver.core.expand(&params.message).await;
+    // After the expansion, which waits for files: the message may have left the queue meanwhile.
     let (number, old) = queue::queued(&driver.core.machine, &params.queued_id)?;
     let queued = Queued {
         message: Arc::new(queue::reworded(&old.message, &text)),

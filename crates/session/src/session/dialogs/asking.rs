@@ -373,10 +373,11 @@ impl Ui {
             wait.await.unwrap_or(Answer::None(NoAnswer::Gone))
         };
         tokio::select! {
-            biased;
-            () = cancel.cancelled() => Answer::None(NoAnswer::Withdrawn),
-            answer = asking => answer,
-        }
+                    biased;
+        // First: an answer that comes with the abort must not let the call run.
+                    () = cancel.cancelled() => Answer::None(NoAnswer::Withdrawn),
+                    answer = asking => answer,
+                }
     }
 
     /// Shows something, if the client renders it and the session is still there.

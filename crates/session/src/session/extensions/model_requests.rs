@@ -44,6 +44,7 @@ pub(crate) fn stream_model(
             Ok(stream) => pass_on(stream, &pool, id).await,
             Err(message) => *message,
         };
+        // Also after a failure or an abort: the provider counts the tokens all the same.
         spending.add(Spent::of(&message.usage));
         let _sent = pool.answer(id, &message);
     });
@@ -73,6 +74,7 @@ pub(crate) fn answer_key(agent: &Arc<Agent>, pool: &ExtensionPool, id: u64, para
 
 async fn key(agent: &Arc<Agent>, model: &Model, of_model: bool) -> Result<Value, String> {
     let found = look_up(agent, model, None).await?;
+    // Ambient credentials have no text that could be given away: the provider's module finds them.
     let Some(mut key) = found.key.filter(|key| !key.is_ambient()) else {
         return Ok(Value::Null);
     };
@@ -205,6 +207,7 @@ fn request(agent: &Agent, params: &Value) -> Result<(ModelRequest, Given), Strin
     let mut headers = header_list(named);
     headers.extend(header_list(options));
     for (name, value) in &headers {
+        // Extensions bring keys of their own, which must not show in logs and errors either.
         agent.registry.secrets().learn_header(name, value);
     }
     let api_key = text(options, "apiKey").filter(|key| !key.is_empty());

@@ -102,6 +102,7 @@ impl Subsessions {
     /// # Errors
     /// A message for the extension if it has too many sessions, or the handle is not free.
     pub(crate) fn check(&mut self, place: usize, options: &SubsessionOptions) -> Result<(), String> {
+        // Sessions that ended by themselves leave their places.
         self.open.retain(|_, sender| !sender.is_closed());
         let most = limits::SUBORDINATES;
         if self.open.len() >= most {
@@ -180,6 +181,7 @@ impl SubsessionOptions {
     /// Configures the agent of a subsession. It may do no more than the session that it belongs to.
     pub(crate) fn configure(&self, mut agent: Agent, mode: PermissionMode, model: &Model) -> Arc<Agent> {
         let options = &mut agent.options;
+        // Without extensions: they could open sessions of their own, one inside the other.
         options.extensions = Choice {
             only_named: true,
             ..Choice::default()
@@ -235,6 +237,7 @@ fn choose_tools(options: &mut Options, wanted: &ToolOptions) {
         only.is_none_or(|only| only.iter().any(|item| fits(item, name)))
             && !options.tool_filter.excluded.iter().any(|item| fits(item, name))
     };
+    // `+name` and `-name` change the active tools, plain names replace them.
     let edits = |list: &[String]| list.iter().all(|item| item.starts_with(['+', '-']));
     match (&wanted.tools, wanted.no_tools.as_deref()) {
         (Some(list), _) if !list.is_empty() && edits(list) => {
@@ -274,6 +277,7 @@ fn command(id: Option<u64>, line: &Value) -> Result<SessionRequest, String> {
     let name = line.get("type").and_then(Value::as_str).unwrap_or_default();
     let parsed = Command::parse(name, &line.to_string()).map_err(|error| error.to_string())?;
     let command = match parsed {
+        // Other sessions are none of the extension's business; trust and permissions are the user's to change.
         Command::Manager(_)
         | Command::Connection(_)
         | Command::Session(

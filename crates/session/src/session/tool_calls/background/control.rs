@@ -88,6 +88,7 @@ fn action(args: &Map<String, Value>) -> Result<Action, String> {
         ),
         _ => {
             let seconds = args.get("timeout").and_then(Value::as_f64);
+            // Models also send negative and huge numbers: neither may panic, nor wait for ever.
             let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
             let limit = limit
                 .unwrap_or(limits::PROCESS_WAIT)
@@ -143,6 +144,7 @@ impl Tool for ProcessTool {
 
     fn prepare(self: Arc<Self>, call: &ToolCall) -> Result<PreparedCall, String> {
         let args = validate::validate(PROCESS_TOOL, &parameters(), &call.arguments)?;
+        // Read here, so that a wrong call fails before permissions ask about it.
         action(&args)?;
         Ok(PreparedCall::new(self, call, args))
     }
@@ -150,6 +152,7 @@ impl Tool for ProcessTool {
     fn run(&self, call: Invocation) -> Running {
         let processes = self.processes.clone();
         Box::pin(async move {
+            // Read again, since hooks may have changed the arguments.
             let action = match action(&call.args) {
                 Ok(action) => action,
                 Err(error) => return ToolOutcome::error(error),

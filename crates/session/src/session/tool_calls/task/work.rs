@@ -51,6 +51,7 @@ pub(super) async fn carry_out(
     cancel: CancellationToken,
     sender: ProgressSender,
 ) -> ToolOutcome {
+    // Before a place is taken: a task that may ask nothing need not wait for one.
     if let Some(limit) = owner.used_up() {
         return ToolOutcome::error(strings::nothing_left(limit));
     }
@@ -152,22 +153,26 @@ impl Work {
         let mut is_cancelled = false;
         while !self.summary.is_settled() {
             let item = tokio::select! {
-                biased;
-                () = until(self.due), if self.due.is_some() => {
-                    self.tell_progress().await;
-                    continue;
-                }
-                () = cancel.cancelled(), if !is_cancelled => {
-                    is_cancelled = true;
-                    // A session that takes no more requests ends with this call.
-                    let _gone = requests.send(command("abort", SessionCommand::Abort(NoParams {}))).await;
-                    continue;
-                }
-                item = events.recv() => item,
-            };
+                            biased;
+            // First, so that a flood of events cannot hold progress back.
+                            () = until(self.due), if self.due.is_some() => {
+                                self.tell_progress().await;
+                                continue;
+                            }
+            // Once: a cancelled token stays ready and would win every time.
+                            () = cancel.cancelled(), if !is_cancelled => {
+                                is_cancelled = true;
+                                // A session that takes no more requests ends with this call.
+                                let _gone = requests.send(command("abort", SessionCommand::Abort(NoParams {}))).await;
+                                continue;
+                            }
+                            item = events.recv() => item,
+                        };
             match item {
                 Some(Outgoing::Event(event)) => self.take(&event).await,
+                // The only commands are the prompt and the abort: one that fails ends the task.
                 Some(Outgoing::Response(_, response)) => response.outcome.map(drop)?,
+                // The session waits for a writer, and there is none here.
                 Some(Outgoing::Flush(done)) => {
                     let _gone = done.send(());
                 }
@@ -220,6 +225,7 @@ impl Work {
                 }
             }
         };
+        // Bounded: the result of the call must not wait for a session that hangs.
         let _late = tokio::time::timeout(limits::END_WAIT, ended).await;
     }
 
