@@ -56,12 +56,12 @@ pub(crate) fn options(args: &Args, env: &Environment, settings: &Settings) -> Op
 
 /// What the command line says about extensions.
 pub(crate) fn extension_choice(args: &Args, env: &Environment) -> Choice {
-    let paths = |paths: &[String]| paths.iter().map(|path| env.path(path)).collect();
+    let paths = |paths: &[String]| paths.iter().map(|path| resource_path(path, env)).collect();
     let dialect = dialect::of(args, env).0;
     let given = args.extensions.iter();
     let own = given.filter(|text| !PackageSpec::is_installed(text));
     Choice {
-        paths: own.map(|path| env.path(path)).collect(),
+        paths: own.map(|path| resource_path(path, env)).collect(),
         hooks: paths(&args.hooks),
         tools: paths(&args.custom_tools),
         only_named: args.no_extensions,
@@ -164,7 +164,7 @@ pub(crate) fn boundaries(args: &Args, settings: &Settings, env: &Environment) ->
 /// What the system prompt is made of.
 pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environment) -> ResourceOptions {
     let extra = |from_settings: &[ExtraPath], from_flags: &[String]| {
-        let flags = from_flags.iter().map(|path| flag_path(env.path(path)));
+        let flags = from_flags.iter().map(|path| flag_path(resource_path(path, env)));
         from_settings
             .iter()
             .cloned()
@@ -217,6 +217,11 @@ pub(crate) fn packages(
         }
     }
     (packages, notes)
+}
+
+/// A file or directory of a flag, without `.` and `..`: clients see the path in `sourceInfo`.
+fn resource_path(text: &str, env: &Environment) -> PathBuf {
+    config::resolve_path(text, &env.started_in, env.home.as_deref())
 }
 
 fn flag_path(path: PathBuf) -> ExtraPath {

@@ -60,6 +60,9 @@ impl Place {
 
     /// The `sourceInfo` of a file found here.
     pub(crate) fn info(&self, file: &Path) -> SourceInfo {
+        // As pi: what a flag names has no directory of configuration, so the base is the directory of each file.
+        let is_of_flag = self.scope == Scope::Temporary && self.package.is_none();
+        let base = file.parent().filter(|_| is_of_flag).unwrap_or(&self.base);
         SourceInfo {
             path: file.display().to_string(),
             source: match &self.package {
@@ -71,7 +74,7 @@ impl Place {
                 Some(_) => "package",
                 None => "top-level",
             },
-            base_dir: Some(self.base.display().to_string()),
+            base_dir: Some(base.display().to_string()),
         }
     }
 }

@@ -963,3 +963,56 @@ fn local_models_found_later_reach_extensions() {
     until("the list is written", || has(&pi));
     pi.finish();
 }
+
+/// As pi 1.5.2 answers for the same flags.
+#[test]
+fn commands_of_flags_say_their_source() {
+    if !can_run() {
+        return;
+    }
+    let world = World::new([]);
+    let (cwd, root) = (world.dir.cwd(), world.dir.cwd().join("own"));
+    let write = |path: &str, text: &str| {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write(
+        "e.js",
+        "export default (pi) => pi.registerCommand('hi', { handler: async () => {} });",
+    );
+    write("prompts/tidy.md", "Tidy up.");
+    write(
+        "skills/gears/SKILL.md",
+        "---\nname: gears\ndescription: Oil\n---\nUse oil.",
+    );
+    let pi = world.start_with(&[
+        "-e",
+        "./own/x/../e.js",
+        "--prompt-template",
+        "own/prompts/../prompts",
+        "--skill",
+        "own/skills",
+    ]);
+    let commands = pi.get("get_commands")["commands"].clone();
+    let info = |name: &str| {
+        let mut commands = commands.as_array().unwrap().iter();
+        commands.find(|command| command["name"] == name).unwrap()["sourceInfo"].clone()
+    };
+    let path = |path: &str| cwd.join("own").join(path).to_str().unwrap().to_owned();
+    let temporary = |source: &str, file: &str| json!({"path": path(file), "source": source, "scope": "temporary", "origin": "top-level"});
+    let with_base = |mut info: Value, base: &str| {
+        info["baseDir"] = json!(path(base));
+        info
+    };
+    assert_eq!(info("hi"), temporary("cli", "e.js"));
+    assert_eq!(
+        info("tidy"),
+        with_base(temporary("local", "prompts/tidy.md"), "prompts")
+    );
+    assert_eq!(
+        info("skill:gears"),
+        with_base(temporary("local", "skills/gears/SKILL.md"), "skills/gears")
+    );
+    pi.finish();
+}

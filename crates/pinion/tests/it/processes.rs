@@ -141,3 +141,23 @@ fn signal_ends_agent_with_unread_output() {
     pi.agent.signal(Signal::TERM).unwrap();
     assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(143));
 }
+
+/// An editor reads the file when it gets `tool_execution_start`. Here the line cannot be written until the client reads.
+#[test]
+fn edit_of_unread_call_leaves_file_unchanged() {
+    let edits = json!({"path": "n.txt", "edits": [{"oldText": "one", "newText": "two"}]});
+    let text = Reply::text(["x".repeat(400_000)]);
+    let world = World::new([text.then_tool("c1", "edit", edits), Reply::text(["done"])]);
+    let file = world.dir.cwd().join("n.txt");
+    std::fs::write(&file, "one").unwrap();
+    let pi = Pi::spawn(world.config().paused());
+    pi.send(json!({"type": "prompt", "message": "Go"}));
+    world.server.wait_requests(1, LONG).unwrap();
+    // Enough for the call if it did not wait; a slow machine only makes the check weaker.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "one");
+    pi.agent.resume_stdout();
+    pi.settled();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "two");
+    pi.finish();
+}
