@@ -2855,6 +2855,12 @@ class _Model(TypedDict, total=False):
     #: What the provider accepts in one request.
     inputLimits: "InputLimits"
 
+    #: How long the provider keeps prompts, for example to warn before an answer becomes expensive.
+    promptCache: "PromptCache"
+
+    #: Kind of the model in the catalogue: `chat`. Missing for a model of `models.json` or of a local server.
+    type: str
+
 
 class Model(_Model):
     """Description of a model. Request headers are not included, since they can contain keys."""
@@ -3214,6 +3220,16 @@ class ProjectTrust(TypedDict):
 
     #: Trust state of the loaded session.
     projectTrust: "TrustState"
+
+
+class PromptCache(TypedDict, total=False):
+    """How long a provider keeps a prompt after its last use, in seconds."""
+
+    #: With short retention.
+    short: int
+
+    #: With long retention.
+    long: int
 
 
 class Protocol(TypedDict):

@@ -4336,6 +4336,10 @@ export interface Model {
   compat?: Record<string, unknown>;
   /** What the provider accepts in one request. */
   inputLimits?: InputLimits;
+  /** How long the provider keeps prompts, for example to warn before an answer becomes expensive. */
+  promptCache?: PromptCache;
+  /** Kind of the model in the catalogue: `chat`. Missing for a model of `models.json` or of a local server. */
+  type?: string;
 }
 
 /** Body of a `model_change` entry. */
@@ -4572,6 +4576,14 @@ export interface ProjectTrust {
   cwd: string;
   /** Trust state of the loaded session. */
   projectTrust: TrustState;
+}
+
+/** How long a provider keeps a prompt after its last use, in seconds. */
+export interface PromptCache {
+  /** With short retention. */
+  short?: number;
+  /** With long retention. */
+  long?: number;
 }
 
 /** Response to `get_protocol`. */
