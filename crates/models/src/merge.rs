@@ -96,8 +96,8 @@ fn own_model(provider: &str, def: &ProviderDef, own: &ModelDef, first: Option<&M
         context_window: own.context_window.unwrap_or(DEFAULT_CONTEXT),
         max_tokens: own.max_tokens.unwrap_or(DEFAULT_OUTPUT),
         compat,
-        input_limits: own.input_limits.clone(),
-        prompt_cache: own.prompt_cache,
+        input_limits: own.hosting.input_limits.clone(),
+        prompt_cache: own.hosting.prompt_cache,
         kind: None,
     };
     Listed {
@@ -133,10 +133,10 @@ fn apply(listed: &mut Listed, change: &OverrideDef) {
         &change.sampling_params,
         &change.sampling_params_by_thinking_level,
     );
-    if let Some(limits) = &change.input_limits {
+    if let Some(limits) = &change.hosting.input_limits {
         listed.model.input_limits = Some(limits.clone());
     }
-    if let Some(change) = change.prompt_cache {
+    if let Some(change) = change.hosting.prompt_cache {
         let cache = listed.model.prompt_cache.get_or_insert_default();
         cache.short = change.short.or(cache.short);
         cache.long = change.long.or(cache.long);

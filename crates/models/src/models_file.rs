@@ -80,8 +80,8 @@ pub(crate) struct ModelDef {
     pub(crate) compat: Option<Map<String, Value>>,
     pub(crate) sampling_params: Option<Map<String, Value>>,
     pub(crate) sampling_params_by_thinking_level: Option<Map<String, Value>>,
-    pub(crate) input_limits: Option<InputLimits>,
-    pub(crate) prompt_cache: Option<PromptCache>,
+    #[serde(flatten)]
+    pub(crate) hosting: Hosting,
 }
 
 /// One entry of a provider's `modelOverrides`.
@@ -103,6 +103,14 @@ pub(crate) struct OverrideDef {
     pub(crate) compat: Option<Map<String, Value>>,
     pub(crate) sampling_params: Option<Map<String, Value>>,
     pub(crate) sampling_params_by_thinking_level: Option<Map<String, Value>>,
+    #[serde(flatten)]
+    pub(crate) hosting: Hosting,
+}
+
+/// How the provider serves a model.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Hosting {
     pub(crate) input_limits: Option<InputLimits>,
     pub(crate) prompt_cache: Option<PromptCache>,
 }

@@ -330,7 +330,7 @@ impl Outbox {
 }
 
 impl tools::StartLine for Outbox {
-    /// Calls begin after their line was sent, so it precedes whatever is sent now. A client that has stopped reading must not
+    /// Calls begin after their line was sent, so a flush that begins now includes it. A client that has stopped reading must not
     /// keep a call from running for ever.
     fn written(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {

@@ -169,8 +169,16 @@ pub(super) fn render(root: &Path) -> Result<String> {
 }
 
 fn names(source: &str, name: &str) -> Result<Vec<String>> {
-    let fields = scan::fields(source, name)?;
-    Ok(fields.iter().map(|item| scan::camel(&item.name)).collect())
+    let mut names = Vec::new();
+    for field in scan::fields(source, name)? {
+        // Flattened into the objects.
+        if field.name == "hosting" {
+            names.extend(self::names(source, "Hosting")?);
+        } else {
+            names.push(scan::camel(&field.name));
+        }
+    }
+    Ok(names)
 }
 
 fn section(out: &mut String, fields: &[String], docs: &[Doc]) -> Result<()> {
