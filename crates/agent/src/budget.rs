@@ -379,7 +379,7 @@ impl RunBudget {
     }
 
     fn scopes(&self) -> impl Iterator<Item = &Budget> {
-        // The narrower scope first: its limit is the one that is named.
+        // The narrower scope first, so that messages name its limit.
         self.prompt.iter().chain([&self.session])
     }
 

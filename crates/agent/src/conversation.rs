@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn replacement_of_equal_messages_hits_the_named_one() {
+    fn replacement_hits_the_named_one_of_equals() {
         let (first, second) = (user("same"), user("same"));
         let mut conversation = Conversation::new(vec![Arc::clone(&first), Arc::clone(&second)]);
         assert_eq!(conversation.replace(&first, &user("new")), Some(1));

@@ -529,11 +529,12 @@ impl TurnLoop {
         let (kind, count) = self.queues.next_due(&self.settings, run.goes_on);
         out.push(Effect::Emit(Event::TurnStart));
         self.deliver(&mut run, kind, count, out);
-        if count == 0 && !run.goes_on {
-            if let Some((message, entry)) = self.rules.tell_notes(now) {
-                self.say(&mut run, Arc::new(message), out);
-                out.push(Effect::Record(entry));
-            }
+        if count == 0
+            && !run.goes_on
+            && let Some((message, entry)) = self.rules.tell_notes(now)
+        {
+            self.say(&mut run, Arc::new(message), out);
+            out.push(Effect::Record(entry));
         }
         self.ask(run, now, out);
     }

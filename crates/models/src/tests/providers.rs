@@ -37,7 +37,7 @@ fn ids_are_catalogue_then_file_then_extensions() {
 }
 
 #[test]
-fn file_and_extension_of_one_provider_share_a_place() {
+fn file_and_extension_share_a_place() {
     let theirs = Registered::parse("acme", &json!({"apiKey": "their-key", "authHeader": true})).unwrap();
     let providers = providers(&json!({"acme": acme("m")}), vec![theirs], None);
     assert_eq!(providers.ids().filter(|id| *id == "acme").count(), 1);
@@ -52,7 +52,7 @@ fn file_and_extension_of_one_provider_share_a_place() {
 }
 
 #[test]
-fn copilot_url_yields_to_an_address_of_the_file() {
+fn copilot_url_yields_to_address_of_file() {
     let of_login = providers(&json!({}), Vec::new(), Some("https://login.example"));
     let url = |providers: &Providers| {
         let mut models = providers.models_of("github-copilot");

@@ -170,7 +170,7 @@ impl Work {
                         };
             match item {
                 Some(Outgoing::Event(event)) => self.take(&event).await,
-                // The only commands are the prompt and the abort: one that fails ends the task.
+                // The only commands are the prompt and the abort. The failure of either ends the task.
                 Some(Outgoing::Response(_, response)) => response.outcome.map(drop)?,
                 // The session waits for a writer, and there is none here.
                 Some(Outgoing::Flush(done)) => {
