@@ -1,5 +1,5 @@
 //! `xtask cluster`: sessions on several workers with three NATS servers, while processes are killed and stopped, and a check of what clients
-//! saw against what is stored. With `--figures` it measures what the cluster costs.
+//! saw against the stored logs. With `--figures` it measures what the cluster costs.
 //!
 //! Here: the engines from PyPI and the programs. The faults, the clients and the checks are the example `faults` of `crates/cluster`.
 
@@ -122,7 +122,7 @@ fn cargo(root: &Path, profile: &[&str], words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The directory of the engines: the one that CLUSTER_ENGINES names, or the one of an installation from PyPI.
+/// The directory of the engines: as CLUSTER_ENGINES names it, or the one of an installation from PyPI.
 fn engines(root: &Path) -> Result<PathBuf> {
     if let Some(folder) = std::env::var_os("CLUSTER_ENGINES") {
         return Ok(std::path::absolute(folder)?);

@@ -23,7 +23,7 @@ const MAX_RESIDENT: u64 = 12 * 1024;
 /// Proportional memory at the same moment that is aimed at, in KiB.
 const GOAL_PROPORTIONAL: u64 = 8 * 1024;
 /// Most proportional memory at the same moment, in KiB. Kernels from 6.18 map larger parts of a file that came into memory by
-/// reading than of one that was just linked, which is 1.5 MiB; a program whose order is lost has 4 MiB more.
+/// reading than of a file that was just linked, which is 1.5 MiB; a program whose order is lost has 4 MiB more.
 const MAX_PROPORTIONAL: u64 = 10 * 1024;
 /// Starts that are measured; the median counts.
 const STARTS: usize = 5;

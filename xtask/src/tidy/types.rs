@@ -22,7 +22,7 @@ const KNOWN: [(&str, &str, Spread); 11] = [
     ("wire", "SessionState", Spread(40, 3, 23)),
     ("wire", "UiRequest", Spread(40, 3, 20)),
     // Several types of this name, one for each chore.
-    ("xtask", "Options", Spread(40, 9, 15)),
+    ("xtask", "Options", Spread(40, 10, 15)),
 ];
 
 /// Methods, files with inherent `impl` blocks, named fields.

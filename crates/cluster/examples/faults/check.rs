@@ -1,4 +1,4 @@
-//! What must hold for one session: the transcript of its client against what is stored and what its commands did.
+//! What must hold for one session: the transcript of its client against the stored log and the work of its commands.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;

@@ -181,7 +181,7 @@ impl Word {
         word
     }
 
-    /// True if its text begins with what is only known when it runs.
+    /// True if its text begins with something that only its run decides.
     pub(super) fn begins_dynamic(&self) -> bool {
         let is_empty = |part: &&Part| matches!(part, Part::Text { text, .. } if text.is_empty());
         let first = self.parts.iter().find(|part| !is_empty(part));

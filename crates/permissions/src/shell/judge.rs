@@ -437,7 +437,7 @@ impl Judge {
         if name == "run-parts" {
             self.hide();
         }
-        // Also in a guess, whose end is not read: what is too deep to be read must be refused.
+        // Also in a guess, whose end is not read: a command too deep to be read must be refused.
         if self.depth >= MAX_DEPTH {
             self.opaque = true;
             return;

@@ -253,14 +253,7 @@ fn shell<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word], input: &'
     let family =
         name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.' || letter == '-');
     let is_foreign = !programs::has(LIKE_BASH, family);
-    let language = if is_foreign {
-        Language::Other
-    } else {
-        Language::Shell
-    };
-    for file in STARTUP {
-        steps.runs(file, language);
-    }
+    startup_files(steps, is_foreign);
     if is_foreign && let Input::Text(text) = input {
         foreign(steps, text.literal());
     }
@@ -287,29 +280,14 @@ fn shell<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word], input: &'
         }
         at += 1;
         if let Some(long) = letters.strip_prefix('-') {
-            match long.split_once('=') {
-                // `--init-command=line` of fish.
-                Some((_, value)) if is_foreign => steps.line(value),
-                Some((_, value)) => steps.guess(value),
-                None if ["rcfile", "init-file"].contains(&long) => {
-                    arguments
-                        .get(at)
-                        .into_iter()
-                        .for_each(|file| run_script(steps, file, &UNKNOWN));
-                    at += 1;
-                }
-                None if ["command", "init-command"].contains(&long) => has_code = true,
-                None => {}
-            }
+            has_code |= ["command", "init-command"].contains(&long);
+            at += long_option(steps, long, is_foreign, arguments.get(at));
             continue;
         }
         has_code |= letters.contains('c') || letters.contains('C') || letters.contains("Command");
         reads_input |= letters.contains('s');
         if letters.ends_with(['o', 'O']) {
-            let setting = arguments.get(at).map(Word::text).unwrap_or_default();
-            if ["expand_aliases", "extglob", "posix", "history", "histexpand"].contains(&setting.as_str()) {
-                steps.hide();
-            }
+            hide_if_changed(steps, arguments.get(at));
             at += 1;
         }
         if letters.contains('i') {
@@ -333,6 +311,43 @@ fn shell<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word], input: &'
             }
         }
         _ => steps.fed(input),
+    }
+}
+
+/// An option of a shell that begins with two dashes, and the word behind it. Returns how many words it takes from there.
+fn long_option<'w>(steps: &mut Steps<'w>, long: &str, is_foreign: bool, next: Option<&'w Word>) -> usize {
+    match long.split_once('=') {
+        // `--init-command=line` of fish.
+        Some((_, value)) if is_foreign => steps.line(value),
+        Some((_, value)) => steps.guess(value),
+        None if ["rcfile", "init-file"].contains(&long) => {
+            if let Some(file) = next {
+                run_script(steps, file, &UNKNOWN);
+            }
+            return 1;
+        }
+        None => {}
+    }
+    0
+}
+
+/// The files that a shell reads before its line.
+fn startup_files(steps: &mut Steps<'_>, is_foreign: bool) {
+    let language = if is_foreign {
+        Language::Other
+    } else {
+        Language::Shell
+    };
+    for file in STARTUP {
+        steps.runs(file, language);
+    }
+}
+
+/// A setting of a shell: some change how the line is to be read.
+fn hide_if_changed(steps: &mut Steps<'_>, setting: Option<&Word>) {
+    let setting = setting.map(Word::text).unwrap_or_default();
+    if ["expand_aliases", "extglob", "posix", "history", "histexpand"].contains(&setting.as_str()) {
+        steps.hide();
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) enum Step<'w> {
     Guess(String),
     /// It runs another program.
     Program(&'w [Word], &'w Input),
-    /// It runs another program. Some words contain what is only known then; the first words are those of the line.
+    /// It runs another program. Some words are only known then; the first words are those of the line.
     Replaced(&'w [Word], Vec<Word>),
     /// Rules that forbid compare these words, too.
     Form(Cow<'w, [Word]>),

@@ -88,7 +88,7 @@ impl Connection {
         self.first.encoder.repeat_long_text(is_on);
     }
 
-    /// What is repeated in the batch, which ends here.
+    /// The repeats of the batch, which ends here.
     pub(crate) fn take_repeats(&mut self) -> Repeats {
         self.first.encoder.take_repeats()
     }

@@ -112,7 +112,7 @@ impl Encoder {
         }
     }
 
-    /// What is repeated in the batch, which ends here.
+    /// The repeats of the batch, which ends here.
     pub(crate) fn take_repeats(&mut self) -> Repeats {
         self.repeats.as_mut().map(std::mem::take).unwrap_or_default()
     }

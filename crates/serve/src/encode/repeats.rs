@@ -28,7 +28,7 @@ impl Repeats {
         self.bytes
     }
 
-    /// Repeats a part of the batch at its end, with what is repeated inside of the part.
+    /// Repeats a part of the batch at its end, with the repeats inside of the part.
     pub(crate) fn push(&mut self, batch: &[u8], part: Range<usize>) {
         let inner: Vec<Repeat> = self
             .list
