@@ -51,8 +51,8 @@ fn compress_protocol() -> std::io::Result<()> {
 }
 
 /// Hands the linker the functions that a start runs and the form of the program. The functions lie together: the kernel maps 64 KiB around each page that is
-/// touched, and without the order most of the program becomes resident (`xtask startup`). Symbols that do not exist, because the
-/// toolchain or a dependency changed, are passed over. Only optimised builds, and only where the linker knows the option.
+/// touched, and without the order most of the program becomes resident (`xtask startup`). Patterns that match nothing, because the
+/// toolchain or a dependency changed, are passed over. Only optimised builds, and only where the linker knows the options.
 fn order_functions() {
     println!("cargo:rerun-if-changed=startup-order.txt");
     let is_optimised = variable("PROFILE").as_deref() == Some("release");
@@ -61,9 +61,11 @@ fn order_functions() {
         return;
     };
     let list = Path::new(&directory).join("startup-order.txt");
+    let Some(script) = linker_script(&list) else {
+        return;
+    };
     let mut options = vec![
-        format!("-Wl,--symbol-ordering-file={}", list.display()),
-        "-Wl,--no-warn-symbol-ordering".to_owned(),
+        format!("-Wl,-T,{}", script.display()),
         // One copy of functions with the same code, which are 1.5 % of the program.
         "-Wl,--icf=all".to_owned(),
     ];
@@ -78,6 +80,18 @@ fn order_functions() {
             println!("cargo:rustc-link-arg-bins={option}");
         }
     }
+}
+
+/// Writes a script that adds one section to the linker's own layout: the functions of the list, in its order.
+fn linker_script(list: &Path) -> Option<PathBuf> {
+    let mut script = "SECTIONS {\n  .text.start : {\n".to_owned();
+    for pattern in std::fs::read_to_string(list).ok()?.lines() {
+        script += &format!("    *(.text.{pattern})\n");
+    }
+    script += "  }\n}\nINSERT BEFORE .text;\n";
+    let path = PathBuf::from(variable("OUT_DIR")?).join("startup-order.ld");
+    std::fs::write(&path, script).ok()?;
+    Some(path)
 }
 
 /// Links a program that does nothing with these options. LLD takes them, GNU ld does not.

@@ -1,9 +1,9 @@
 //! `xtask startup`: what a start costs in memory, and the order of functions in the executable that keeps it low.
 //!
 //! The kernel maps file pages in blocks of 64 KiB around each page that is touched. Functions that a start runs are a tenth of the
-//! program; scattered over it they make most of its text resident. `crates/pinion/startup-order.txt` lists their symbols, and
-//! `crates/pinion/build.rs` hands the list to the linker. `--write` records it again with callgrind: after a change of the
-//! toolchain or of dependencies, or when the check fails. Linux only.
+//! program; scattered over it they make most of its text resident. `crates/pinion/startup-order.txt` lists patterns of their
+//! sections, and `crates/pinion/build.rs` hands the list to the linker. `--write` records it again with callgrind, when the check
+//! fails or says that the goal is missed. Linux only.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -18,13 +18,19 @@ use crate::out::say;
 
 /// The list, from the root of the repository.
 const ORDER: &str = "crates/pinion/startup-order.txt";
-/// Most resident memory of the agent process after the first `get_state`, in KiB.
-const MAX_RESIDENT: u64 = 12 * 1024;
-/// Proportional memory at the same moment that is aimed at, in KiB.
-const GOAL_PROPORTIONAL: u64 = 8 * 1024;
-/// Most proportional memory at the same moment, in KiB. Kernels from 6.18 map larger parts of a file that came into memory by
-/// reading than of a file that was just linked, which is 1.5 MiB; a program whose order is lost has 4 MiB more.
-const MAX_PROPORTIONAL: u64 = 10 * 1024;
+/// Resident and proportional memory of the agent process after the first `get_state` that are aimed at, in KiB.
+const GOAL: Memory = Memory {
+    resident: 12 * 1024,
+    proportional: 8 * 1024,
+};
+/// The most that passes, in KiB. Kernels from 6.18 map larger parts of a file that came into memory by reading than of a file
+/// that was just linked, which is 1.5 MiB. A program whose order is lost has 4 MiB more.
+const MOST: Memory = Memory {
+    resident: 14 * 1024,
+    proportional: 12 * 1024,
+};
+/// Most bytes of functions that differ in the hash only, for them to be placed together.
+const FAMILY_MAX: u64 = 4 * 1024;
 /// Starts that are measured; the median counts.
 const STARTS: usize = 5;
 /// How long a start under callgrind may take until it answers.
@@ -87,10 +93,14 @@ fn check(agent: &Path) -> Result<bool> {
     let Start { agent: alone, tree } = starts.get(STARTS / 2).copied().unwrap_or_default();
     let (resident, proportional) = (alone.resident, alone.proportional);
     let size = std::fs::metadata(&agent)?.len();
-    let fits = resident <= MAX_RESIDENT && proportional <= MAX_PROPORTIONAL;
+    let fits = resident <= MOST.resident && proportional <= MOST.proportional;
     say(&format!(
-        "after the first get_state, the agent process: {resident} KiB resident (at most {MAX_RESIDENT}), {proportional} KiB \
-         proportional (goal {GOAL_PROPORTIONAL}, at most {MAX_PROPORTIONAL}); the executable has {:.1} MB",
+        "after the first get_state, the agent process: {resident} KiB resident (goal {}, at most {}), {proportional} KiB \
+         proportional (goal {}, at most {}); the executable has {:.1} MB",
+        GOAL.resident,
+        MOST.resident,
+        GOAL.proportional,
+        MOST.proportional,
         size as f64 / 1e6
     ));
     say(&format!(
@@ -168,9 +178,10 @@ fn memory(process: u32) -> Result<Memory> {
 
 fn write(root: &Path, profiles: &[String]) -> Result<bool> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let mut symbols = Vec::new();
+    let mut patterns = Vec::new();
     let mut known = HashSet::new();
     for profile in profiles {
+        let map = target.join(profile).join("pinion.map");
         let built = Command::new("cargo")
             .current_dir(root)
             .args([
@@ -183,82 +194,129 @@ fn write(root: &Path, profiles: &[String]) -> Result<bool> {
                 "pinion",
                 "--",
                 "-C",
-                "strip=none",
+                &format!("link-arg=-Wl,-Map={}", map.display()),
             ])
             .status()?;
         if !built.success() {
             bail!("cargo could not build the profile {profile}");
         }
-        let found = record(&target.join(profile).join("pinion"))?;
+        let ran = record(&target.join(profile).join("pinion"))?;
+        let map = std::fs::read_to_string(&map)?;
+        let sections = Sections::read(&map);
+        let mut functions = HashSet::new();
+        for section in ran.into_iter().filter_map(|address| sections.at(address)) {
+            if functions.insert(section) {
+                let pattern = sections.pattern(section);
+                if known.insert(pattern.clone()) {
+                    patterns.push(pattern);
+                }
+            }
+        }
         say(&format!(
             "{profile}: a start runs {} functions of the program",
-            found.len()
+            functions.len()
         ));
-        symbols.extend(found.into_iter().filter(|symbol| known.insert(symbol.clone())));
     }
     let path = root.join(ORDER);
-    std::fs::write(&path, symbols.join("\n") + "\n")?;
+    std::fs::write(&path, patterns.join("\n") + "\n")?;
     say(&format!(
-        "{} symbols in {ORDER}; build again to use them",
-        symbols.len()
+        "{} patterns in {ORDER}; build again to use them",
+        patterns.len()
     ));
     Ok(true)
 }
 
-/// Symbols of the functions that run until the first `get_state` is answered, in the order of the profile.
-fn record(agent: &Path) -> Result<Vec<String>> {
+/// Addresses of the instructions that run until the first `get_state` is answered, and at the end.
+fn record(agent: &Path) -> Result<Vec<u64>> {
     let home = tempfile::tempdir()?;
     let profile = home.path().join("profile");
     let mut command = Command::new("valgrind");
     command
-        .args(["--tool=callgrind", "--demangle=no"])
+        .args(["--tool=callgrind", "--dump-instr=yes", "--compress-pos=no"])
         .arg(format!("--callgrind-out-file={}", profile.display()))
         .arg(agent);
     let mut running = Running::start(command, home.path()).context("cannot start valgrind")?;
     running.ask_state()?;
     running.end()?;
-    Ok(functions(&std::fs::read_to_string(&profile)?))
+    Ok(addresses(&std::fs::read_to_string(&profile)?))
 }
 
-/// Names of the functions of the object called `pinion` in callgrind's output, where a name is written out once and is a number
-/// from then on (<https://valgrind.org/docs/manual/cl-format.html>).
-fn functions(profile: &str) -> Vec<String> {
-    let (mut objects, mut names) = (BTreeMap::new(), BTreeMap::new());
-    let (mut is_ours, mut found, mut known) = (false, Vec::new(), HashSet::new());
-    for line in profile.lines() {
-        let Some((key, value)) = line.split_once('=') else {
-            continue;
-        };
-        let Some((number, name)) = value.split_once(')') else {
-            continue;
-        };
-        let name = name.trim();
-        match key {
-            "ob" | "cob" => {
-                if !name.is_empty() {
-                    objects.insert(number, name.ends_with("/pinion"));
-                }
-                if key == "ob" {
-                    is_ours = objects.get(number).copied().unwrap_or(false);
-                }
+/// The addresses in callgrind's output: a line of costs begins with one
+/// (<https://valgrind.org/docs/manual/cl-format.html>).
+fn addresses(profile: &str) -> Vec<u64> {
+    let of_line = |line: &str| {
+        let (address, _) = line.strip_prefix("0x")?.split_once(' ')?;
+        u64::from_str_radix(address, 16).ok()
+    };
+    profile.lines().filter_map(of_line).collect()
+}
+
+/// The functions of a linked program by the sections that they came in, from LLD's map of it.
+#[derive(Default)]
+struct Sections<'a> {
+    /// Begin, end and name of each section without `.text.`, by address. Functions that were folded into one have one section.
+    all: Vec<(u64, u64, &'a str)>,
+    /// Bytes of all sections whose names differ in the hash only.
+    sizes: BTreeMap<&'a str, u64>,
+}
+
+impl<'a> Sections<'a> {
+    fn read(map: &'a str) -> Self {
+        let mut sections = Self::default();
+        for line in map.lines() {
+            // Address, load address, size and alignment, then what lies there: for a section its file and, in brackets, its name.
+            let Some(section) = line
+                .rsplit_once(":(.text.")
+                .and_then(|(_, name)| name.strip_suffix(')'))
+            else {
+                continue;
+            };
+            let mut columns = line
+                .split_whitespace()
+                .map(|column| u64::from_str_radix(column, 16));
+            let (Some(Ok(begin)), Some(Ok(size))) = (columns.next(), columns.nth(1)) else {
+                continue;
+            };
+            if size > 0 {
+                sections.all.push((begin, begin + size, section));
+                *sections.sizes.entry(without_hash(section)).or_default() += size;
             }
-            "fn" | "cfn" => {
-                if !name.is_empty() {
-                    names.insert(number, name);
-                }
-                // An apostrophe and a number mark levels of recursion.
-                let symbol = names.get(number).and_then(|name| name.split('\'').next());
-                // Code without a symbol has an address or a description in its place.
-                let is_named = |symbol: &str| !symbol.starts_with("0x") && !symbol.starts_with('(');
-                let symbol = symbol.filter(|symbol| key == "fn" && is_ours && is_named(symbol));
-                if let Some(symbol) = symbol.filter(|symbol| known.insert(*symbol)) {
-                    found.push(symbol.to_owned());
-                }
-            }
-            _ => {}
+        }
+        sections.all.sort_unstable();
+        sections
+    }
+
+    /// The name of the section that contains an address.
+    fn at(&self, address: u64) -> Option<&'a str> {
+        let after = self.all.partition_point(|(begin, _, _)| *begin <= address);
+        let (_, end, section) = self.all.get(after.checked_sub(1)?)?;
+        (address < *end).then_some(*section)
+    }
+
+    /// A pattern of the name of a section. The hash in it depends on types, on versions and on the division of the program into
+    /// parts; it is a part of the pattern only where many functions have the same name.
+    fn pattern(&self, section: &str) -> String {
+        let stem = without_hash(section);
+        let size = self.sizes.get(stem).copied().unwrap_or_default();
+        if size <= FAMILY_MAX {
+            format!("{stem}*")
+        } else {
+            let end = (stem.len() + HASH).min(section.len());
+            format!("{}*", section.get(..end).unwrap_or(section))
         }
     }
-    found
+}
+
+/// Characters of the hash at the end of a symbol, with the `E` behind it.
+const HASH: usize = 17;
+
+/// The name of a function up to its hash, or up to what the optimiser has added.
+fn without_hash(section: &str) -> &str {
+    let is_hash = |rest: &str| rest.bytes().take(HASH - 1).all(|byte| byte.is_ascii_hexdigit());
+    match section.rfind("17h") {
+        Some(at) if section.get(at + 3..).is_some_and(is_hash) => section.get(..at + 3).unwrap_or(section),
+        _ => section.split(".llvm.").next().unwrap_or(section),
+    }
 }
 
 /// A started agent; killed when dropped.
@@ -317,7 +375,7 @@ impl Drop for Running {
 
 #[cfg(test)]
 mod tests {
-    use super::{children, functions, memory};
+    use super::{Sections, addresses, children, memory};
 
     #[test]
     fn child_processes_are_found_and_measured() {
@@ -331,10 +389,29 @@ mod tests {
     }
 
     #[test]
-    fn profile_functions_are_listed_once_in_order() {
-        let profile = "version: 1\nob=(1) /lib/libc.so.6\nfn=(1) malloc\n0 5\nob=(2) /x/target/release/pinion\nfn=(2) first\ncfn=(3) \
-                       second'2\ncalls=1 0\n0 7\nfn=(3)\n0 1\nob=(1)\nfn=(4) free\ncob=(2)\ncfn=(5) third\nob=(2)\nfn=(2)\nfn=(5)\n\
-                       fn=(6) 0x0000000000c849a0\n0 1\nfn=(7) (below main)\n0 1\n";
-        assert_eq!(functions(profile), ["first", "second", "third"]);
+    fn addresses_of_profile_lead_to_patterns() {
+        let profile = "ob=(2) /x/pinion\nfn=(2) first\n0x1004 1\n+3 9\ncalls=1 0\n0x2010 7\n0x9000 1\n";
+        let map = "  VMA  LMA  Size Align Out     In      Symbol\n\
+                   1000 1000 20 16         /x/a.o:(.text._ZN1a1b17h0123456789abcdefE.llvm.77)\n\
+                   1000 1000 20 16                 a::b\n\
+                   2000 2000 8001 16         /x/b.rlib(c.o):(.text._ZN1c1d17hfedcba9876543210E)\n\
+                   b000 b000 0 16         /x/b.rlib(c.o):(.text._ZN1e1f17hfedcba9876543210E)\n\
+                   b000 b000 4 16         /x/b.rlib(c.o):(.rodata.x)\n";
+        assert_eq!(addresses(profile), [0x1004, 0x2010, 0x9000]);
+        let sections = Sections::read(map);
+        let patterns: Vec<_> = [0x1004, 0x2010, 0x1020, 0xb000]
+            .map(|address| sections.at(address).map(|section| sections.pattern(section)))
+            .into();
+        let patterns: Vec<_> = patterns.iter().map(Option::as_deref).collect();
+        // The second one has more bytes than are placed together without their hash.
+        assert_eq!(
+            patterns,
+            [
+                Some("_ZN1a1b17h*"),
+                Some("_ZN1c1d17hfedcba9876543210E*"),
+                None,
+                None
+            ]
+        );
     }
 }
