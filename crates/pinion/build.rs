@@ -69,7 +69,7 @@ fn order_functions() {
         // One copy of functions with the same code, which are 1.5 % of the program.
         "-Wl,--icf=all".to_owned(),
     ];
-    // A static program moves itself when it starts; the linker's driver has no other form of it.
+    // Flags for the whole build only: `cargo rustc -- -C target-feature=+crt-static` needs `-C relocation-model=static` as well.
     let features = variable("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
     if !features.split(',').any(|feature| feature == "crt-static") {
         // docs/internals/decisions/38-fixed-address.md

@@ -177,7 +177,7 @@ fn in_clone(words: &[String], clone: &Path, cargo_home: &Path) -> Result<Command
 fn packages(clone: &Path, cargo_home: &Path, out: &Path, profile: &str) -> Result<()> {
     let mut programs = Vec::new();
     // Only the last step differs for the static program of the OCI image: the libraries are the same.
-    for flags in ["", "-C target-feature=+crt-static"] {
+    for flags in ["", "-C target-feature=+crt-static -C relocation-model=static"] {
         let line =
             format!("cargo rustc --quiet --locked --profile {profile} -p pinion --bin pinion -- {flags}");
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();

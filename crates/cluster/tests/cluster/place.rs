@@ -12,6 +12,9 @@ use serde_json::Value;
 
 use crate::engine::{Engine, find, free_port};
 
+/// How often servers are started on other ports until they answer.
+const STARTS: u32 = 3;
+
 /// Longest wait for one line.
 const WAIT: Duration = Duration::from_secs(40);
 
@@ -64,18 +67,36 @@ impl Place {
             config: None,
             user: "",
         };
-        for _ in 0..servers {
-            place.servers.push(Server {
+        std::fs::create_dir(place.path("agent"))?;
+        std::fs::create_dir(place.path("project"))?;
+        // A port that was free can be taken by another program before the server listens.
+        let mut tries = STARTS;
+        while let Err(error) = place.start_on_free_ports(servers) {
+            tries -= 1;
+            if tries == 0 {
+                return Err(error);
+            }
+            writeln!(std::io::stderr(), "servers are started again: {error}")?;
+        }
+        Ok(Some(place))
+    }
+
+    /// Starts this number of new servers without data.
+    fn start_on_free_ports(&mut self, servers: usize) -> Result<()> {
+        self.servers.clear();
+        for index in 0..servers {
+            let data = self.path(&format!("nats{index}"));
+            if data.exists() {
+                std::fs::remove_dir_all(data)?;
+            }
+            self.servers.push(Server {
                 port: free_port()?,
                 route: free_port()?,
                 monitor: free_port()?,
                 engine: None,
             });
         }
-        std::fs::create_dir(place.path("agent"))?;
-        std::fs::create_dir(place.path("project"))?;
-        place.start_nats()?;
-        Ok(Some(place))
+        self.start_nats()
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
