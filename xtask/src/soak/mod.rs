@@ -142,7 +142,8 @@ fn share(prompts: u64, phase: u64) -> u64 {
     }
 }
 
-/// Returns growth between the end of the warm-up and the end of the run.
+/// Returns what grew: open files, threads and children from the end of the warm-up to the end of the run, memory in the second
+/// half.
 fn verdict(rests: &[Rest]) -> Vec<String> {
     let (Some(first), Some(last)) = (rests.first(), rests.last()) else {
         return vec!["nothing was measured".to_owned()];
