@@ -37,7 +37,7 @@ const BOUNDARY: Rule = Rule::Chain(&["entries", "continue"]);
 
 /// The events, and how answers to them combine. `after_provider_response` is missing: it is sent while a request is
 /// running, and only to extension processes. A hook executable for it is refused, since it would never run.
-const EVENTS: [(&str, Rule); 43] = [
+const EVENTS: [(&str, Rule); 44] = [
     (TRUST, Rule::First("trusted")),
     ("session_start", Rule::Observe),
     ("session_shutdown", Rule::Observe),
@@ -67,6 +67,7 @@ const EVENTS: [(&str, Rule); 43] = [
     ("before_agent_start", Rule::Begin),
     ("before_provider_request", Rule::Chain(&["payload"])),
     ("before_provider_headers", Rule::Chain(&["headers"])),
+    ("cache_warming_decision", Rule::Chain(&["action"])),
     ("input", Rule::Input),
     ("user_bash", Rule::First("result")),
     ("model_select", Rule::Observe),

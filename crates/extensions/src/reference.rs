@@ -389,6 +389,12 @@ pub const EVENTS: &[Event] = &[
         "Before a request is sent, with its headers; null removes a header.",
     ),
     event(
+        "cache_warming_decision",
+        "warmCost, missCost, continuationProbability, action",
+        "{action}",
+        "A refresh of the prompt cache is due: costs in dollars, and `warm` or `stop`. The answer says whether it is sent.",
+    ),
+    event(
         "after_provider_response",
         "status, headers",
         "",

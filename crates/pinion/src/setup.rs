@@ -264,7 +264,7 @@ pub(crate) fn mcp_setup(
 
 /// Variables with keys, which children do not get unless the user wants it.
 pub(crate) fn hidden_variables(registry: &Registry, settings: &Settings) -> Vec<String> {
-    if settings.keep_keys_in_tool_env {
+    if settings.shell.keeps_keys {
         Vec::new()
     } else {
         registry.key_variables()

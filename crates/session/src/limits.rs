@@ -287,3 +287,12 @@ pub const INPUT_RECORD_FILE_BYTES: usize = 256 << 20;
 
 /// Time for the last lines of the record of inputs to be written at the end of the process.
 pub const INPUT_RECORD_END: Duration = Duration::from_secs(2);
+
+/// How long after a request its entry in the provider's prompt cache is refreshed while a run continues.
+pub const CACHE_WARMING_RUNNING: Duration = Duration::from_secs(3600);
+
+/// The same while the session is idle.
+pub const CACHE_WARMING_IDLE: Duration = Duration::from_secs(1800);
+
+/// What at least remains of the lifetime of an entry when its refresh is sent.
+pub const CACHE_WARMING_MARGIN: Duration = Duration::from_secs(10);

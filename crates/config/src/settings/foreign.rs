@@ -40,10 +40,7 @@ pub const IGNORED: [(&str, &[&str]); 4] = [
             "selfUpdateCommand",
         ],
     ),
-    (
-        "Transports and caches",
-        &["transport", "websocketConnectTimeoutMs", "cacheWarming"],
-    ),
+    ("Transports", &["transport", "websocketConnectTimeoutMs"]),
     (
         "Other features of pi and oh-my-pi",
         &[

@@ -60,6 +60,9 @@ pub(crate) fn read(root: &Root, path: PathBuf, scope: Scope, notes: &mut Vec<Dia
         if let Some(Value::Object(processes)) = keys.get_mut("processes") {
             processes.remove("wake");
         }
+        // Refreshes cost money.
+        found.mark("cacheWarming", &KeyUse::GlobalOnly);
+        keys.remove("cacheWarming");
         // Copies of files cost disk space and time, and what can be undone is the user's choice.
         found.mark("checkpoints", &KeyUse::GlobalOnly);
         keys.remove("checkpoints");

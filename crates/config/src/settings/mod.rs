@@ -13,6 +13,7 @@ mod layers;
 pub mod limits;
 mod nudges;
 mod permissions;
+mod process_keys;
 mod protection;
 mod reader;
 mod run_limits;
@@ -51,7 +52,7 @@ pub use types::{
     KeyUse, LocalServerSettings, ProviderRetrySettings, RetrySettings, SettingsFile, SettingsSource,
     ShellSettings, StorageSettings,
 };
-pub use types::{Capacity, QueueSettings, ToolOptions};
+pub use types::{CacheWarming, Capacity, QueueSettings, ToolOptions};
 
 /// The settings in force.
 #[derive(Debug, Clone)]
@@ -78,14 +79,14 @@ pub struct Settings {
     pub limits: wire::RunLimits,
     /// How commands run.
     pub shell: ShellSettings,
-    /// `keepKeysInToolEnv`: tools see the variables that hold providers' keys.
-    pub keep_keys_in_tool_env: bool,
     /// `images`.
     pub images: ImageSettings,
     /// `enabledModels`: like `--models`.
     pub enabled_models: Option<Vec<String>>,
     /// `fallbackModels`: models that a run falls back to, as `provider/id`.
     pub fallback_models: Vec<String>,
+    /// `cacheWarming`.
+    pub cache_warming: CacheWarming,
     /// `defaultTools` and `fetch`.
     pub tools: ToolOptions,
     /// `sessionDir` as written; `~` and relative paths are the caller's.

@@ -1,6 +1,7 @@
 //! The table of all keys of settings.json that Pinion or its relatives know. `doctor`, the check of a file's keys and the
-//! settings reference are made from it; the keys of todos are in `todo_keys`. Reading values lives in `typed`; a test compares the defaults here with the code.
+//! settings reference are made from it; those of todos and processes are in `todo_keys` and `process_keys`. Reading values lives in `typed`; a test compares the defaults here with the code.
 
+use super::process_keys::PROCESSES;
 use super::todo_keys::TODOS;
 
 /// A key with an effect.
@@ -500,6 +501,12 @@ const NETWORK: &[Key] = &[
         "300000",
         "Milliseconds without data on a provider's stream until the request fails. 0 and `\"disabled\"` turn the timeout off.",
     ),
+    key(
+        "cacheWarming",
+        "`off`, `streaming` or `idle`",
+        "\"off\"",
+        "Send the last request again for one token of output before its entry in the provider's prompt cache expires: with `streaming`, while a run continues; with `idle`, also for up to 30 minutes between runs. Only models with a known cache lifetime and only when that is expected to save $0.05. Only in the user's settings.",
+    ),
 ];
 
 const SESSIONS: &[Key] = &[
@@ -570,26 +577,5 @@ const SUBAGENTS: &[Key] = &[
         COUNT,
         "4",
         "Sub-agents of a session that work at the same time, at most 32. With a limit of tokens or cost they work one after the other.",
-    ),
-];
-
-const PROCESSES: &[Key] = &[
-    key(
-        "processes",
-        OBJECT,
-        "{}",
-        "Processes that the model starts in the background.",
-    ),
-    key(
-        "processes.enabled",
-        FLAG,
-        "false",
-        "Give the model the tool `process`, and the arguments `background` and `pty` of `bash`.",
-    ),
-    key(
-        "processes.wake",
-        FLAG,
-        "false",
-        "Let the end of a background process wake an idle session: a run begins in which the model hears of it. Only in the user's settings.",
     ),
 ];

@@ -16,7 +16,7 @@ use crate::settings::types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, LocalServerSettings,
     ProviderRetrySettings, RetrySettings, ShellSettings, StorageSettings,
 };
-use crate::settings::{Capacity, QueueSettings, ToolOptions};
+use crate::settings::{CacheWarming, Capacity, QueueSettings, ToolOptions};
 use crate::settings::{
     Settings, SettingsSource, hooks, keys, layers, limits, nudges, permissions, run_limits, sandbox,
 };
@@ -58,11 +58,12 @@ pub(super) fn typed(
             npm_command: reader
                 .texts("npmCommand")
                 .unwrap_or_else(|| vec!["npm".to_owned()]),
+            keeps_keys: reader.flag("keepKeysInToolEnv", false),
         },
-        keep_keys_in_tool_env: reader.flag("keepKeysInToolEnv", false),
         images: images(reader),
         enabled_models: reader.texts("enabledModels"),
         fallback_models: reader.texts("fallbackModels").unwrap_or_default(),
+        cache_warming: cache_warming(reader),
         tools: tools(reader),
         session_dir: reader.text("sessionDir"),
         http_proxy: reader.text("httpProxy"),
@@ -114,6 +115,16 @@ fn tools(reader: &mut Reader<'_>) -> ToolOptions {
             .small("subagents.maxParallel")
             .unwrap_or(limits::PARALLEL_SUBAGENTS),
     }
+}
+
+fn cache_warming(reader: &mut Reader<'_>) -> CacheWarming {
+    let parsed = reader.word("cacheWarming", "off, streaming or idle", |word| match word {
+        "off" => Some(CacheWarming::Off),
+        "streaming" => Some(CacheWarming::Streaming),
+        "idle" => Some(CacheWarming::Idle),
+        _ => None,
+    });
+    parsed.unwrap_or_default()
 }
 
 fn storage(reader: &mut Reader<'_>) -> StorageSettings {

@@ -21,6 +21,18 @@ pub struct QueueSettings {
     pub interrupt_mode: InterruptMode,
 }
 
+/// When the entry of a session's last request is kept in the provider's prompt cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CacheWarming {
+    /// Never.
+    #[default]
+    Off,
+    /// While a run continues.
+    Streaming,
+    /// Between runs, too.
+    Idle,
+}
+
 /// How much a process with many sessions and clients may hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capacity {
@@ -246,6 +258,8 @@ pub struct ShellSettings {
     pub timeout_ms: Option<u64>,
     /// `npmCommand`: the package manager of `pinion install`, with its first arguments. Empty means npm.
     pub npm_command: Vec<String>,
+    /// `keepKeysInToolEnv`: tools see the variables that hold providers' keys.
+    pub keeps_keys: bool,
 }
 
 /// `localServers`: where models on the user's own machines are looked for.

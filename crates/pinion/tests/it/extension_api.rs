@@ -508,7 +508,12 @@ fn every_event_of_table_is_delivered() {
     let call = bash("c1", "echo one; sleep 0.3; echo two");
     let replies = [call, Reply::text(["Done."]), Reply::text(["Summary."])];
     let world = extended(replies, &body);
-    world.settings(json!({"compaction": {"keepRecentTokens": 1}}));
+    world.settings(json!({"compaction": {"keepRecentTokens": 1}, "cacheWarming": "idle"}));
+    // One second after a request of this model, a refresh of its cache is to be decided.
+    let models = world.dir.agent_dir().join("models.json");
+    let mut known: Value = serde_json::from_str(&fs::read_to_string(&models).unwrap()).unwrap();
+    known["providers"]["mock-openai"]["models"][0]["promptCache"] = json!({"short": 11});
+    world.dir.write_models(&known).unwrap();
     let brought = world.dir.cwd().join(".pi/extensions");
     fs::create_dir_all(&brought).unwrap();
     fs::write(brought.join("brought.ts"), "export default () => {};").unwrap();
@@ -534,6 +539,8 @@ fn every_event_of_table_is_delivered() {
     pi.data(json!({"type": "set_model", "provider": "mock-anthropic", "modelId": "claude-mock"}));
     pi.say("Again");
     pi.get("clone");
+    pi.data(json!({"type": "set_model", "provider": "mock-openai", "modelId": "gpt-mock"}));
+    pi.say("Once more");
     until("all are heard", || heard(&world).len() >= sent.len());
     pi.finish();
     assert_eq!(heard(&world), sent);

@@ -20,7 +20,7 @@ pub(crate) fn script(path: PathBuf, body: &str) -> PathBuf {
     path
 }
 
-fn hook(world: &World, name: &str, body: &str) -> PathBuf {
+pub(crate) fn hook(world: &World, name: &str, body: &str) -> PathBuf {
     script(world.dir.agent_dir().join("hooks").join(name), body)
 }
 

@@ -10,6 +10,7 @@ mod approvals;
 mod auto_compaction;
 mod auto_compaction_faults;
 mod background;
+mod cache_warming;
 mod check;
 mod cli;
 mod client;

@@ -21,6 +21,7 @@ use wire::{EntryBody, Event, Message, SessionCommand};
 
 use crate::outbox::Responder;
 
+use super::cache_warming::CacheWarmer;
 use super::clock::now_ms;
 use super::permission_wait;
 use super::queue;
@@ -48,6 +49,8 @@ pub(super) struct Driver {
     pub(super) shells: UserShells,
     /// Local servers that are asked whether they have a model.
     pub(super) probes: ModelProbes,
+    /// The entry of the last request in the provider's prompt cache.
+    pub(super) warming: CacheWarmer,
 }
 
 /// What a run has under way at the moment.
@@ -93,6 +96,7 @@ impl Driver {
             summaries: Summaries::default(),
             shells: UserShells::new(),
             probes: ModelProbes::default(),
+            warming: CacheWarmer::default(),
             extensions,
             core,
         }
@@ -204,6 +208,7 @@ impl Driver {
             Effect::CancelCompaction => self.summaries.cancel(),
             Effect::Idle => {
                 self.extensions.on_idle();
+                self.warming.on_idle(self.core.agent.settings.cache_warming);
                 self.core.conversation.choice.on_idle();
                 self.turn.retry_timer = None;
                 self.turn.calls.reset();
@@ -289,6 +294,8 @@ impl Driver {
         } else {
             self.core.conversation.prompt_history.observe(&mut request);
         }
+        let mode = self.core.agent.settings.cache_warming;
+        let sent = self.warming.begin(mode, &request, self.core.machine.messages());
         let cancel = CancellationToken::new();
         // An extension that looks at the context may hang; an abort must still end the making of the request.
         let cancelled = cancel.clone();
@@ -301,6 +308,10 @@ impl Driver {
                     }
                     () = cancelled.cancelled() => {}
                 }
+            }
+            if let Some(sent) = sent {
+                // Set here only, so that it is empty before.
+                let _first = sent.set(request.clone());
             }
             request
         };

@@ -14,6 +14,7 @@ mod asker;
 mod attachments;
 mod available_commands;
 mod boundaries;
+mod cache_warming;
 mod change_request;
 mod checkpoints;
 mod client_tools;
@@ -188,6 +189,7 @@ impl Session {
             dialogs,
             shells,
             probes,
+            warming,
         } = &mut self.driver;
         // Copied out of the core, since the branches below borrow it.
         let todo = core.machine.todos().next_due();
@@ -212,6 +214,7 @@ impl Session {
             () = storage => Wakeup::StorageDue,
             () = wakeup::at(todo) => Wakeup::TodoDue,
             () = processes.exited() => Wakeup::ProcessExited,
+            event = warming.next() => Wakeup::CacheWarming(event),
         }
     }
 
@@ -248,6 +251,7 @@ impl Session {
             }
             Wakeup::Mcp(event) => self.on_mcp(event).await,
             Wakeup::Probed(probed) => model_switch::on_probed(&mut self.driver, *probed).await,
+            Wakeup::CacheWarming(event) => cache_warming::on_event(&mut self.driver, event).await,
             Wakeup::Queried | Wakeup::ProcessExited => {}
             Wakeup::Closed => self.driver.dialogs.lose_client(),
         }

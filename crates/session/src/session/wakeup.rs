@@ -6,6 +6,7 @@ use llm::ModelEvent;
 
 use crate::requests::{RequestReceiver, SessionRequest};
 
+use super::cache_warming::WarmingEvent;
 use super::clock::now_ms;
 use super::dialogs::{Answer, DialogEvent};
 use super::extensions::ExtensionEvent;
@@ -40,6 +41,8 @@ pub(super) enum Wakeup {
     TodoDue,
     /// A background process has ended by itself.
     ProcessExited,
+    /// The entry that is kept in a prompt cache.
+    CacheWarming(WarmingEvent),
     Closed,
 }
 

@@ -4,7 +4,7 @@ use serde_json::json;
 use wire::ThinkingLevel;
 
 use super::load;
-use crate::settings::{FileState, KeyUse, Settings, meaning};
+use crate::settings::{CacheWarming, FileState, KeyUse, Settings, meaning};
 use crate::trust::ProjectAccess;
 
 fn uses(settings: &Settings, file: usize) -> Vec<(&str, KeyUse)> {
@@ -39,6 +39,20 @@ fn every_settings_key_is_reported_with_its_use() {
     assert_eq!(uses(&settings, 1), [("defaultProjectTrust", KeyUse::GlobalOnly)]);
     // No key is lost.
     assert_eq!(settings.raw["zzz"], json!({"a": 1}));
+}
+
+#[test]
+fn project_cannot_switch_cache_warming_on() {
+    let warming = r#"{"cacheWarming": "idle"}"#;
+    let (settings, notes) = load("", warming, Some(true));
+    assert_eq!(settings.cache_warming, CacheWarming::Off);
+    assert_eq!(uses(&settings, 1), [("cacheWarming", KeyUse::GlobalOnly)]);
+    assert_eq!(notes, Vec::<String>::new());
+    let (settings, _) = load(warming, r#"{"cacheWarming": "off"}"#, Some(true));
+    assert_eq!(settings.cache_warming, CacheWarming::Idle, "the user decides");
+    let (settings, notes) = load(r#"{"cacheWarming": "always"}"#, "", None);
+    assert_eq!(settings.cache_warming, CacheWarming::Off);
+    assert_eq!(notes.len(), 1, "{notes:?}");
 }
 
 #[test]

@@ -74,7 +74,7 @@ use self::guards::Guards;
 pub(super) use self::json::{cancels, members, put};
 pub(super) use self::links::ExtensionLinks;
 pub(super) use self::loading::{LoadAction, LoadAnswer, LoadQuestion, Loading, Opening, TrustDecision};
-pub(super) use self::model_hooks::ModelHooks;
+pub(super) use self::model_hooks::{ModelHooks, value_of};
 pub(super) use self::model_requests::{answer_key, stream_model};
 pub(super) use self::notices::{CompactionNotice, DialogNotices};
 pub(super) use self::pending::{Answered, Pending};

@@ -173,6 +173,15 @@ fn on_response(links: &ExtensionLinks) -> Option<OnResponse> {
     }))
 }
 
+/// The value of an answer to an event that belongs to no request. The session reports failures on the way.
+pub(crate) async fn value_of(
+    asking: impl Future<Output = Result<Answer, ProcessError>>,
+    event: &'static str,
+    failures: mpsc::Sender<Failure>,
+) -> Value {
+    settle(asking.await, event, &failures)
+}
+
 /// The value of an answer. The session reports failures on the way.
 fn settle(answer: Result<Answer, ProcessError>, event: &str, failures: &mpsc::Sender<Failure>) -> Value {
     let (value, errors) = match answer {

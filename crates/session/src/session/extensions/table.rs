@@ -31,7 +31,7 @@ mod tests {
         assert!(
             lists("tool_call")
                 && lists("queue_update")
-                && !lists("cache_warming_decision")
+                && lists("cache_warming_decision")
                 && !lists("nothing")
         );
     }

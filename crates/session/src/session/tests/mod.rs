@@ -1,6 +1,7 @@
 //! The components of a session, each without a session around it.
 
 mod attachments;
+mod cache_warming;
 mod compaction;
 mod conversation;
 mod deferred;
