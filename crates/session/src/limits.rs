@@ -48,8 +48,14 @@ pub const CLIENT_UPDATES: usize = 16;
 /// Open sessions, not counting the first. Pinion refuses further ones.
 pub const OPEN_SESSIONS: usize = 4_096;
 
-/// Sessions that are considered for eviction when the limit is reached.
-pub const RETIRE_TRIES: usize = 8;
+/// Time for which a session waits for a place while all open sessions are busy. Then its requests are refused.
+pub const ROOM_WAIT: Duration = Duration::from_secs(10);
+
+/// Sessions that wait for a place. Further ones are refused.
+pub const ROOM_WAITERS: usize = 256;
+
+/// Pause after all open sessions were found busy.
+pub const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
 /// Sessions in one place that were left while entries waited to be written. With more, the session cannot be left.
 pub const LEFT_SESSIONS: usize = 16;

@@ -80,6 +80,14 @@ impl QueuedRequest {
         )
     }
 
+    /// Returns true for the command that aborts the run of its session.
+    pub(crate) fn is_abort(&self) -> bool {
+        matches!(
+            &self.request,
+            SessionRequest::Command(_, SessionCommand::Abort(_))
+        )
+    }
+
     /// Is it nothing that anybody wants of a session: an answer to a question, a line that was no command?
     pub(crate) fn is_answer(&self) -> bool {
         !matches!(

@@ -19,7 +19,7 @@ use super::SessionManager;
 
 impl SessionManager {
     /// Deletes a session that is not open.
-    pub(super) fn delete(&self, responder: Responder<DeletedSession>, params: DeleteSessionParams) {
+    pub(super) fn delete(&mut self, responder: Responder<DeletedSession>, params: DeleteSessionParams) {
         let agent_for = Arc::clone(&self.agent_for);
         let described = self.described();
         tokio::spawn(async move {

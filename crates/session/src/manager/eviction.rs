@@ -1,12 +1,13 @@
 //! How many sessions stay in memory, and for how long: the least recently used session is evicted when another one needs its
-//! place, and idle sessions are evicted after a while. Their handles stay, and the next command to one opens it again.
+//! place, and idle sessions are evicted after a while. Their handles stay, and the next command to one opens it again. While
+//! every open session works, the other one waits (`room`).
 //!
 //! Only a session itself knows whether it may be evicted (`Session::retired`). The first session is never evicted.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use wire::table::Respond;
 
@@ -16,6 +17,7 @@ use crate::requests::{QueuedRequest, RequestSender, SessionRequest};
 use crate::retired::Retired;
 use crate::strings;
 
+use super::room::{Asked, Awaited, Waiter};
 use super::{SessionManager, Start};
 
 /// How many sessions are kept open in addition to the first, and how long.
@@ -78,6 +80,10 @@ impl SessionManager {
     /// Evicts idle sessions.
     pub(super) async fn sweep(&mut self) {
         let Some(idle) = self.eviction.idle else { return };
+        // Idle sessions are being evicted already, and a session is asked only once at a time.
+        if !self.room.is_idle() {
+            return;
+        }
         let open = self.open.iter();
         let unused: Vec<Arc<str>> = open
             .filter(|(_, open)| open.used.elapsed() >= idle)
@@ -93,98 +99,231 @@ impl SessionManager {
         }
     }
 
-    /// Makes room for one more session.
-    ///
-    /// # Errors
-    /// The error for the client when all sessions are busy.
-    pub(super) async fn make_room(&mut self) -> Result<(), String> {
-        if self.asleep.len() + self.open.len() >= limits::OPEN_SESSIONS {
-            // An evicted session is the cheapest to forget: its file stays, only its handle is lost.
-            let oldest = self.asleep.iter().min_by_key(|(_, asleep)| asleep.since);
-            let Some(oldest) = oldest.map(|(handle, _)| Arc::clone(handle)) else {
-                return Err(strings::too_many_sessions(limits::OPEN_SESSIONS));
-            };
-            self.asleep.remove(&oldest);
+    /// Opens a session once there is a place for it. While one is searched for, other sessions get their requests.
+    pub(super) async fn wait_for_place(
+        &mut self,
+        handle: Arc<str>,
+        awaited: Awaited,
+        request: Option<QueuedRequest>,
+    ) {
+        let waiter = Waiter {
+            handle,
+            awaited,
+            requests: request.into_iter().collect(),
+            until: Instant::now() + limits::ROOM_WAIT,
+        };
+        match self.room.join(waiter) {
+            Ok(true) => self.serve_waiters().await,
+            Ok(false) => return,
+            Err(waiter) => return self.no_place_for(waiter).await,
         }
-        if self.open.len() < self.eviction.most {
-            return Ok(());
+        // Idle sessions answer at once. Nothing else is delivered meanwhile, so that the commands right behind find the session open.
+        let end = tokio::time::Instant::now() + limits::RETIRE_WAIT;
+        while self.room.is_asking()
+            && tokio::time::timeout_at(end, self.room.changed(false))
+                .await
+                .is_ok()
+        {
+            self.serve_waiters().await;
         }
-        let mut open: Vec<(Instant, Arc<str>)> = self
-            .open
-            .iter()
-            .map(|(handle, open)| (open.used, Arc::clone(handle)))
-            .collect();
-        // Tries are bounded: each one may take the whole wait, and the client waits for all of them.
-        open.sort();
-        for (_, handle) in open.into_iter().take(limits::RETIRE_TRIES) {
-            if self.put_away(&handle).await {
-                return Ok(());
-            }
-        }
-        Err(strings::all_busy(self.eviction.most))
     }
 
-    /// Puts a session away, if it agrees.
-    async fn put_away(&mut self, handle: &Arc<str>) -> bool {
-        let Some(open) = self.open.get(handle) else {
-            return false;
-        };
-        let (answer, mut wait) = oneshot::channel();
-        // A full queue means work.
-        if !open.slot.try_send(SessionRequest::Retire(answer)) {
-            return false;
+    /// Continues the search for places and opens the sessions that have got one.
+    pub(super) async fn serve_waiters(&mut self) {
+        self.evict_asked(None);
+        while let Some(waiter) = self.room.overdue() {
+            self.no_place_for(waiter).await;
         }
-        // A session that cannot answer at once is busy. An answer in the last moment counts all the same.
-        let answered = match tokio::time::timeout(limits::RETIRE_WAIT, &mut wait).await {
-            Ok(answered) => answered.ok(),
-            Err(_) => {
-                // Closed before the last look: a session that answers after it stays open, since its answer cannot be sent.
-                wait.close();
-                wait.try_recv().ok()
+        loop {
+            while self.has_place() {
+                let Some(waiter) = self.room.first() else {
+                    return self.room.rest();
+                };
+                self.start(waiter).await;
             }
+            if self.room.is_idle() {
+                return self.room.rest();
+            }
+            let open = &self.open;
+            let Some(handle) = self.room.candidate(|| by_last_use(open)) else {
+                return;
+            };
+            let asked = open.get(&handle).and_then(|open| Asked::new(handle, &open.slot));
+            if self.room.ask(asked) {
+                return;
+            }
+        }
+    }
+
+    /// Returns true if one more session may be open.
+    pub(super) fn has_place(&self) -> bool {
+        self.open.len() < self.eviction.most
+    }
+
+    /// Opens a session that has got its place, and passes its requests on.
+    async fn start(&mut self, waiter: Waiter) {
+        let handle = waiter.handle;
+        match waiter.awaited {
+            Awaited::New(responder, params) => {
+                self.begin(Arc::clone(&handle), Start::Asked(responder, params));
+            }
+            Awaited::Evicted => {
+                if let Some(asleep) = self.asleep.remove(&handle) {
+                    self.begin(Arc::clone(&handle), Start::Again(asleep.retired, asleep.gone));
+                }
+            }
+        }
+        for queued in waiter.requests {
+            let undelivered = match self.open.get(&handle) {
+                // The queue is new and holds as many requests as wait for a session.
+                Some(open) => open.slot.pass(queued).await.err().map(|queued| *queued),
+                None => Some(queued),
+            };
+            if let Some(queued) = undelivered {
+                self.refuse(queued, strings::no_such_session(&handle)).await;
+            }
+        }
+    }
+
+    /// Keeps the number of handles below the limit.
+    ///
+    /// # Errors
+    /// The error for the client when no session is evicted.
+    pub(super) fn forget_evicted(&mut self) -> Result<(), String> {
+        if self.asleep.len() + self.open.len() + self.room.len() < limits::OPEN_SESSIONS {
+            return Ok(());
+        }
+        // An evicted session is the cheapest to forget: its file stays, only its handle is lost.
+        let unused = self.asleep.iter().filter(|(handle, _)| !self.room.awaits(handle));
+        let oldest = unused.min_by_key(|(_, asleep)| asleep.since);
+        let Some(oldest) = oldest.map(|(handle, _)| Arc::clone(handle)) else {
+            return Err(strings::too_many_sessions(limits::OPEN_SESSIONS));
         };
-        let Some(retired) = answered.flatten() else {
+        self.asleep.remove(&oldest);
+        Ok(())
+    }
+
+    /// Refuses what waited too long for a place, or came when too many waited.
+    async fn no_place_for(&mut self, waiter: Waiter) {
+        let error = strings::all_busy(self.eviction.most);
+        let asleep = self.asleep.get(&waiter.handle);
+        let error = asleep.map_or(error.clone(), |asleep| {
+            asleep.retired.lost(&waiter.handle, &error)
+        });
+        self.turn_away(waiter, &error).await;
+    }
+
+    /// Answers what waited for a place that it will not get.
+    pub(super) async fn turn_away(&self, waiter: Waiter, error: &str) {
+        let mut for_requests = error.to_owned();
+        if let Awaited::New(responder, _) = waiter.awaited {
+            responder.refuse(error).await;
+            for_requests = strings::no_such_session(&waiter.handle);
+        }
+        for queued in waiter.requests {
+            self.refuse(queued, for_requests.clone()).await;
+        }
+    }
+
+    /// Evicts a session, if it agrees.
+    async fn put_away(&mut self, handle: &Arc<str>) -> bool {
+        let open = self.open.get(handle);
+        let Some(mut asked) = open.and_then(|open| Asked::new(Arc::clone(handle), &open.slot)) else {
             return false;
         };
-        if let Some(open) = self.open.remove(handle) {
+        asked.answered().await;
+        self.evict(asked)
+    }
+
+    /// Ends the question to this session, or to any session for `None`; evicts it if it has agreed. A session that is about to get
+    /// a request must not end before it.
+    pub(super) fn evict_asked(&mut self, handle: Option<&str>) {
+        if let Some(asked) = self.room.take_asked(handle) {
+            self.evict(asked);
+        }
+    }
+
+    fn evict(&mut self, asked: Asked) -> bool {
+        let handle = Arc::clone(&asked.handle);
+        let Some(retired) = asked.take() else { return false };
+        if let Some(open) = self.open.remove(&handle) {
             let asleep = Evicted {
                 retired,
                 since: Instant::now(),
                 gone: open.gone,
             };
-            self.asleep.insert(Arc::clone(handle), asleep);
+            self.asleep.insert(handle, asleep);
         }
         true
     }
 
-    /// Opens an evicted session again that a request is for, and notes its use. Requests that end such a
-    /// session, and answers to questions that are closed, do not open it.
-    ///
-    /// # Errors
-    /// Why it cannot be delivered.
-    pub(super) async fn wake(&mut self, queued: &QueuedRequest) -> Result<(), String> {
-        let Some(handle) = queued.to() else { return Ok(()) };
+    /// Notes the use of the session that a request is for, and opens it again if it was evicted. Gives the request back unless it
+    /// waits for that.
+    pub(super) async fn wake(&mut self, queued: QueuedRequest) -> Option<QueuedRequest> {
+        let Some(handle) = queued.to() else {
+            return Some(queued);
+        };
         if let Some(open) = self.open.get_mut(handle) {
             open.used = Instant::now();
-            return Ok(());
+            return Some(queued);
+        }
+        if let Some(waiter) = self.room.waiter(handle) {
+            if waiter.requests.len() < limits::MAILBOX {
+                waiter.requests.push(queued);
+            } else {
+                self.refuse(queued, strings::all_busy(self.eviction.most)).await;
+            }
+            return None;
         }
         let Some((handle, _)) = self.asleep.get_key_value(handle) else {
-            return Ok(());
+            return Some(queued);
         };
         let handle = Arc::clone(handle);
-        // Making room may itself forget the session that was to be woken.
-        if let Err(error) = self.make_room().await {
-            let asleep = self.asleep.get(&handle);
-            return Err(asleep.map_or(error.clone(), |asleep| asleep.retired.lost(&handle, &error)));
+        self.wait_for_place(handle, Awaited::Evicted, Some(queued)).await;
+        None
+    }
+
+    /// Carries out `abort` and `close_session` for a session that is not open; gives back all other requests.
+    pub(super) async fn stop_waiting(&mut self, queued: QueuedRequest) -> Option<QueuedRequest> {
+        let Some(handle) = queued.to() else {
+            return Some(queued);
+        };
+        if queued.is_closing() {
+            if let Some(waiter) = self.room.withdraw(handle) {
+                let is_new = matches!(waiter.awaited, Awaited::New(..));
+                self.turn_away(waiter, strings::CLOSED).await;
+                if is_new {
+                    self.done(queued).await;
+                    return None;
+                }
+            }
+            return self.close_asleep(queued);
         }
-        if let Some(asleep) = self.asleep.remove(&handle) {
-            self.begin(handle, Start::Again(asleep.retired, asleep.gone));
+        if queued.is_abort()
+            && let Some(waiter) = self.room.waiter(handle)
+        {
+            let requests = std::mem::take(&mut waiter.requests);
+            if matches!(waiter.awaited, Awaited::Evicted) {
+                self.room.withdraw(handle);
+            }
+            for waiting in requests {
+                self.refuse(waiting, strings::ABORTED.to_owned()).await;
+            }
+            self.done(queued).await;
+            return None;
         }
-        Ok(())
+        Some(queued)
+    }
+
+    /// Answers a command that is carried out.
+    async fn done(&self, queued: QueuedRequest) {
+        if let SessionRequest::Command(origin, _) = queued.into_request() {
+            Responder::<()>::new(origin, &self.outbox).respond(Ok(())).await;
+        }
     }
 
     /// Closes an evicted session; gives back requests for other sessions.
-    pub(super) fn close_asleep(&mut self, queued: QueuedRequest) -> Option<QueuedRequest> {
+    fn close_asleep(&mut self, queued: QueuedRequest) -> Option<QueuedRequest> {
         let asleep = queued.to().and_then(|handle| self.asleep.remove(handle));
         let Some(asleep) = asleep else { return Some(queued) };
         let outbox = self.outbox.clone();
@@ -207,6 +346,13 @@ impl Evicted {
     async fn ended(&self) {
         ended(&self.gone).await;
     }
+}
+
+/// The handles of open sessions, the least recently used one first.
+fn by_last_use(open: &HashMap<Arc<str>, Open>) -> VecDeque<Arc<str>> {
+    let mut handles: Vec<&Arc<str>> = open.keys().collect();
+    handles.sort_by_key(|handle| open.get(*handle).map(|open| open.used));
+    handles.into_iter().map(Arc::clone).collect()
 }
 
 /// Waits, with a limit, until nothing is left of an evicted session.

@@ -27,9 +27,11 @@ use crate::strings;
 
 mod deletion;
 mod eviction;
+mod room;
 
 pub use self::eviction::Eviction;
 use self::eviction::{Evicted, Open};
+use self::room::{Awaited, Room};
 
 /// Puts together the agent for sessions of a working directory: settings and resources are the directory's own, models, keys
 /// and processes are shared.
@@ -54,6 +56,7 @@ pub struct SessionManager {
     /// Evicted sessions, by their handles.
     asleep: HashMap<Arc<str>, Evicted>,
     eviction: Eviction,
+    room: Room,
     stores_empty: bool,
     first: RequestSender,
     running: JoinSet<Option<Arc<str>>>,
@@ -93,6 +96,7 @@ impl SessionManager {
             open: HashMap::new(),
             asleep: HashMap::new(),
             eviction: Eviction::default(),
+            room: Room::default(),
             stores_empty: false,
             first: slot,
             running,
@@ -124,15 +128,22 @@ impl SessionManager {
         self.outbox.tell(Event::Ready { version }).await;
         let idle = self.eviction.idle;
         let mut look_around = Box::pin(Self::look_around(idle));
-        loop {
+        let mut is_reading = true;
+        // What waits for a place is owed an answer.
+        while is_reading || !self.room.is_idle() {
+            let (waits, has_place) = (!self.room.is_idle(), self.has_place());
             tokio::select! {
                 () = &mut look_around => {
                     self.sweep().await;
                     look_around.set(Self::look_around(idle));
                 }
-                queued = requests.next_queued() => match queued {
+                () = self.room.changed(has_place), if waits => self.serve_waiters().await,
+                queued = requests.next_queued(), if is_reading => match queued {
                     Some(queued) => self.deliver(queued).await,
-                    None => break,
+                    None => {
+                        is_reading = false;
+                        self.room.hurry();
+                    }
                 },
                 Some(ended) = self.running.join_next() => match ended {
                     // Another session may have its handle by now.
@@ -166,14 +177,17 @@ impl SessionManager {
         if queued.is_closing() && queued.to().is_none() {
             return self.refuse(queued, strings::FIRST_STAYS.to_owned()).await;
         }
-        // Before the slot is looked up: waking a session gives it a new one.
-        let Some(queued) = self.awake(queued).await else {
-            return;
-        };
         // An answer goes to the session that asked, unless the client names another one.
         let asker = queued
             .frame()
             .and_then(|frame| self.outbox.routes().find(frame.id()));
+        if let Some(handle) = queued.to().or(asker.as_ref().and_then(Option::as_deref)) {
+            self.evict_asked(Some(handle));
+        }
+        // Before the slot is looked up: waking a session gives it a new one.
+        let Some(queued) = self.awake(queued).await else {
+            return;
+        };
         let slot = match queued.to().or(asker.as_ref().and_then(Option::as_deref)) {
             None => Some(self.first.clone()),
             Some(handle) => self.open.get(handle).map(|open| open.slot.clone()),
@@ -189,23 +203,14 @@ impl SessionManager {
         }
     }
 
-    /// Returns the request once its session is awake; `None` when it was answered.
+    /// Returns the request if its session is open or unknown; `None` when it was answered or waits until its session is open.
+    /// Requests that end a session that is not open, and answers to questions that are closed, do not open it.
     async fn awake(&mut self, queued: QueuedRequest) -> Option<QueuedRequest> {
-        let queued = if queued.is_closing() {
-            self.close_asleep(queued)?
-        } else {
-            queued
-        };
         if queued.is_answer() {
             return Some(queued);
         }
-        match self.wake(&queued).await {
-            Ok(()) => Some(queued),
-            Err(error) => {
-                self.refuse(queued, error).await;
-                None
-            }
-        }
+        let queued = self.stop_waiting(queued).await?;
+        self.wake(queued).await
     }
 
     fn forget(&mut self, handle: &Arc<str>) {
@@ -215,12 +220,12 @@ impl SessionManager {
     }
 
     async fn open(&mut self, responder: Responder<OpenedSession>, params: OpenSessionParams) {
-        let handle = match self.handle(params.session.clone()) {
-            Ok(handle) => self.make_room().await.map(|()| handle),
-            Err(error) => Err(error),
-        };
-        match handle {
-            Ok(handle) => self.begin(handle, Start::Asked(responder, params)),
+        let handle = self.handle(params.session.clone());
+        match handle.and_then(|handle| self.forget_evicted().map(|()| handle)) {
+            Ok(handle) => {
+                self.wait_for_place(handle, Awaited::New(responder, params), None)
+                    .await;
+            }
             Err(error) => responder.refuse(error).await,
         }
     }
@@ -281,7 +286,8 @@ impl SessionManager {
                 .open
                 .get(asked.as_str())
                 .is_some_and(|open| !open.slot.is_closed())
-                || self.asleep.contains_key(asked.as_str());
+                || self.asleep.contains_key(asked.as_str())
+                || self.room.awaits(&asked);
             return match is_open {
                 _ if !fits => Err(strings::bad_handle(limits::HANDLE)),
                 true => Err(strings::handle_taken(&asked)),
@@ -291,13 +297,16 @@ impl SessionManager {
         loop {
             self.made += 1;
             let handle: Arc<str> = format!("s{}", self.made).into();
-            if !self.open.contains_key(&handle) && !self.asleep.contains_key(&handle) {
+            let is_taken = self.open.contains_key(&handle)
+                || self.asleep.contains_key(&handle)
+                || self.room.awaits(&handle);
+            if !is_taken {
                 return Ok(handle);
             }
         }
     }
 
-    fn list(&self, responder: Responder<OpenSessions>) {
+    fn list(&mut self, responder: Responder<OpenSessions>) {
         // In a task: sessions answer in their own time, and the manager must go on delivering.
         let described = self.described();
         tokio::spawn(async move {
@@ -310,7 +319,9 @@ impl SessionManager {
     }
 
     /// Lists all sessions, evicted ones too. A session that has ended is left out. `None` when one does not answer in time.
-    fn described(&self) -> impl Future<Output = Option<Vec<OpenSession>>> + Send + 'static {
+    fn described(&mut self) -> impl Future<Output = Option<Vec<OpenSession>>> + Send + use<> {
+        // A session that ends as evicted would answer no more, and is not in the list of evicted ones yet.
+        self.evict_asked(None);
         let mut slots: Vec<(Option<Arc<str>>, RequestSender)> = vec![(None, self.first.clone())];
         slots.extend(
             self.open

@@ -8,7 +8,7 @@ use testkit::llm::Reply;
 
 use super::{Tab, Web};
 use crate::extensions::{can_run, extended};
-use crate::kit::World;
+use crate::kit::{LONG, World};
 
 fn open(tab: &mut Tab, handle: &str) -> Value {
     tab.data(json!({"type": "open_session", "session": handle}))
@@ -95,14 +95,25 @@ fn least_recently_used_session_is_evicted_and_restored() {
     web.finish();
 }
 
+/// A session that streams until `go` is released.
+fn keep_busy(tab: &mut Tab, handle: &str) {
+    tab.data(json!({"type": "prompt", "message": "Hi", "session": handle}));
+    tab.wait(|line| line["assistantMessageEvent"]["type"] == "text_delta" && line["session"] == *handle);
+}
+
+fn response(tab: &mut Tab, id: &str) -> Value {
+    let is_it = |line: &Value| line["type"] == "response" && line["id"] == *id;
+    let seen = tab.seen.borrow().iter().find(|line| is_it(line)).cloned();
+    seen.unwrap_or_else(|| tab.wait(is_it))
+}
+
 #[test]
-fn busy_session_is_not_evicted() {
+fn open_without_idle_session_is_refused() {
     let world = World::new([Reply::text(["Long"]).gate("go").then_text(["."])]);
     let web = Web::start(&world, &["--max-open-sessions", "1"]);
     let mut tab = web.tab();
     open(&mut tab, "busy");
-    tab.data(json!({"type": "prompt", "message": "Hi", "session": "busy"}));
-    tab.wait(|line| line["assistantMessageEvent"]["type"] == "text_delta");
+    keep_busy(&mut tab, "busy");
     let error = refusal(&mut tab, json!({"type": "open_session", "session": "more"}));
     assert!(error.contains("none of them is at rest"), "{error}");
     // The first session does not count towards the limit, and is never evicted.
@@ -112,6 +123,122 @@ fn busy_session_is_not_evicted() {
     open(&mut tab, "more");
     assert_eq!(evicted(&mut tab), ["busy"]);
     web.finish();
+}
+
+#[test]
+fn open_waits_for_busy_session() {
+    let world = World::new([
+        Reply::text(["Long"]).gate("go").then_text(["."]),
+        Reply::text(["Here."]),
+    ]);
+    let web = Web::start(&world, &["--max-open-sessions", "1"]);
+    let mut tab = web.tab();
+    open(&mut tab, "busy");
+    keep_busy(&mut tab, "busy");
+    let opened = tab.send(json!({"type": "open_session", "session": "more"}));
+    let prompted = tab.send(json!({"type": "prompt", "message": "Hi", "session": "more"}));
+    assert!(refusal(&mut tab, json!({"type": "open_session", "session": "more"})).contains("open already"));
+    // Others get their answers meanwhile, and the busy session too.
+    let state = tab.data(json!({"type": "get_state", "session": "busy"}));
+    assert_eq!(state["isStreaming"], true);
+    assert_eq!(tab.data(json!({"type": "get_state"}))["isStreaming"], false);
+    world.server.release("go");
+    assert_eq!(response(&mut tab, &opened)["success"], true);
+    assert_eq!(response(&mut tab, &prompted)["success"], true);
+    tab.wait(|line| line["type"] == "agent_settled" && line["session"] == "more");
+    assert_eq!(evicted(&mut tab), ["busy"]);
+    web.finish();
+}
+
+#[test]
+fn waiting_sessions_are_served_in_order() {
+    let world = World::new([
+        Reply::text(["One."]),
+        Reply::text(["Long"]).gate("go").then_text(["."]),
+        Reply::text(["Two."]),
+    ]);
+    let web = Web::start(&world, &["--max-open-sessions", "1"]);
+    let mut tab = web.tab();
+    open(&mut tab, "a");
+    say(&mut tab, "a", "Hi");
+    open(&mut tab, "busy");
+    keep_busy(&mut tab, "busy");
+    tab.send(json!({"type": "prompt", "message": "Again", "session": "a"}));
+    let opened = tab.send(json!({"type": "open_session", "session": "c"}));
+    let state = tab.send(json!({"type": "get_state", "session": "a"}));
+    assert_eq!(evicted(&mut tab), ["a"]);
+    world.server.release("go");
+    assert_eq!(response(&mut tab, &state)["data"]["messageCount"], 3);
+    assert_eq!(response(&mut tab, &opened)["success"], true);
+    let seen = tab.seen.borrow();
+    let at = |what: &dyn Fn(&Value) -> bool| seen.iter().rposition(what).unwrap();
+    let settled = at(&|line| line["type"] == "agent_settled" && line["session"] == "a");
+    assert!(settled < at(&|line| line["id"] == *opened));
+    drop(seen);
+    assert_eq!(evicted(&mut tab), ["a", "busy"]);
+    web.finish();
+}
+
+#[test]
+fn abort_or_close_ends_waiting() {
+    let world = World::new([
+        Reply::text(["One."]),
+        Reply::text(["Long"]).gate("go").then_text(["."]),
+    ]);
+    let web = Web::start(&world, &["--max-open-sessions", "1"]);
+    let mut tab = web.tab();
+    open(&mut tab, "a");
+    say(&mut tab, "a", "Hi");
+    open(&mut tab, "busy");
+    keep_busy(&mut tab, "busy");
+    let error = |tab: &mut Tab, id: &str| response(tab, id)["error"].as_str().unwrap().to_owned();
+    let prompted = tab.send(json!({"type": "prompt", "message": "Again", "session": "a"}));
+    tab.data(json!({"type": "abort", "session": "a"}));
+    assert_eq!(error(&mut tab, &prompted), "Operation aborted");
+    let prompted = tab.send(json!({"type": "prompt", "message": "Again", "session": "a"}));
+    let opened = tab.send(json!({"type": "open_session", "session": "new"}));
+    let behind = tab.send(json!({"type": "prompt", "message": "Hi", "session": "new"}));
+    tab.data(json!({"type": "close_session", "session": "a"}));
+    assert_eq!(error(&mut tab, &prompted), "The session was closed");
+    tab.data(json!({"type": "close_session", "session": "new"}));
+    assert_eq!(error(&mut tab, &opened), "The session was closed");
+    assert!(error(&mut tab, &behind).contains("No open session"));
+    // Nothing waits any more: the busy session keeps its place.
+    world.server.release("go");
+    tab.wait(|line| line["type"] == "agent_settled" && line["session"] == "busy");
+    assert!(evicted(&mut tab).is_empty());
+    web.finish();
+}
+
+#[test]
+fn idle_session_behind_many_others_is_evicted() {
+    let world = World::new([]);
+    let pi = world.start_with(&["--max-open-sessions", "10"]);
+    let tool = json!({"name": "look", "description": "Looks", "parameters": {"type": "object"}});
+    for number in 0..9 {
+        let handle = format!("lent{number}");
+        pi.data(json!({"type": "open_session", "session": handle}));
+        pi.data(json!({"type": "set_host_tools", "tools": [tool], "session": handle}));
+    }
+    pi.data(json!({"type": "open_session", "session": "idle"}));
+    pi.data(json!({"type": "open_session", "session": "more"}));
+    let listed = pi.data(json!({"type": "list_open_sessions"}));
+    let sessions = listed["sessions"].as_array().unwrap().iter();
+    let evicted: Vec<&Value> = sessions.filter(|session| session["evicted"] == true).collect();
+    assert_eq!((evicted.len(), &evicted[0]["session"]), (1, &json!("idle")));
+    pi.finish();
+}
+
+#[test]
+fn waiting_session_does_not_outlive_input() {
+    let world = World::new([Reply::text(["Long"]).gate("go").then_text(["."])]);
+    let pi = world.start_with(&["--max-open-sessions", "1"]);
+    pi.data(json!({"type": "open_session", "session": "busy"}));
+    pi.data(json!({"type": "prompt", "message": "Hi", "session": "busy"}));
+    pi.send(json!({"id": "more", "type": "open_session"}));
+    pi.agent.close_stdin();
+    assert_eq!(pi.response("more")["success"], false);
+    assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(0));
 }
 
 #[test]
