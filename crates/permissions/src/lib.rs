@@ -26,4 +26,5 @@ pub use call::Call;
 pub use paths::Bases;
 pub use policy::{Policy, Verdict, denied_programs};
 pub use question::{Existing, Proposal, Question, Source};
+pub use rule::tool_of;
 pub use settings::{PermissionLayer, PermissionSettings};

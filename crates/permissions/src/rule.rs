@@ -14,6 +14,13 @@ pub(super) struct Rule {
     what: What,
 }
 
+/// The name of the tool that a rule is about, as rules compare it: with `*` for any letters. Empty if it names none.
+#[must_use]
+pub fn tool_of(rule: &str) -> String {
+    let name = rule.split_once('(').map_or(rule, |(name, _)| name);
+    name.trim().to_ascii_lowercase()
+}
+
 #[derive(Debug, Clone)]
 enum What {
     /// Every call.
@@ -36,8 +43,8 @@ impl Rule {
     /// The mistake, and a rule for the whole tool, for callers that forbid too much rather than too little.
     pub(super) fn parse(text: &str, bases: Bases<'_>) -> Result<Self, (String, Self)> {
         let text = text.trim();
-        let (tool, inside) = text.split_once('(').unwrap_or((text, ""));
-        let tool = tool.trim().to_ascii_lowercase();
+        let tool = tool_of(text);
+        let inside = text.split_once('(').map_or("", |(_, inside)| inside);
         let whole = |tool: String| Self {
             text: text.to_owned(),
             tool,

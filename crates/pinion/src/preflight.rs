@@ -2,11 +2,11 @@
 
 use session::extensions::{Declared, declared, has_extensions};
 use session::{Agent, mcp};
-use tools::Toolbox;
 use tools::pattern::fits;
 
 use crate::args::{Args, FOREIGN_TOOLS, UsageError, nearest, unknown_option};
 use crate::environment::complain;
+use crate::session_options::{built_in_tools, rules_for_other_tools};
 
 /// Prefix of the tools of MCP servers, which are known only when the servers are connected.
 const MCP_TOOLS: &str = "mcp__";
@@ -41,6 +41,9 @@ pub(crate) async fn check(args: &mut Args, agent: &Agent) -> Result<(), UsageErr
         Some(error) => Err(error),
         None => {
             warn_of_missing(args, &known);
+            if !known.can_grow && !has_extensions {
+                warn_of_rules(agent);
+            }
             Ok(())
         }
     }
@@ -70,11 +73,7 @@ fn check_options(args: &mut Args, declared: &Declared, has_extensions: bool) -> 
 
 impl Known {
     fn of(args: &Args, agent: &Agent) -> Self {
-        let mut names: Vec<String> = Toolbox::infos()
-            .iter()
-            .map(|info| info.spec.name.clone())
-            .collect();
-        names.extend(crate::session_options::OPTIONAL_TOOLS.map(str::to_owned));
+        let names = built_in_tools().map(str::to_owned).collect();
         let (servers, _) = mcp::configured(&agent.mcp, &agent.settings, &agent.agent_dir, &agent.cwd);
         let has_clients = args.mode.is_some_and(crate::args::Mode::serves_clients);
         Self {
@@ -131,5 +130,15 @@ fn warn_of_missing(args: &Args, known: &Known) {
                 "Warning: --tools names {item}, which does not exist here; ignored"
             ));
         }
+    }
+}
+
+/// Names the rules that cannot match a call: no extension, client or MCP server has further tools.
+fn warn_of_rules(agent: &Agent) {
+    for rule in rules_for_other_tools(&agent.settings) {
+        complain(&format!(
+            "Warning: the permission rule \"{rule}\" matches no tool. Tools: {}",
+            built_in_tools().collect::<Vec<_>>().join(", ")
+        ));
     }
 }

@@ -148,6 +148,25 @@ fn chosen(list: &[String], name: &str, by_default: bool) -> bool {
 pub(crate) const OPTIONAL_TOOLS: [&str; 4] =
     [todo::TOOL, fetch::TOOL, agent::TASK_TOOL, session::PROCESS_TOOL];
 
+/// The names of all tools of this program, active or not.
+pub(crate) fn built_in_tools() -> impl Iterator<Item = &'static str> {
+    let infos = Toolbox::infos().iter();
+    infos.map(|info| info.spec.name.as_str()).chain(OPTIONAL_TOOLS)
+}
+
+/// The rules of the settings that forbid or ask, and name a tool that this program does not have: one of an extension, a client
+/// or an MCP server, or none at all.
+pub(crate) fn rules_for_other_tools(settings: &Settings) -> impl Iterator<Item = &str> {
+    let layers = [&settings.permissions.user, &settings.permissions.project];
+    let rules = layers
+        .into_iter()
+        .flat_map(|layer| layer.deny.iter().chain(&layer.ask));
+    rules.map(String::as_str).filter(|rule| {
+        let name = permissions::tool_of(rule);
+        !built_in_tools().any(|tool| fits(&name, tool))
+    })
+}
+
 /// Returns true if a pattern that activates tools matches this name. A pattern for all tools does not match optional tools.
 fn means(pattern: &str, name: &str) -> bool {
     fits(pattern, name) && !(OPTIONAL_TOOLS.contains(&name) && pattern.starts_with('*'))

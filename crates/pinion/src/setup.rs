@@ -25,7 +25,7 @@ use crate::args::{Args, Mode};
 use crate::environment::{Environment, complain};
 use crate::logs::Logs;
 use crate::modes::dialect;
-use crate::session_options::{boundaries, options, packages, start_request};
+use crate::session_options::{boundaries, built_in_tools, options, packages, start_request};
 use crate::{input_record, run_command, sandbox, sessions, version};
 
 /// The agent, and warnings about its configuration.
@@ -292,11 +292,13 @@ fn extension_launch(settings: &Settings, env: &Environment) -> Launch {
 
 /// Loads the settings of this directory, and describes errors in them.
 pub(crate) fn load_settings(args: &Args, env: &Environment, trust: &Trust) -> (Settings, Vec<Diagnostic>) {
+    let tools: Vec<&str> = built_in_tools().collect();
     let (mut settings, notes) = Settings::load(&SettingsSource {
         agent_dir: &env.agent_dir,
         cwd: &env.cwd,
         home: env.home.as_deref(),
         trust,
+        tools: &tools,
     });
     let (_, missing) = packages(args, &settings, env);
     let named = missing.iter().filter(|note| note.fault.is_some());

@@ -41,6 +41,7 @@ impl Home {
             cwd: &cwd,
             home: None,
             trust: &Trust::new(&agent_dir, approved),
+            tools: &[],
         });
         let finding = find(&Places {
             choice,

@@ -81,7 +81,7 @@ pub(super) fn typed(
         todo: nudges::todo(reader),
         ttsr: nudges::ttsr(reader),
         local_servers: local_servers(reader, http_idle),
-        permissions: permissions::permissions(reader),
+        permissions: permissions::permissions(reader, source.tools),
         sandbox: sandbox::sandbox(reader),
         dialog_timeout_ms: reader.count("dialogTimeoutMs"),
         storage: storage(reader),

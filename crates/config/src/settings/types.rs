@@ -75,6 +75,8 @@ pub struct SettingsSource<'a> {
     pub home: Option<&'a Path>,
     /// Who was asked whether the project is trusted.
     pub trust: &'a Trust,
+    /// Names of the built-in tools. A rule that forbids and misspells one is a fault.
+    pub tools: &'a [&'a str],
 }
 
 /// A settings file as it was found.

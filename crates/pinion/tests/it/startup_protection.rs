@@ -59,6 +59,18 @@ fn misspelled_protection_keys_stop_the_start() {
             "limits.maxCost",
         ),
         (r#"{"permisions": {}}"#, ":1:16", "permisions", "permissions"),
+        (
+            r#"{"permissions": {"deny": ["edit", "bsh"]}}"#,
+            ":1:26",
+            "bsh",
+            "bash",
+        ),
+        (
+            r#"{"permissions": {"ask": ["wirte(src/**)"]}}"#,
+            ":1:25",
+            "wirte(src/**)",
+            "write",
+        ),
         (r#"{"premissions": {}}"#, ":1:17", "premissions", "permissions"),
         (
             "{\n \"sandbx\": {\"mode\": \"read-only\"}}",
@@ -107,12 +119,23 @@ fn misspelled_protection_keys_stop_the_start() {
         let (named, meant) = (format!("\"{named}\""), format!("\"{meant}\""));
         stops(&world, &[], &[&place, &named, &meant], text);
     }
-    // Keys of related programs do not stop anything.
+    // Keys of related programs and rules for tools of extensions do not stop anything.
     let world = World::new([Reply::text(["ok"])]);
-    let text = r#"{"theme": "dark", "zzz": {"deny": 1}, "mcp": {}, "todo": {"eager": true}}"#;
+    let text = r#"{"theme": "dark", "permissions": {"allow": ["bsh"], "deny": ["bsh*", "lsp", "deploy"]}, "zzz": {"deny": 1}, "mcp": {}, "todo": {"eager": true}}"#;
     std::fs::write(world.dir.agent_dir().join("settings.json"), text).unwrap();
     let done = world.run(&[MODEL[0], MODEL[1], "-p", "Go"], "");
     assert_eq!((done.code, done.out.as_str()), (Some(0), "ok\n"), "{}", done.err);
+    // No extension is loaded, so a rule that names no tool certainly has no effect.
+    for rule in ["bsh*", "lsp", "deploy"] {
+        let warning = format!("the permission rule \"{rule}\" matches no tool");
+        assert!(done.err.contains(&warning), "{}", done.err);
+    }
+    let doctor = world.run(&["doctor"], "");
+    assert!(
+        doctor.out.contains("bsh*, lsp, deploy: only for tools of"),
+        "{}",
+        doctor.out
+    );
 }
 
 #[test]

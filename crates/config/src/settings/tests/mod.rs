@@ -34,6 +34,7 @@ fn load(global: &str, project: &str, approved: Option<bool>) -> (Settings, Vec<S
         cwd: &cwd,
         home: Some(&home),
         trust: &crate::trust::Trust::new(&agent, approved),
+        tools: &["bash"],
     };
     let (mut settings, notes) = Settings::load(&source);
     for list in [

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::Patient;
 use super::report::{Mark, Section};
-use crate::session_options::active_tools;
+use crate::session_options::{active_tools, rules_for_other_tools};
 use crate::setup::mcp_setup;
 
 pub(super) fn section(patient: &Patient<'_>) -> Section {
@@ -43,6 +43,15 @@ pub(super) fn section(patient: &Patient<'_>) -> Section {
         tools.join(", ")
     };
     section.row("active tools", listed);
+    let rules: Vec<&str> = rules_for_other_tools(&patient.settings).collect();
+    if !rules.is_empty() {
+        let rules = rules.join(", ");
+        section.marked(
+            Mark::Odd,
+            "rules",
+            format!("{rules}: only for tools of extensions, clients and MCP servers"),
+        );
+    }
     section.row("grep and find", "built in: rg and fd are not needed");
     let git = on_path(patient, "git");
     let found = git.as_deref().map(|path| patient.short(path));

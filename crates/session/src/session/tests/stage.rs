@@ -54,6 +54,7 @@ fn agent(dir: &Path, cwd: &Path, settings: &str) -> Agent {
         cwd,
         home: None,
         trust: &trust,
+        tools: &[],
     });
     assert!(notes.is_empty(), "{notes:?}");
     let lookup = |_: &str| None;
