@@ -85,16 +85,20 @@ fn content(file: &'static File, headers: &HeaderMap) -> Response {
         .get(header::ACCEPT_ENCODING)
         .and_then(|value| value.to_str().ok())
         .is_some_and(|value| value.split(',').any(|coding| coding.trim().starts_with("gzip")));
-    let mut response = Response::new(match (packs, &file.packed) {
-        (true, Some(packed)) => Body::from(packed.as_slice()),
-        _ => Body::from(file.bytes),
-    });
+    let body = match packs || !file.is_packed {
+        true => Body::from(file.stored),
+        false => match file.plain() {
+            Ok(plain) => Body::from(plain.into_owned()),
+            Err(_) => return plain(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),
+        },
+    };
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static(media_type(file.name)),
     );
-    if packs && file.packed.is_some() {
+    if packs && file.is_packed {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     response
