@@ -1,7 +1,8 @@
 //! `xtask first-hour`: the waiting time and the disk space of a new user.
 //!
 //! It clones the repository into an empty directory, with an empty registry cache, and runs the first command of the
-//! README. With `--packages` it also builds every artefact and lists its content. The figures are those of this machine
+//! README. With `--packages` it also builds every artefact and lists its content, and with `--write` it puts all that into
+//! `docs/project/first-hour.md` of xtask's own repository. The figures are those of this machine
 //! under its current load; the report contains the load average at the start.
 
 use std::ffi::OsString;
@@ -25,6 +26,8 @@ pub struct Options {
     repository: Option<String>,
     /// Build the artefacts as well.
     packages: bool,
+    /// Put the figures into the page.
+    write: bool,
     /// The cargo profile of the packaged program.
     profile: String,
     /// Leave the clone and the artefacts in this directory instead of a temporary one.
@@ -44,6 +47,7 @@ impl Options {
         let options = Self {
             repository: args.option("--repository")?,
             packages: args.flag("--packages"),
+            write: args.flag("--write"),
             profile: args.option("--profile")?.unwrap_or_else(|| "dist".to_owned()),
             keep: args.option("--keep")?,
             max_wall: args.option("--max-wall")?,
@@ -63,6 +67,77 @@ struct Cost {
     cpu: Duration,
 }
 
+/// Where the figures are published.
+const PAGE: &str = "docs/project/first-hour.md";
+/// Lines of the page around the figures.
+const MARKS: (&str, &str) = (
+    "<!-- begin of measured figures -->",
+    "<!-- end of measured figures -->",
+);
+
+/// An artefact as it was built.
+#[derive(Debug)]
+struct Built {
+    name: String,
+    bytes: u64,
+    contents: Vec<String>,
+}
+
+/// All figures of a run.
+#[derive(Debug, Default)]
+struct Figures {
+    rows: Vec<(String, String)>,
+    artefacts: Vec<Built>,
+}
+
+impl Figures {
+    /// Prints and keeps a figure.
+    fn add(&mut self, what: &str, figure: String) {
+        say(&format!("{what:<24}{figure:>28}"));
+        self.rows.push((what.to_owned(), figure));
+    }
+
+    /// Prints and keeps what a step cost.
+    fn cost(&mut self, what: &str, cost: Cost) {
+        let (wall, cpu) = (cost.wall.as_secs_f64(), cost.cpu.as_secs_f64());
+        self.add(what, format!("{wall:.1} s wall, {cpu:.1} s CPU"));
+    }
+
+    /// The figures as Markdown.
+    fn markdown(&self) -> String {
+        let mut text = "| step | measured |\n|---|--:|\n".to_owned();
+        for (what, figure) in &self.rows {
+            text += &format!("| {what} | {figure} |\n");
+        }
+        if !self.artefacts.is_empty() {
+            text += "\n| artefact | bytes | files |\n|---|--:|--:|\n";
+        }
+        for Built {
+            name,
+            bytes,
+            contents,
+        } in &self.artefacts
+        {
+            text += &format!("| `{name}` | {bytes} | {} |\n", contents.len());
+        }
+        for Built { name, contents, .. } in &self.artefacts {
+            text += &format!("\n`{name}`:\n\n```text\n{}\n```\n", contents.join("\n"));
+        }
+        text
+    }
+}
+
+/// Puts the figures between the marks of the page.
+fn published(page: &str, figures: &str) -> Result<String> {
+    let (head, rest) = page
+        .split_once(MARKS.0)
+        .with_context(|| format!("{PAGE} lacks {}", MARKS.0))?;
+    let (_, tail) = rest
+        .split_once(MARKS.1)
+        .with_context(|| format!("{PAGE} lacks {}", MARKS.1))?;
+    Ok(format!("{head}{}\n\n{figures}\n{}{tail}", MARKS.0, MARKS.1))
+}
+
 /// Measures and reports; false when a limit is exceeded or the first command did not answer.
 ///
 /// # Errors
@@ -79,7 +154,9 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     keep_configuration(&cargo_home)?;
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    say(&format!("{cores} cores, load average before: {}", load.trim()));
+    let mut figures = Figures::default();
+    figures.add("cores", cores.to_string());
+    figures.add("load average before", load.trim().to_owned());
 
     let mut git = Command::new("git");
     git.args(["clone", "--quiet", "--no-local"]);
@@ -89,11 +166,12 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     };
     git.arg(&clone);
     let (cost, _) = measure(git)?;
-    report("git clone", cost);
+    figures.cost("git clone", cost);
+    figures.add("commit", commit(&clone)?);
     let first = first_command(&std::fs::read_to_string(clone.join("README.md"))?)?;
     say(&format!("first command of the README: {}", first.join(" ")));
     let (cost, answer) = measure(in_clone(&first, &clone, &cargo_home)?)?;
-    report("first command", cost);
+    figures.cost("first command", cost);
     let answered = answer.contains("ARCHITECTURE.md");
     if !answered {
         say(&format!("the first command did not list the files:\n{answer}"));
@@ -103,10 +181,16 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
         ("of that target/", clone.join("target")),
         ("registry cache", cargo_home.clone()),
     ] {
-        say(&format!("{what:<24}{:>8} MB on disk", disk(&path)? / 1_000_000));
+        figures.add(what, format!("{} MB on disk", disk(&path)? / 1_000_000));
     }
     if options.packages {
-        packages(&clone, &cargo_home, &place.join("packages"), &options.profile)?;
+        let out = place.join("packages");
+        packages(&clone, &cargo_home, &out, &options.profile, &mut figures)?;
+    }
+    if options.write {
+        let page = root.join(PAGE);
+        let text = published(&std::fs::read_to_string(&page)?, &figures.markdown())?;
+        std::fs::write(&page, text)?;
     }
     let slow = options.max_wall.is_some_and(|most| cost.wall.as_secs() > most)
         || options.max_cpu.is_some_and(|most| cost.cpu.as_secs() > most);
@@ -114,6 +198,15 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
         say("the first command exceeds a limit");
     }
     Ok(answered && !slow)
+}
+
+/// Returns the commit of a clone and its date.
+fn commit(clone: &Path) -> Result<String> {
+    let mut git = Command::new("git");
+    git.args(["log", "-1", "--format=%h of %cs"])
+        .current_dir(clone)
+        .stdout(Stdio::piped());
+    Ok(measure(git)?.1.trim().to_owned())
 }
 
 /// Copies what says where the registry is into an empty cargo home.
@@ -174,7 +267,7 @@ fn in_clone(words: &[String], clone: &Path, cargo_home: &Path) -> Result<Command
 }
 
 /// Builds the program and all artefacts in the clone, and lists them.
-fn packages(clone: &Path, cargo_home: &Path, out: &Path, profile: &str) -> Result<()> {
+fn packages(clone: &Path, cargo_home: &Path, out: &Path, profile: &str, figures: &mut Figures) -> Result<()> {
     let mut programs = Vec::new();
     // Only the last step differs for the static program of the OCI image: the libraries are the same.
     for flags in ["", "-C target-feature=+crt-static -C relocation-model=static"] {
@@ -182,19 +275,17 @@ fn packages(clone: &Path, cargo_home: &Path, out: &Path, profile: &str) -> Resul
             format!("cargo rustc --quiet --locked --profile {profile} -p pinion --bin pinion -- {flags}");
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let (cost, _) = measure(in_clone(&words, clone, cargo_home)?)?;
-        report(
-            if flags.is_empty() {
-                "packaged program"
-            } else {
-                "static program"
-            },
-            cost,
-        );
+        let what = if flags.is_empty() {
+            "packaged program"
+        } else {
+            "static program"
+        };
+        figures.cost(what, cost);
         let built = clone.join("target").join(profile).join("pinion");
         let size = std::fs::metadata(&built)
             .with_context(|| built.display().to_string())?
             .len();
-        say(&format!("{:<24}{:>8.1} MB", "its size", size as f64 / 1e6));
+        figures.add(&format!("size of the {what}"), format!("{size} bytes"));
         let kept = cargo_home.join(format!("pinion-{}", programs.len()));
         std::fs::copy(&built, &kept).with_context(|| built.display().to_string())?;
         programs.push(kept);
@@ -210,11 +301,16 @@ fn packages(clone: &Path, cargo_home: &Path, out: &Path, profile: &str) -> Resul
         kinds: Vec::new(),
     };
     for artefact in package::make(clone, &options)? {
-        let size = std::fs::metadata(out.join(&artefact.name))?.len();
-        say(&format!("{:>10} bytes  {}", size, artefact.name));
-        for name in artefact.contents {
+        let bytes = std::fs::metadata(out.join(&artefact.name))?.len();
+        say(&format!("{bytes:>10} bytes  {}", artefact.name));
+        for name in &artefact.contents {
             say(&format!("                  {name}"));
         }
+        figures.artefacts.push(Built {
+            name: artefact.name,
+            bytes,
+            contents: artefact.contents,
+        });
     }
     Ok(())
 }
@@ -253,14 +349,6 @@ fn children_cpu() -> Result<Duration> {
     Ok(Duration::from_millis(ticks * 1000 / per_second))
 }
 
-fn report(what: &str, cost: Cost) {
-    say(&format!(
-        "{what:<24}{:>8.1} s wall, {:>8.1} s CPU",
-        cost.wall.as_secs_f64(),
-        cost.cpu.as_secs_f64()
-    ));
-}
-
 /// Returns the bytes that a folder takes up on disk.
 fn disk(folder: &Path) -> Result<u64> {
     use std::os::unix::fs::MetadataExt as _;
@@ -289,6 +377,31 @@ mod tests {
         let words = first_command(readme).unwrap();
         assert_eq!(words, ["cargo", "run", "--release", "--", "-p", "List the files"]);
         assert!(first_command("# Pinion").is_err());
+    }
+
+    #[test]
+    fn figures_replace_those_of_page() {
+        let mut figures = Figures::default();
+        figures.add("first command", "1.0 s wall".to_owned());
+        figures.artefacts.push(Built {
+            name: "a.tar.gz".to_owned(),
+            bytes: 12,
+            contents: vec!["bin/pinion".to_owned(), "LICENSE".to_owned()],
+        });
+        let page = format!("# Head\n\n{}\nold\n{}\n\nTail\n", MARKS.0, MARKS.1);
+        let once = published(&page, &figures.markdown()).unwrap();
+        assert!(once.starts_with("# Head\n") && once.ends_with("\n\nTail\n") && !once.contains("old"));
+        for wanted in [
+            "| first command | 1.0 s wall |",
+            "| `a.tar.gz` | 12 | 2 |",
+            "bin/pinion\nLICENSE",
+        ] {
+            assert!(once.contains(wanted), "{once}");
+        }
+        assert_eq!(published(&once, &figures.markdown()).unwrap(), once);
+        assert!(published("no marks", "").is_err());
+        let own = include_str!("../../docs/project/first-hour.md");
+        assert!(published(own, "").is_ok());
     }
 
     #[test]

@@ -38,7 +38,7 @@ Usage: cargo run -p xtask -- <chore>
                                                   many prompts in one process; fails when it holds more at the end than at the start
   package --agent PATH --out DIR [--static-agent PATH] [--target TRIPLE] [--signing-key FILE] [--ca-bundle FILE] [KIND...]
                                                   write the files of a release (packaging/README.md)
-  first-hour [--repository URL] [--packages] [--profile NAME] [--keep DIR] [--max-wall S] [--max-cpu S]
+  first-hour [--repository URL] [--packages] [--write] [--profile NAME] [--keep DIR] [--max-wall S] [--max-cpu S]
                                                   clone, run the README's first command, report time and disk
   startup --agent PATH                            measure the memory of a start; fails above the limits
   startup --write [PROFILE...]                    record the order of functions again (needs valgrind)
