@@ -156,19 +156,26 @@ fn search_from_above_skips_forbidden_paths() {
 }
 
 /// Returns files that were written outside of the workspace, or in read-only places. Meanwhile a process that was left
-/// behind replaces a name by a link and back, again and again, and the agent writes to that name.
-fn written_through_links(mode: &str) -> Vec<String> {
+/// behind replaces a name by a link and back, again and again, and the agent writes to that name: so many answers with so many
+/// calls each.
+fn written_through_links(mode: &str, answers: usize, each: usize) -> Vec<String> {
     let exchange = "import ctypes, time
 call = ctypes.CDLL(None).syscall
-end = time.time() + 20
+end = time.time() + 1200
 open('ready', 'w')
 while time.time() < end: call(316, -100, b'd2', -100, b'l' + str(int(time.time() * 100) % 2).encode(), 2)";
     let swap = format!(
         "mkdir -p .pi d2; ln -s ../outside l0; ln -s .pi l1; (setsid python3 -c \"{exchange}\" >/dev/null 2>&1 &) ; until [ -e ready ]; do sleep 0.05; done"
     );
-    let writes = (0..60).map(|n| {
-        let path = format!("d2/swapped{n}");
-        Reply::tool(format!("w{n}"), "write", json!({"path": path, "content": "x"}))
+    let writes = (0..answers).map(|answer| {
+        (0..each).fold(Reply::text(["Go"]), |reply, n| {
+            let path = format!("d2/swapped{answer}-{n}");
+            reply.then_tool(
+                format!("w{answer}-{n}"),
+                "write",
+                json!({"path": path, "content": "x"}),
+            )
+        })
     });
     let calls = std::iter::once(bash("c1", &swap)).chain(writes);
     let world = world(json!({ "mode": mode }), calls);
@@ -191,8 +198,26 @@ fn swapped_links_do_not_escape_sandbox() {
     if offered().0 == 0 {
         return;
     }
-    let free = written_through_links("off");
+    let free = written_through_links("off", 60, 1);
     eprintln!("{} of 60 calls follow the link without a sandbox", free.len());
     assert!(!free.is_empty());
-    assert_eq!(written_through_links("workspace-write"), Vec::<String>::new());
+    assert_eq!(
+        written_through_links("workspace-write", 60, 1),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+#[ignore = "takes minutes; see docs/project/robustness.md"]
+fn ten_thousand_swapped_links_do_not_escape_sandbox() {
+    if offered().0 == 0 {
+        return;
+    }
+    let free = written_through_links("off", 10, 100);
+    eprintln!("{} of 1,000 calls follow the link without a sandbox", free.len());
+    assert!(!free.is_empty());
+    assert_eq!(
+        written_through_links("workspace-write", 100, 100),
+        Vec::<String>::new()
+    );
 }
