@@ -41,12 +41,6 @@ pub(crate) fn text_tokens(text: &str) -> u64 {
     utf16(text).div_ceil(CHARS_PER_TOKEN)
 }
 
-/// Tokens in the context when an answer was given, if it says so: a failed one does not, nor one without usage.
-pub(crate) fn reported(answer: &AssistantMessage) -> Option<u64> {
-    let tokens = answer.usage.context_tokens();
-    (!answer.failed() && tokens > 0).then_some(tokens)
-}
-
 /// Tokens in a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Used {
@@ -62,7 +56,7 @@ impl Used {
         let mut after = 0_u64;
         for message in newest_first {
             let message = message.as_ref();
-            if let Some(tokens) = message.as_assistant().and_then(reported) {
+            if let Some(tokens) = message.as_assistant().and_then(AssistantMessage::reported_tokens) {
                 return Self::Reported(tokens.saturating_add(after));
             }
             after = after.saturating_add(weight(message));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wire::Message;
 use wire::state::{ContextUsage, TokenStats};
 
-use crate::estimate::{Used, reported};
+use crate::estimate::Used;
 
 pub use crate::estimate::{estimate, weight};
 
@@ -71,7 +71,7 @@ pub fn context_usage(messages: &[Arc<Message>], context_window: u64, kept: usize
         .iter()
         .skip(kept)
         .filter_map(|message| message.as_assistant());
-    let known = kept == 0 || newer.any(|answer| reported(answer).is_some());
+    let known = kept == 0 || newer.any(|answer| answer.reported_tokens().is_some());
     let tokens = known.then(|| context_tokens(messages));
     #[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^53")]
     let percent = tokens.map(|tokens| tokens as f64 / context_window as f64 * 100.0);

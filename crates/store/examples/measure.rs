@@ -52,6 +52,9 @@ fn listing(root: &Path) -> Result<(), StoreError> {
 
 fn opening(file: &Path) -> Result<(), StoreError> {
     for _ in 0..3 {
+        let (mut log, _) = measured("open without texts", || SessionLog::open_deferred(file, "/"))?;
+        measured("read texts", || log.load())?;
+        drop(log);
         let (log, damage) = measured("open", || SessionLog::open(file, "/"))?;
         let context = measured("context", || log.context(log.leaf_id()));
         let json = measured("to JSON", || serde_json::to_vec(&context.messages))?;

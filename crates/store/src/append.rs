@@ -122,6 +122,7 @@ impl SessionLog {
         if !self.file.is_committed() {
             return Ok(());
         }
+        self.load()?;
         if self.file.has_news()? {
             self.read_more()?;
         }

@@ -116,6 +116,18 @@ impl Forest {
         Added::New(position)
     }
 
+    /// Puts the same entry, read anew, in the place of what was known of it.
+    pub(crate) fn replace(&mut self, position: usize, entry: Arc<Entry>) {
+        if let Some(known) = self.entries.get_mut(position) {
+            *known = entry;
+        }
+    }
+
+    /// Position of the leaf.
+    pub(crate) fn leaf(&self) -> Option<usize> {
+        self.leaf
+    }
+
     /// Id of the leaf.
     pub(crate) fn leaf_id(&self) -> Option<&str> {
         let leaf = self.leaf.and_then(|leaf| self.at(leaf));

@@ -32,6 +32,11 @@ pub(crate) fn fork(
     header: SessionHeader,
     scope: ForkScope<'_>,
 ) -> Result<SessionLog> {
+    if source.is_deferred {
+        return Err(StoreError::Changed {
+            path: source.file.name(),
+        });
+    }
     let mut copy = SessionLog::create(path, inherited(source, header))?;
     copy.title.clone_from(&source.title);
     let mut fork = Fork { source, copy };

@@ -11,6 +11,7 @@ mod append;
 mod cache;
 mod context;
 mod damage;
+mod deferred;
 mod discard;
 mod error;
 mod forest;
@@ -33,6 +34,7 @@ mod repair;
 mod scan;
 mod session_directory;
 mod session_store;
+mod skeleton;
 mod snapshot;
 mod stamp;
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::forest::Forest;
 use crate::fork::{self, ForkScope};
 use crate::log_file::LogFile;
 use crate::medium::{FileMedium, Medium};
-use crate::open;
+use crate::open::{self, Texts};
 use crate::tree::Tree;
 
 /// A session: its header, its entries in file order and the leaf that the next entry follows. On disk it is one append-only
@@ -30,6 +30,8 @@ pub struct SessionLog {
     pub(crate) unwritten: Vec<usize>,
     pub(crate) lines: u64,
     pub(crate) damage: Damage,
+    /// Entries lack the texts of their messages.
+    pub(crate) is_deferred: bool,
 }
 
 impl SessionLog {
@@ -65,13 +67,22 @@ impl SessionLog {
     /// As [`SessionLog::open`]; [`StoreError::NotASession`] for an empty file.
     pub fn open_existing(path: &Path, cwd: &str) -> Result<(Self, Damage)> {
         let (log, damage) = Self::open(path, cwd)?;
+        log.check_begun()?;
+        Ok((log, damage))
+    }
+
+    /// Checks that the file contained a session when it was opened.
+    ///
+    /// # Errors
+    /// [`StoreError::NotASession`] for an empty file.
+    pub fn check_begun(&self) -> Result<()> {
         // A header that was cut off by the end of its process is a session that began.
-        if !log.file.is_committed() && damage.torn_bytes == 0 {
+        if !self.file.is_committed() && self.damage.torn_bytes == 0 {
             return Err(StoreError::NotASession {
-                path: path.to_path_buf(),
+                path: self.file.name(),
             });
         }
-        Ok((log, damage))
+        Ok(())
     }
 
     /// [`SessionLog::open`] on any medium, for simulations of failing disks. `path` is only used as a name.
@@ -79,7 +90,7 @@ impl SessionLog {
     /// # Errors
     /// As [`SessionLog::open`].
     pub fn open_on(medium: Box<dyn Medium>, path: &Path, cwd: &str) -> Result<(Self, Damage)> {
-        let log = open::open(medium, path, cwd)?;
+        let log = open::open(medium, path, cwd, Texts::Read)?;
         let damage = log.damage.clone();
         Ok((log, damage))
     }
@@ -105,6 +116,7 @@ impl SessionLog {
             unwritten: Vec::new(),
             lines: 0,
             damage: Damage::default(),
+            is_deferred: false,
         }
     }
 
@@ -202,8 +214,9 @@ impl SessionLog {
     /// appended (pi-core.md 2.5).
     ///
     /// # Errors
-    /// [`StoreError::NoEntry`].
+    /// [`StoreError::NoEntry`]; as [`SessionLog::load`].
     pub fn set_leaf(&mut self, id: Option<&str>) -> Result<()> {
+        self.load()?;
         self.forest.set_leaf(id)
     }
 

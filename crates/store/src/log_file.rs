@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use wire::state::Durability;
 
+use crate::damage::Damage;
 use crate::error::{Result, StoreError};
-use crate::forest::Span;
-use crate::load::Tail;
+use crate::forest::{Forest, Span};
+use crate::load::{Loader, Tail};
 use crate::medium::{FileMedium, Medium, Presence};
 
 /// Where the lines of a session are. A new session is in `pending` only, until its first write succeeded.
@@ -107,6 +108,16 @@ impl LogFile {
                 .and_then(|from| self.pending.get(from..from.checked_add(span.len)?))
                 .map(<[u8]>::to_vec)),
         }
+    }
+
+    /// Reads the known lines again.
+    pub(crate) fn load(&self, loader: &mut Loader, forest: &mut Forest, damage: &mut Damage) -> Result<Tail> {
+        let medium = self
+            .medium
+            .as_deref()
+            .ok_or_else(|| StoreError::Missing { path: self.name() })?;
+        let read = loader.feed_all(medium, self.len, forest, damage);
+        read.map_err(|e| self.cannot_read(e))
     }
 
     /// Notes lines for the first write; gives where they begin. A session in memory keeps no lines: nothing will read them.

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use crate::damage::Damage;
+use crate::deferred;
 use crate::error::{Result, StoreError};
 use crate::forest::Forest;
 use crate::header::{self, HeaderLine};
@@ -14,8 +15,17 @@ use crate::log_file::LogFile;
 use crate::medium::Medium;
 use crate::migrate;
 
+/// What to do with the texts of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Texts {
+    /// They are read.
+    Read,
+    /// They are left out if the file has no damage.
+    Deferred,
+}
+
 /// Opens a session; an empty file becomes a new one with the working directory `cwd`. `path` is only used as a name.
-pub(crate) fn open(mut medium: Box<dyn Medium>, path: &Path, cwd: &str) -> Result<SessionLog> {
+pub(crate) fn open(mut medium: Box<dyn Medium>, path: &Path, cwd: &str, texts: Texts) -> Result<SessionLog> {
     let failed = |e| StoreError::io("cannot read", path, e);
     let bytes = medium.size().map_err(failed)?;
     if bytes > MAX_FILE {
@@ -27,7 +37,7 @@ pub(crate) fn open(mut medium: Box<dyn Medium>, path: &Path, cwd: &str) -> Resul
     let head = usize::try_from(bytes).unwrap_or(usize::MAX).min(LOAD_BLOCK);
     let head = medium.read_at(0, head).map_err(failed)?;
     if migrate::is_current(&head) {
-        return in_blocks(medium, path, bytes);
+        return in_blocks(medium, path, bytes, texts);
     }
     let mut content = medium.read_from(0).map_err(failed)?;
     let mut damage = Damage::default();
@@ -68,13 +78,27 @@ impl Content {
 }
 
 /// Reads a file of the present version without holding it in memory.
-fn in_blocks(medium: Box<dyn Medium>, path: &Path, size: u64) -> Result<SessionLog> {
+fn in_blocks(medium: Box<dyn Medium>, path: &Path, size: u64, texts: Texts) -> Result<SessionLog> {
+    let failed = |e| StoreError::io("cannot read", path, e);
     let (mut content, mut loader) = (Content::default(), Loader::default());
+    loader.skeletons = (texts == Texts::Deferred).then_some(0);
     let tail = loader
         .feed_all(medium.as_ref(), size, &mut content.forest, &mut content.damage)
-        .map_err(|e| StoreError::io("cannot read", path, e))?;
-    match content.judge(loader, tail, path) {
-        Verdict::Session(header) => Ok(content.session(*header, path, medium)),
+        .map_err(failed)?;
+    let is_deferred = loader.skeletons.is_some_and(|count| count > 0);
+    let verdict = content.judge(loader, tail, path);
+    if is_deferred
+        && !(content.damage.is_none()
+            && deferred::complete_tail(&mut content.forest, medium.as_ref()).map_err(failed)?)
+    {
+        return in_blocks(medium, path, size, Texts::Read);
+    }
+    match verdict {
+        Verdict::Session(header) => {
+            let mut log = content.session(*header, path, medium);
+            log.is_deferred = is_deferred;
+            Ok(log)
+        }
         // There was a header a moment ago.
         _ => Err(StoreError::Changed {
             path: path.to_path_buf(),

@@ -1,6 +1,7 @@
 //! Tests of the store; the modules are named after what they try.
 
 mod cache;
+mod deferred;
 mod faults;
 pub(crate) mod fixtures;
 mod forest;

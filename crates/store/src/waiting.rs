@@ -28,6 +28,8 @@ impl SessionLog {
             let kept = kept.collect::<Vec<Result<()>>>();
             return kept.into_iter().collect();
         }
+        // An entry must not become the child of one that cannot be read.
+        self.load()?;
         // Ids of other writers are known before ours are drawn; when the file cannot be read, it is read later.
         let caught_up = self.catch_up();
         let mut lines = Vec::with_capacity(bodies.len());

@@ -158,6 +158,13 @@ impl AssistantMessage {
         self.content.iter().filter_map(AssistantBlock::as_tool_call)
     }
 
+    /// Tokens in the context when the answer was given, if it says so: a failed one does not, nor one without usage.
+    #[must_use]
+    pub fn reported_tokens(&self) -> Option<u64> {
+        let tokens = self.usage.context_tokens();
+        (!self.failed() && tokens > 0).then_some(tokens)
+    }
+
     /// Returns true after an error or an abort. Such answers are never sent to a model again (pi-core.md 1.8).
     #[must_use]
     pub fn failed(&self) -> bool {

@@ -47,6 +47,7 @@ mod host_uris;
 mod input;
 mod input_records;
 mod kit;
+mod large_sessions;
 mod leaks;
 mod legacy_hooks;
 mod line_schema;

@@ -311,7 +311,8 @@ pub(super) async fn open_subsession(
         None => Opening::New { id: None },
     };
     let started = off_thread(move || Session::start(agent, outbox, &opening)).await;
-    let session = started.map_err(|error| error.to_string())?;
+    let mut session = started.map_err(|error| error.to_string())?;
+    session.driver.core.load_texts().await?;
     let state = serde_json::to_value(session.driver.core.state()).map_err(|error| error.to_string())?;
     let opened = json!({
         "state": state,

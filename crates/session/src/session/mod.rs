@@ -219,6 +219,11 @@ impl Session {
     }
 
     async fn handle(&mut self, wakeup: Wakeup) {
+        if wakeup.needs_texts()
+            && let Err(error) = self.driver.core.load_texts().await
+        {
+            return self.turn_away(wakeup, &error).await;
+        }
         match wakeup {
             Wakeup::SessionRequest(request) => self.on_request(request).await,
             Wakeup::Model(events) => self.driver.on_model(events).await,

@@ -14,9 +14,11 @@ use crate::strings;
 
 use super::asker::{Asked, Asker};
 use super::deferred::{DeferredAction, defer};
+use super::driver::Driver;
 use super::mcp::McpEvent;
 use super::pending_prompt::PendingPrompt;
 use super::summaries::Summarised;
+use super::wakeup::Wakeup;
 use super::{Session, compaction, navigation, process_exits, prompt_delivery, prompts, session_change};
 
 impl Session {
@@ -59,6 +61,16 @@ impl Session {
             }
             // The caller may have given up.
             SessionRequest::Describe(answer) => drop(answer.send(self.describe())),
+        }
+    }
+
+    /// The texts of messages cannot be read, so that the session can do nothing with a wake-up. Its state stays as it is, and the
+    /// next wake-up tries again.
+    pub(super) async fn turn_away(&mut self, wakeup: Wakeup, error: &str) {
+        let outbox = &self.driver.core.outbox;
+        match wakeup {
+            Wakeup::SessionRequest(request) => request.turn_away(outbox, error).await,
+            _ => outbox.notice("error", error.to_owned()).await,
         }
     }
 
@@ -171,6 +183,12 @@ impl Session {
 
     async fn run_deferred(&mut self, action: DeferredAction) {
         let driver = &mut self.driver;
+        // The action before it may have opened another session. A change of the session checks by itself what it needs.
+        if !matches!(action, DeferredAction::Change(..))
+            && let Err(error) = driver.core.load_texts().await
+        {
+            return refuse(driver, action, error).await;
+        }
         match action {
             DeferredAction::Respond(responder) => responder.respond(Ok(())).await,
             DeferredAction::Prompt(responder, params) => prompts::prompt(driver, responder, params).await,
@@ -192,6 +210,23 @@ impl Session {
                 compaction::compact_now(driver, Asked { asker, instructions }).await;
             }
             DeferredAction::Idle(id) => driver.extensions.links.answer(id, Ok(Value::Null)),
+        }
+    }
+}
+
+/// Refuses an action that waited, since the texts of messages cannot be read.
+async fn refuse(driver: &mut Driver, action: DeferredAction, error: String) {
+    let links = &mut driver.extensions.links;
+    match action {
+        DeferredAction::Held(origin, _) => driver.core.outbox.refuse(origin, error).await,
+        DeferredAction::Prompt(responder, _) => responder.refuse(error).await,
+        DeferredAction::Respond(responder) => responder.refuse(error).await,
+        DeferredAction::Reloaded(responder) => responder.refuse(error).await,
+        DeferredAction::Compact(asked) => links.reply(asked.asker, Err(error)).await,
+        DeferredAction::Move(asker, _) => links.reply(asker, Err(error)).await,
+        DeferredAction::CompactFor(id, _) | DeferredAction::Idle(id) => links.answer(id, Err(error)),
+        DeferredAction::ExtensionPrompt(_) | DeferredAction::Run(_) | DeferredAction::Change(..) => {
+            driver.core.outbox.notice("error", error).await;
         }
     }
 }

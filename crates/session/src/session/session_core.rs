@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use agent::{Change, Fallback, LoopSettings};
 use serde_json::json;
-use store::{Context, Damage};
+use store::{Context, Damage, SessionLog};
 use tokio::sync::mpsc;
 use wire::Event;
 use wire::event::{ChangeReason, CloseReason};
@@ -343,6 +343,21 @@ impl SessionCore {
         self.permissions.forget_choice();
         self.reload(missing_guards);
         self.workspace.forget_system_prompt();
+    }
+
+    /// Reads the texts of messages that were left out when the session was opened. Everything but its state needs them.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or another program changed it meanwhile.
+    pub(super) async fn load_texts(&mut self) -> Result<(), String> {
+        if !self.conversation.log.is_deferred() {
+            return Ok(());
+        }
+        let loaded = self.conversation.log.run(SessionLog::load).await;
+        loaded.map_err(|error| error.to_string())?;
+        let messages = self.conversation.read_leaf();
+        self.apply(Change::Conversation(messages));
+        Ok(())
     }
 
     /// The machine begins another session. Queue modes and retries stay as they are.

@@ -84,10 +84,10 @@ pub(super) fn open_log(
             cwd.to_path_buf(),
         ));
     }
-    let (log, _damage) = match empty {
-        Empty::Begins => SessionLog::open(path, &text)?,
-        Empty::IsRefused => SessionLog::open_existing(path, &text)?,
-    };
+    let (log, _damage) = SessionLog::open_deferred(path, &text)?;
+    if empty == Empty::IsRefused {
+        log.check_begun()?;
+    }
     let stored = stored_cwd(&log, path, cwd, spare)?;
     Ok((log, stored))
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use llm::ModelEvent;
+use wire::{ConnectionCommand, SessionCommand};
 
 use crate::requests::{RequestReceiver, SessionRequest};
 
@@ -44,6 +45,34 @@ pub(super) enum Wakeup {
     /// The entry that is kept in a prompt cache.
     CacheWarming(WarmingEvent),
     Closed,
+}
+
+impl Wakeup {
+    /// Returns false for what a session can do without the texts of its messages.
+    pub(super) fn needs_texts(&self) -> bool {
+        match self {
+            Self::SessionRequest(SessionRequest::Command(_, command)) => !matches!(
+                command,
+                SessionCommand::GetState(_)
+                    | SessionCommand::GetContextUsage(_)
+                    | SessionCommand::GetCommands(_)
+                    | SessionCommand::GetAvailableModels(_)
+                    | SessionCommand::GetAvailableThinkingLevels(_)
+            ),
+            Self::SessionRequest(SessionRequest::Connection(_, command)) => {
+                matches!(command, ConnectionCommand::Replay(_))
+            }
+            Self::SessionRequest(
+                SessionRequest::Reject(..)
+                | SessionRequest::Manager(..)
+                | SessionRequest::Describe(_)
+                | SessionRequest::Retire(_),
+            )
+            | Self::Queried
+            | Self::Closed => false,
+            _ => true,
+        }
+    }
 }
 
 /// Waits for the next request, forever once no more can come.

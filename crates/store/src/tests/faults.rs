@@ -90,7 +90,11 @@ impl Medium for Memory {
         })
     }
     fn read_at(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
-        Ok(self.read_from(offset)?[..len].to_vec())
+        let bytes = self.read_from(offset)?;
+        bytes
+            .get(..len)
+            .map(<[u8]>::to_vec)
+            .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
     fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.with(|s| {
