@@ -5,13 +5,33 @@ use std::time::Duration;
 /// Longest wait for one answer of an engine.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(5);
 
+/// Longest wait for one answer of NATS to a request that can be sent again. Nobody answers while a stream has no leader, and a server that is lost or
+/// begins drops requests, so a short wait finds the new leader soon.
+pub const NATS_WAIT: Duration = Duration::from_secs(1);
+
+/// Longest wait for one message of a session, which can have 512 KiB. Sent again like the others.
+pub const NATS_READ_WAIT: Duration = Duration::from_secs(2);
+
+/// Longest time to read or remove something in NATS, with all repetitions. A stream can be without a leader for 9 seconds.
+pub const NATS_REPEAT_WAIT: Duration = Duration::from_secs(15);
+
+/// Pause between two pings of a NATS server. A server that answers none of two is given up: one that is stopped, or a host that is lost, ends no
+/// connection. Leases have to survive this time.
+pub const PING_PAUSE: Duration = Duration::from_secs(1);
+
 /// Longest wait for the connection to an engine.
 pub const CONNECT_WAIT: Duration = Duration::from_secs(5);
 
-/// Times an append is sent before the store gives up; a response may have been lost each time.
+/// Longest wait for the connection to one NATS server before the next one is tried.
+pub const NATS_CONNECT_WAIT: Duration = Duration::from_secs(2);
+
+/// Times an append to S3 is sent before the store gives up; a response may have been lost each time.
 pub const APPEND_TRIES: u32 = 4;
 
-/// Pause before an append is sent again; the second pause is twice as long, and so on.
+/// Longest time to append to NATS, with all repetitions. A response may have been lost each time.
+pub const APPEND_WAIT: Duration = Duration::from_secs(20);
+
+/// Pause before an append is sent again; the second pause is twice as long, and so on; up to four times with NATS.
 pub const APPEND_PAUSE: Duration = Duration::from_millis(250);
 
 /// Longest wait for another process to close a session file.
@@ -32,9 +52,18 @@ pub const WATCH_TRIES: u32 = 20;
 /// Pause before a broken watch is started again.
 pub const WATCH_PAUSE: Duration = Duration::from_millis(500);
 
-/// Bytes of lines that one message of a session in NATS has at most. Larger appends are stored in parts. A consumer fetches up
+/// Bytes of lines that one message of a session in NATS has at most. Larger appends are stored in parts. A consumer of `watch` fetches up
 /// to 500 messages ahead, so this also bounds its memory.
 pub const MESSAGE_BYTES: usize = 128 << 10;
+
+/// Messages that are read with one request at most.
+pub const BATCH_MESSAGES: usize = 256;
+
+/// Bytes of the messages that are read with one request, unless one message is larger.
+pub const BATCH_BYTES: usize = 1 << 20;
+
+/// Longest wait for the next message of a batch. The leader of the stream is asked for the rest.
+pub const BATCH_WAIT: Duration = Duration::from_secs(1);
 
 /// Bytes of one part of a larger append. Below the default limit of a NATS server for one message (1 MiB) with its headers.
 pub const PART_BYTES: usize = 512 << 10;
@@ -144,9 +173,6 @@ pub const HEALTH_WAIT: Duration = Duration::from_secs(5);
 /// Commands of one gateway that wait for a response at a time. A gateway with so many reads no further input.
 pub const GATEWAY_COMMANDS: usize = 1_000;
 
-/// Longest wait of a gateway for one answer of NATS. Its requests can be sent again, and a server that is lost or begins drops some.
-pub const GATEWAY_ANSWER_WAIT: Duration = Duration::from_secs(1);
-
 /// Sessions of one gateway for many sessions.
 pub const GATEWAY_SESSIONS: usize = 10_000;
 
@@ -165,5 +191,12 @@ pub const WORKSPACE_WAIT: Duration = Duration::from_secs(300);
 /// Characters of a failed workspace hook's stderr in the error.
 pub const WORKSPACE_TEXT: usize = 500;
 
-/// Times that a request to a stream is sent before it fails; each waits for a quarter of the lease time.
+/// Times that a stream is opened, or a session read, before it fails.
 pub const REQUEST_TRIES: u32 = 5;
+
+/// Leases that a worker asks for at a time. After the loss of a worker with 250 sessions, one request after the other would take seconds on a
+/// busy machine.
+pub const TAKEN_AT_ONCE: usize = 32;
+
+/// Longest pause between two looks at the sessions without a worker.
+pub const LOOK_PAUSE: Duration = Duration::from_millis(500);

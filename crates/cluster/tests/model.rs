@@ -354,7 +354,7 @@ impl Model {
             Some(sent) => {
                 if let Some(Outcome::Stored(sequence)) = sent.outcome {
                     worker.lease = sequence;
-                    worker.valid_until = sent.at + LEASE * 2.0 / 3.0;
+                    worker.valid_until = sent.at + LEASE * 4.0 / 5.0;
                 } else {
                     worker.valid_until = 0.0;
                 }
@@ -422,7 +422,7 @@ impl Model {
         worker.step = match (worker.step, outcome) {
             (Step::Idle, Outcome::Stored(sequence)) => {
                 worker.lease = sequence;
-                worker.valid_until = at + LEASE * 2.0 / 3.0;
+                worker.valid_until = at + LEASE * 4.0 / 5.0;
                 Step::Load
             }
             (Step::Idle, _) => Step::Idle,

@@ -1,12 +1,10 @@
 //! The event stream of a session: what one message has, and the writer that numbers events and is fenced by the server.
 
-use std::time::Instant;
-
 use async_nats::jetstream::message::StreamMessage;
 use bytes::Bytes;
 use store::{SessionId, StoreError};
 
-use super::{Bus, Fault, Publication};
+use super::{Bus, Fault, Publication, Until};
 use crate::limits::EVENT_BYTES;
 
 /// Number of the last event of the message, or before it if it has none.
@@ -192,7 +190,7 @@ impl EventWriter {
     }
 
     /// Publishes frames, in one message if they fit.
-    pub(crate) async fn publish(&mut self, bus: &Bus, frames: &[Frame], until: Instant) -> Result<(), Fault> {
+    pub(crate) async fn publish(&mut self, bus: &Bus, frames: &[Frame], until: &Until) -> Result<(), Fault> {
         let mut rest = frames;
         while !rest.is_empty() {
             let (mut body, mut taken) = (String::new(), 0);
@@ -217,7 +215,7 @@ impl EventWriter {
         bus: &Bus,
         frames: &[Frame],
         body: String,
-        until: Instant,
+        until: &Until,
     ) -> Result<(), Fault> {
         let edge = frames.iter().rev().find_map(|frame| match frame {
             Frame::Event { edge, .. } => *edge,

@@ -13,12 +13,13 @@ use async_nats::{Client, HeaderMap};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use store::StoreError;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::limits::{FOLLOW_AGAIN, FOLLOW_LOOK, FOLLOW_PAUSE, PUBLISH_PAUSE, REQUEST_TRIES};
-use crate::nats::{engine, unless_reconnected};
+use super::lease::LeaseState;
+use crate::limits::{FOLLOW_AGAIN, FOLLOW_LOOK, FOLLOW_PAUSE, PUBLISH_PAUSE, PUBLISH_WAIT};
+use crate::nats::{batch, engine, repeat, unless_reconnected};
 
 /// Why a message was not published.
 #[derive(Debug)]
@@ -40,11 +41,36 @@ impl std::fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
+/// How long a publication is sent again while no acknowledgement arrives.
+#[derive(Debug, Clone)]
+pub(crate) enum Until {
+    /// Until this time.
+    Time(Instant),
+    /// While a lease is valid, which is renewed meanwhile, and until this time.
+    Lease(watch::Receiver<LeaseState>, Instant),
+}
+
+impl Until {
+    /// While a lease is valid, for `PUBLISH_WAIT` at most.
+    pub(crate) fn lease(state: watch::Receiver<LeaseState>) -> Self {
+        Self::Lease(state, Instant::now() + PUBLISH_WAIT)
+    }
+
+    /// Returns true if the time is over at this moment.
+    pub(super) fn is_over(&self, at: Instant) -> bool {
+        match self {
+            Self::Time(end) => at >= *end,
+            Self::Lease(state, end) => at >= *end || state.borrow().is_over(at),
+        }
+    }
+}
+
 /// One stream.
 #[derive(Clone)]
 pub(crate) struct Log {
     client: Client,
     context: Context,
+    name: String,
     stream: Stream<()>,
 }
 
@@ -69,17 +95,18 @@ impl Publication {
 }
 
 impl Log {
-    pub(crate) fn new(client: Client, context: Context, stream: Stream<()>) -> Self {
+    pub(crate) fn new(client: Client, context: Context, name: String, stream: Stream<()>) -> Self {
         Self {
             client,
             context,
+            name,
             stream,
         }
     }
 
     /// Publishes a message and returns its sequence. Sends it again until `until` when no acknowledgement arrives; the message is
     /// stored at most once.
-    pub(crate) async fn publish(&self, publication: Publication, until: Instant) -> Result<u64, Fault> {
+    pub(crate) async fn publish(&self, publication: Publication, until: &Until) -> Result<u64, Fault> {
         let id = Uuid::new_v4().simple().to_string();
         let mut message = PublishMessage::build()
             .payload(publication.payload)
@@ -102,11 +129,20 @@ impl Log {
             let sent = unless_reconnected(&self.client, sent).await;
             let reason = match sent.unwrap_or_else(lost) {
                 Ok(acknowledged) => return Ok(acknowledged.sequence),
+                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence && attempt == 0 => {
+                    return Err(Fault::Fenced);
+                }
                 Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
-                    // An earlier attempt may be what took the place.
+                    // An earlier attempt may be what took the place, also if most servers have not confirmed it yet.
                     match self.last(&subject).await {
-                        Ok(Some(last)) if attempt > 0 && has_id(&last, &id) => return Ok(last.sequence),
-                        Ok(_) => return Err(Fault::Fenced),
+                        Ok(Some(last)) if has_id(&last, &id) => return Ok(last.sequence),
+                        Ok(last) => {
+                            let sequence = last.map_or(0, |last| last.sequence);
+                            if publication.expected != Some(sequence) {
+                                return Err(Fault::Fenced);
+                            }
+                            error.to_string()
+                        }
                         Err(error) => error.to_string(),
                     }
                 }
@@ -114,7 +150,7 @@ impl Log {
             };
             attempt += 1;
             let pause = PUBLISH_PAUSE * attempt.min(10);
-            if Instant::now() + pause >= until {
+            if until.is_over(Instant::now() + pause) {
                 return Err(Fault::Unavailable(reason));
             }
             tokio::time::sleep(pause).await;
@@ -148,6 +184,15 @@ impl Log {
             }
         })
         .await
+    }
+
+    /// The next messages of a subject from a sequence on; empty if there are none.
+    pub(crate) async fn several(&self, subject: &str, from: u64) -> Result<Vec<StreamMessage>, StoreError> {
+        let found = batch::read(&self.client, &self.context, &self.name, subject, from).await;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        Ok(self.next(subject, from).await?.into_iter().collect())
     }
 
     /// Removes one message. Returns without an error if it is gone already.
@@ -215,20 +260,6 @@ impl Log {
             pause: FOLLOW_AGAIN,
         })
     }
-}
-
-/// Sends a request that changes nothing when it is sent twice again while no answer arrives.
-async fn repeat<T, F: Future<Output = Result<T, StoreError>>>(
-    client: &Client,
-    request: impl Fn() -> F,
-) -> Result<T, StoreError> {
-    for attempt in 1..REQUEST_TRIES {
-        if let Some(Ok(answer)) = unless_reconnected(client, request()).await {
-            return Ok(answer);
-        }
-        tokio::time::sleep(PUBLISH_PAUSE * attempt).await;
-    }
-    request().await
 }
 
 fn has_id(message: &StreamMessage, id: &str) -> bool {

@@ -16,14 +16,14 @@ use store::{SessionId, StoreError};
 
 use crate::address::NatsAddress;
 use crate::limits::{
-    ANSWER_WAIT, EVENT_MESSAGES, GATEWAY_ANSWER_WAIT, PUBLISH_PAUSE, PUBLISH_WAIT, QUEUED_COMMANDS,
-    RECORD_AGE, REQUEST_TRIES,
+    ANSWER_WAIT, EVENT_MESSAGES, NATS_WAIT, PUBLISH_PAUSE, PUBLISH_WAIT, QUEUED_COMMANDS, RECORD_AGE,
+    REQUEST_TRIES,
 };
 use crate::nats::{client, engine, open_stream, unless_reconnected};
 
 pub(crate) use events::{EventWriter, Frame, Frames, RunEdge, run_of, seq_of};
 pub(crate) use lease::{Lease, LeaseState};
-pub(crate) use log::{Fault, Follower, Log, Publication};
+pub(crate) use log::{Fault, Follower, Log, Publication, Until};
 pub(crate) use records::{Begun, RECORDED};
 
 /// The streams of one prefix.
@@ -57,8 +57,8 @@ impl Bus {
     pub(crate) async fn connect(address: &NatsAddress, lease: Option<Duration>) -> Result<Self, StoreError> {
         let client = client(address).await?;
         let prefix = address.prefix.clone();
-        let wait = lease.map_or(GATEWAY_ANSWER_WAIT, |lease| {
-            (lease / 4).clamp(Duration::from_millis(250), ANSWER_WAIT)
+        let wait = lease.map_or(NATS_WAIT, |lease| {
+            (lease / 4).clamp(Duration::from_millis(250), NATS_WAIT)
         });
         let context = ContextBuilder::new()
             .timeout(wait)
@@ -71,7 +71,7 @@ impl Bus {
             async move {
                 let stream = open_existing(&context, &config.name).await?;
                 until_connected(&client, || open_stream(&patient, config.clone())).await?;
-                Ok::<_, StoreError>(Log::new(client, context, stream))
+                Ok::<_, StoreError>(Log::new(client, context, config.name, stream))
             }
         };
         let commands = open(Config {
@@ -82,6 +82,8 @@ impl Bus {
         });
         let events = open(Config {
             max_messages_per_subject: EVENT_MESSAGES,
+            // A run that is taken over, or a client that connects again, reads many messages.
+            allow_direct: true,
             ..base(address, "event", "*")
         });
         let records = open(Config {
@@ -99,7 +101,7 @@ impl Bus {
                 None => {
                     let name = format!("{prefix}-leases");
                     let stream = until_connected(&client, || wait_for(&context, &name)).await?;
-                    Ok(Log::new(client.clone(), context.clone(), stream))
+                    Ok(Log::new(client.clone(), context.clone(), name, stream))
                 }
             }
         };
@@ -135,18 +137,22 @@ impl Bus {
         self.client.connection_state() == async_nats::connection::State::Connected
     }
 
-    /// Asks for a worker, unless the session has one.
+    /// Asks for a worker, unless the session has one or has asked already: workers look for such sessions again and again.
     pub(crate) async fn want(&self, session: &SessionId) -> Result<(), Fault> {
         let unavailable = |e: StoreError| Fault::Unavailable(e.to_string());
-        let lease = self.leases.last(&self.subject("lease", session)).await;
-        if lease.map_err(unavailable)?.is_some() {
+        let (lease, wanted) = (self.subject("lease", session), self.subject("wanted", session));
+        let is_leased = self.leases.last(&lease).await.map_err(unavailable)?.is_some();
+        if is_leased || self.wanted.last(&wanted).await.map_err(unavailable)?.is_some() {
             return Ok(());
         }
+        self.announce(session).await
+    }
+
+    /// Asks all workers to take the session now.
+    pub(crate) async fn announce(&self, session: &SessionId) -> Result<(), Fault> {
         let publication = Publication::new(self.subject("wanted", session), "", None);
-        self.wanted
-            .publish(publication, Instant::now() + PUBLISH_WAIT)
-            .await
-            .map(drop)
+        let until = Until::Time(Instant::now() + PUBLISH_WAIT);
+        self.wanted.publish(publication, &until).await.map(drop)
     }
 
     /// Follows the requests for workers from now on, as a hint.

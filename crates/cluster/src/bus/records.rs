@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use store::{SessionId, StoreError};
 
-use super::{Bus, Fault, Publication};
+use super::{Bus, Fault, Publication, Until};
 
 /// What a record says before the response.
 const BEGUN: &[u8] = b"begun";
@@ -31,7 +31,7 @@ impl Bus {
     }
 
     /// Notes that a command begins.
-    pub(crate) async fn begin(&self, session: &SessionId, key: &str, until: Instant) -> Result<Begun, Fault> {
+    pub(crate) async fn begin(&self, session: &SessionId, key: &str, until: &Until) -> Result<Begun, Fault> {
         let subject = self.record_subject(session, key);
         let unavailable = |e: StoreError| Fault::Unavailable(e.to_string());
         loop {
@@ -49,7 +49,7 @@ impl Bus {
                     ));
                 }
                 // Its age ended in between.
-                None if Instant::now() < until => {}
+                None if !until.is_over(Instant::now()) => {}
                 None => return Err(Fault::Unavailable("the record of a command is gone".to_owned())),
             }
         }
@@ -64,7 +64,7 @@ impl Bus {
         &self,
         session: &SessionId,
         key: &str,
-        until: Instant,
+        until: &Until,
     ) -> Result<u64, Fault> {
         let publication = Publication::new(self.call_subject(session, key), BEGUN, None);
         self.calls.publish(publication, until).await
@@ -91,7 +91,7 @@ impl Bus {
         key: &str,
         response: &str,
         begun: u64,
-        until: Instant,
+        until: &Until,
     ) -> Result<(), Fault> {
         if response.len() > crate::limits::COMMAND_BYTES {
             return Ok(());

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::address::NatsAddress;
 use crate::answer::Answer;
-use crate::bus::{Bus, Follower, Frame, Frames, Publication, run_of, seq_of};
+use crate::bus::{Bus, Follower, Frame, Frames, Publication, Until, run_of, seq_of};
 use crate::limits::{COMMAND_BYTES, GATEWAY_COMMANDS, GATEWAY_END_WAIT, KEY_BYTES, PUBLISH_WAIT};
 use crate::worker::command::{headers, is_frame};
 use connection::{Connection, Local};
@@ -162,8 +162,8 @@ impl Gateway {
         }
         let mut publication = Publication::new(self.bus.subject("command", &self.session), text, None);
         publication.headers = headers(&self.name, &key);
-        let until = Instant::now() + PUBLISH_WAIT;
-        if let Err(fault) = self.bus.commands.publish(publication, until).await {
+        let until = Until::Time(Instant::now() + PUBLISH_WAIT);
+        if let Err(fault) = self.bus.commands.publish(publication, &until).await {
             let reason = format!("The command was not queued: {fault}");
             return self.refuse(command.get("id"), kind, &reason).await;
         }
@@ -234,25 +234,28 @@ impl Gateway {
         let (mut expected, mut lines, mut frames) = (after + 1, Vec::new(), Frames::default());
         let mut answer = None;
         while expected <= self.seq {
-            let Some(message) = self.bus.events.next(&subject, next).await? else {
+            let messages = self.bus.events.several(&subject, next).await?;
+            if messages.is_empty() {
                 return Ok(None);
-            };
-            next = message.sequence + 1;
-            for frame in frames.take(&message) {
-                let Frame::Event { seq, line, .. } = frame else {
-                    continue;
-                };
-                if seq < expected || expected > self.seq {
-                    continue;
+            }
+            for message in messages {
+                next = message.sequence + 1;
+                for frame in frames.take(&message) {
+                    let Frame::Event { seq, line, .. } = frame else {
+                        continue;
+                    };
+                    if seq < expected || expected > self.seq {
+                        continue;
+                    }
+                    if seq > expected {
+                        return Ok(None);
+                    }
+                    expected += 1;
+                    if answer.is_none() && self.connection.expands(&line) {
+                        answer = Some(self.answer_before(seq, &message).await?);
+                    }
+                    lines.extend(self.connection.event(line, &mut answer));
                 }
-                if seq > expected {
-                    return Ok(None);
-                }
-                expected += 1;
-                if answer.is_none() && self.connection.expands(&line) {
-                    answer = Some(self.answer_before(seq, &message).await?);
-                }
-                lines.extend(self.connection.event(line, &mut answer));
             }
         }
         Ok(Some(lines))
@@ -263,16 +266,20 @@ impl Gateway {
         let subject = self.bus.subject("event", &self.session);
         let (mut answer, mut frames) = (None, Frames::default());
         let mut next = run_of(message).unwrap_or(message.sequence);
-        while next <= message.sequence
-            && let Some(earlier) = self.bus.events.next(&subject, next).await?
-        {
-            next = earlier.sequence + 1;
-            for frame in frames.take(&earlier) {
-                if let Frame::Event { seq: other, line, .. } = frame
-                    && other < seq
-                    && let Ok(Value::Object(event)) = serde_json::from_str(&line)
-                {
-                    Answer::follow(&mut answer, &event);
+        while next <= message.sequence {
+            let messages = self.bus.events.several(&subject, next).await?;
+            if messages.is_empty() {
+                break;
+            }
+            for earlier in messages {
+                next = earlier.sequence + 1;
+                for frame in frames.take(&earlier) {
+                    if let Frame::Event { seq: other, line, .. } = frame
+                        && other < seq
+                        && let Ok(Value::Object(event)) = serde_json::from_str(&line)
+                    {
+                        Answer::follow(&mut answer, &event);
+                    }
                 }
             }
         }

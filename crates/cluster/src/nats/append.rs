@@ -1,5 +1,7 @@
 //! Appending to a session in NATS: the fence, and what to do when a response is lost.
 
+use std::time::Instant;
+
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use bytes::Bytes;
@@ -7,8 +9,8 @@ use store::{Result, SessionId, StoreError};
 use uuid::Uuid;
 
 use super::record::Record;
-use super::{NatsStore, Place, engine, read, unless_reconnected};
-use crate::limits::{APPEND_PAUSE, APPEND_TRIES, MESSAGE_BYTES, PART_BYTES};
+use super::{NatsStore, Place, read, unless_reconnected};
+use crate::limits::{APPEND_PAUSE, APPEND_WAIT, MESSAGE_BYTES, PART_BYTES};
 use crate::lines;
 
 pub(super) async fn append(
@@ -65,24 +67,54 @@ async fn upload(store: &NatsStore, session: &SessionId, append: &str, body: &Byt
 /// Returns the sequence of the stored part. No other writer knows the subject, so a refusal means that an earlier attempt was
 /// stored.
 async fn publish_part(store: &NatsStore, subject: &str, message: PublishMessage) -> Result<u64> {
-    let mut reason = String::new();
-    for attempt in 0..APPEND_TRIES {
-        tokio::time::sleep(APPEND_PAUSE * attempt).await;
-        match publish(store, subject, message.clone()).await {
+    let mut tries = Tries::default();
+    loop {
+        let reason = match publish(store, subject, message.clone()).await {
             Ok(sequence) => return Ok(sequence),
-            Err(error) if attempt > 0 && error.kind() == PublishErrorKind::WrongLastSequence => {
+            Err(error) if tries.failed > 0 && error.kind() == PublishErrorKind::WrongLastSequence => {
                 let stored = store.stream.get_last_raw_message_by_subject(subject).await;
-                return stored
-                    .map(|part| part.sequence)
-                    .map_err(|e| engine("store a large entry", &e));
+                match stored {
+                    Ok(part) => return Ok(part.sequence),
+                    Err(error) => error.to_string(),
+                }
             }
-            Err(error) => reason = error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        if !tries.again().await {
+            return Err(StoreError::Engine {
+                action: "store a large entry",
+                reason,
+            });
         }
     }
-    Err(StoreError::Engine {
-        action: "store a large entry",
-        reason,
-    })
+}
+
+/// The attempts of one publication.
+struct Tries {
+    failed: u32,
+    until: Instant,
+}
+
+impl Default for Tries {
+    fn default() -> Self {
+        Self {
+            failed: 0,
+            until: Instant::now() + APPEND_WAIT,
+        }
+    }
+}
+
+impl Tries {
+    /// Pauses after a failed attempt. False if the time is over.
+    async fn again(&mut self) -> bool {
+        self.failed += 1;
+        let pause = APPEND_PAUSE * self.failed.min(4);
+        if Instant::now() + pause >= self.until {
+            return false;
+        }
+        tokio::time::sleep(pause).await;
+        true
+    }
 }
 
 /// Publishes once and waits for the acknowledgement; returns the message's sequence.
@@ -108,25 +140,30 @@ async fn commit(
         .headers(record.headers())
         .expected_last_subject_sequence(place.sequence);
     let subject = store.subject(session);
-    let mut reason = String::new();
-    for attempt in 0..APPEND_TRIES {
-        tokio::time::sleep(APPEND_PAUSE * attempt).await;
-        match publish(store, &subject, message.clone()).await {
+    let mut tries = Tries::default();
+    let reason = loop {
+        let reason = match publish(store, &subject, message.clone()).await {
             Ok(sequence) => {
                 record.sequence = sequence;
                 store.remember(session, record.end());
                 return Ok(record.end().position);
             }
             Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
-                return settle(store, session, &record, place).await?.ok_or_else(|| {
+                match settle(store, session, &record, place).await? {
+                    Some(position) => return Ok(position),
                     // The message that took the place is gone, so the session was deleted.
-                    stale(session, record.start, 0)
-                });
+                    None if tries.failed == 0 => return Err(stale(session, record.start, 0)),
+                    // An earlier attempt took the place, and most servers have not confirmed it yet.
+                    None => error.to_string(),
+                }
             }
             // Sent again: with the same fence it is stored at most once.
-            Err(error) => reason = error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        if !tries.again().await {
+            break reason;
         }
-    }
+    };
     match settle(store, session, &record, place).await {
         Ok(Some(position)) => Ok(position),
         Err(stale @ StoreError::Stale { .. }) => Err(stale),

@@ -3,6 +3,7 @@
 //! 34-session-stores.md says why appends are messages and why large ones have parts in the same stream.
 
 mod append;
+pub(crate) mod batch;
 mod read;
 mod record;
 mod watch;
@@ -11,6 +12,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use async_nats::Client;
 use async_nats::jetstream::context::{ContextBuilder, GetStreamErrorKind};
@@ -20,7 +22,10 @@ use futures_util::TryStreamExt as _;
 use store::{Result, SessionId, SessionStore, StoreError, StoreFuture, Watch, check_lines};
 
 use crate::address::{NatsAddress, NatsLogin};
-use crate::limits::{ANSWER_WAIT, CONNECT_WAIT, KNOWN_SESSIONS, RECONNECT_PAUSE, REQUEST_TRIES};
+use crate::limits::{
+    ANSWER_WAIT, KNOWN_SESSIONS, NATS_CONNECT_WAIT, NATS_READ_WAIT, NATS_REPEAT_WAIT, NATS_WAIT, PING_PAUSE,
+    PUBLISH_PAUSE, RECONNECT_PAUSE, REQUEST_TRIES,
+};
 use record::Record;
 
 /// Sessions in a stream of NATS JetStream.
@@ -57,11 +62,11 @@ impl NatsStore {
     pub async fn connect(address: &NatsAddress) -> Result<Self> {
         let client = client(address).await?;
         let context = ContextBuilder::new()
-            .timeout(ANSWER_WAIT)
-            .ack_timeout(ANSWER_WAIT)
+            .timeout(NATS_READ_WAIT)
+            .ack_timeout(NATS_WAIT)
             .build(client.clone());
-        let name = format!("{}-sessions", address.prefix);
-        let stream = open_stream(&context, config(&name, address)).await?;
+        let config = config(&stream_name(&address.prefix), address);
+        let stream = open_stream(&context, config).await?;
         Ok(Self {
             client,
             context,
@@ -69,6 +74,10 @@ impl NatsStore {
             prefix: address.prefix.clone(),
             known: Mutex::default(),
         })
+    }
+
+    fn stream_name(&self) -> String {
+        stream_name(&self.prefix)
     }
 
     /// The subject of a session's messages.
@@ -102,14 +111,17 @@ impl NatsStore {
     /// Where a session ends, as the leader of the stream has it.
     async fn end(&self, session: &SessionId) -> Result<Place> {
         let subject = self.subject(session);
-        match self.stream.get_last_raw_message_by_subject(&subject).await {
-            Ok(message) => Ok(Record::of(session, &message.headers, message.sequence)?.end()),
-            Err(e) if e.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(Place {
-                position: 0,
-                sequence: 0,
-            }),
-            Err(e) => Err(engine("read the end of the session", &e)),
-        }
+        repeat(&self.client, async || {
+            match self.stream.get_last_raw_message_by_subject(&subject).await {
+                Ok(message) => Ok(Record::of(session, &message.headers, message.sequence)?.end()),
+                Err(e) if e.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(Place {
+                    position: 0,
+                    sequence: 0,
+                }),
+                Err(e) => Err(engine("read the end of the session", &e)),
+            }
+        })
+        .await
     }
 
     async fn all(&self) -> Result<Vec<SessionId>> {
@@ -158,11 +170,12 @@ impl SessionStore for NatsStore {
 
     fn load<'a>(&'a self, session: &'a SessionId, from: u64) -> StoreFuture<'a, Vec<Vec<u8>>> {
         Box::pin(async move {
-            for _ in 1..REQUEST_TRIES {
-                if let Some(loaded) = unless_reconnected(&self.client, read::load(self, session, from)).await
-                {
-                    return loaded;
+            for attempt in 1..REQUEST_TRIES {
+                match unless_reconnected(&self.client, read::load(self, session, from)).await {
+                    None | Some(Err(StoreError::Engine { .. })) => {}
+                    Some(loaded) => return loaded,
                 }
+                tokio::time::sleep(PUBLISH_PAUSE * attempt).await;
             }
             read::load(self, session, from).await
         })
@@ -184,6 +197,10 @@ impl SessionStore for NatsStore {
     }
 }
 
+fn stream_name(prefix: &str) -> String {
+    format!("{prefix}-sessions")
+}
+
 /// Nothing in the stream is ever discarded to make room: a full one refuses appends.
 fn config(name: &str, address: &NatsAddress) -> stream::Config {
     let prefix = &address.prefix;
@@ -197,6 +214,8 @@ fn config(name: &str, address: &NatsAddress) -> stream::Config {
         storage: StorageType::File,
         num_replicas: address.replicas,
         discard: DiscardPolicy::New,
+        // For `batch`.
+        allow_direct: true,
         ..stream::Config::default()
     }
 }
@@ -205,8 +224,10 @@ fn config(name: &str, address: &NatsAddress) -> stream::Config {
 pub(crate) async fn client(address: &NatsAddress) -> Result<Client> {
     let mut options = async_nats::ConnectOptions::new()
         .name("pinion-cluster")
-        .connection_timeout(CONNECT_WAIT)
+        .connection_timeout(NATS_CONNECT_WAIT)
         .request_timeout(Some(ANSWER_WAIT))
+        // The default of a minute is longer than a lease.
+        .ping_interval(PING_PAUSE)
         // The default waits up to four seconds, in which a lease can end.
         .reconnect_delay_callback(|attempts| {
             (RECONNECT_PAUSE * attempts.min(10) as u32).min(RECONNECT_PAUSE * 10)
@@ -240,6 +261,23 @@ pub(crate) async fn unless_reconnected<F: Future>(client: &Client, request: F) -
         biased;
         answer = request => Some(answer),
         () = reconnected => None,
+    }
+}
+
+/// Sends a request that changes nothing when it is sent twice again while NATS does not answer it.
+pub(crate) async fn repeat<T, F: Future<Output = Result<T>>>(
+    client: &Client,
+    request: impl Fn() -> F,
+) -> Result<T> {
+    let (begin, mut pause) = (Instant::now(), PUBLISH_PAUSE);
+    loop {
+        match unless_reconnected(client, request()).await {
+            None => {}
+            Some(Err(StoreError::Engine { .. })) if begin.elapsed() < NATS_REPEAT_WAIT => {}
+            Some(answer) => return answer,
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PUBLISH_PAUSE * 10);
     }
 }
 

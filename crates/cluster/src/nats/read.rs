@@ -1,18 +1,13 @@
 //! Reading a session in NATS from a position on.
 
-use std::time::Duration;
-
-use async_nats::jetstream::consumer::DeliverPolicy;
-use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
+use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt as _;
 use store::limits::{LOADED_AT_ONCE, MAX_FILE};
 use store::{Result, SessionId, StoreError};
 
 use super::record::Record;
-use super::{NatsStore, Place, engine};
-use crate::limits::ANSWER_WAIT;
+use super::{NatsStore, Place, batch, engine, repeat};
 use crate::lines;
 
 pub(super) async fn load(store: &NatsStore, session: &SessionId, from: u64) -> Result<Vec<Vec<u8>>> {
@@ -29,32 +24,51 @@ pub(super) async fn load(store: &NatsStore, session: &SessionId, from: u64) -> R
         store.remember(session, end);
         return Ok(found);
     }
-    let first = first_message(store, session, from, end).await?;
-    let mut messages = consume(store, session, first).await?;
+    let mut next = first_message(store, session, from, end).await?;
     let (mut position, mut bytes) = (None, 0);
     loop {
-        let message = match tokio::time::timeout(ANSWER_WAIT * 2, messages.next()).await {
-            Ok(Some(Ok(message))) => message,
-            Ok(Some(Err(error))) => return Err(engine("read the session", &error)),
-            Ok(None) => return Err(engine("read the session", &"the server ended the consumer")),
-            Err(_) => return Err(engine("read the session", &"the server did not answer in time")),
-        };
-        let sequence = sequence_of(&message)?;
-        let headers = message.headers.clone().unwrap_or_default();
-        let record = Record::of(session, &headers, sequence)?;
-        // The first message may begin before the position, and the next ones have to follow it.
-        let expected = *position.get_or_insert(record.start);
-        let lines = lines_of(store, session, &record, expected, message.payload.clone()).await?;
-        position = Some(record.end().position);
-        let skipped = usize::try_from(from.saturating_sub(record.start)).unwrap_or(usize::MAX);
-        for line in lines.into_iter().skip(skipped) {
-            bytes += line.len();
-            found.push(line);
+        for message in messages(store, session, next).await? {
+            next = message.sequence + 1;
+            let record = Record::of(session, &message.headers, message.sequence)?;
+            // The first message may begin before the position, and the next ones have to follow it.
+            let expected = *position.get_or_insert(record.start);
+            let lines = lines_of(store, session, &record, expected, message.payload).await?;
+            position = Some(record.end().position);
+            let skipped = usize::try_from(from.saturating_sub(record.start)).unwrap_or(usize::MAX);
+            for line in lines.into_iter().skip(skipped) {
+                bytes += line.len();
+                found.push(line);
+            }
+            if message.sequence >= end.sequence || bytes >= LOADED_AT_ONCE {
+                store.remember(session, record.end());
+                return Ok(found);
+            }
         }
-        if sequence >= end.sequence || bytes >= LOADED_AT_ONCE {
-            store.remember(session, record.end());
-            return Ok(found);
-        }
+    }
+}
+
+/// The next messages of a session from a sequence on, at least one.
+async fn messages(store: &NatsStore, session: &SessionId, from: u64) -> Result<Vec<StreamMessage>> {
+    let subject = store.subject(session);
+    let found = batch::read(
+        &store.client,
+        &store.context,
+        &store.stream_name(),
+        &subject,
+        from,
+    )
+    .await;
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let request = store
+        .stream
+        .raw_message_builder()
+        .sequence(from)
+        .next_by_subject(subject);
+    match request.send().await {
+        Ok(message) => Ok(vec![message]),
+        Err(error) => Err(engine("read the session", &error)),
     }
 }
 
@@ -67,7 +81,9 @@ pub(super) async fn first_message(
     end: Place,
 ) -> Result<u64> {
     if from == 0 {
-        return Ok(1);
+        // Asked from the leader: a replica can still have messages of a session that was deleted and begun again.
+        let first = next(store, session, 1).await?;
+        return Ok(first.map_or(1, |first| first.sequence));
     }
     if let Some(known) = store.known(session).filter(|known| known.position == from) {
         return Ok(known.sequence + 1);
@@ -91,48 +107,19 @@ pub(super) async fn first_message(
 
 /// The first message of a session from a sequence on, as the leader of the stream has it.
 pub(super) async fn next(store: &NatsStore, session: &SessionId, sequence: u64) -> Result<Option<Record>> {
-    let request = store
-        .stream
-        .raw_message_builder()
-        .sequence(sequence)
-        .next_by_subject(store.subject(session));
-    match request.send().await {
-        Ok(message) => Record::of(session, &message.headers, message.sequence).map(Some),
-        Err(e) if e.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-        Err(e) => Err(engine("read the session", &e)),
-    }
-}
-
-/// Messages of a session in their order, from a sequence on.
-pub(super) async fn consume(store: &NatsStore, session: &SessionId, sequence: u64) -> Result<Ordered> {
-    let config = OrderedConfig {
-        filter_subject: store.subject(session),
-        deliver_policy: DeliverPolicy::ByStartSequence {
-            start_sequence: sequence,
-        },
-        ..OrderedConfig::default()
-    };
-    let create = async {
-        let consumer = store
+    repeat(&store.client, async || {
+        let request = store
             .stream
-            .create_consumer(config)
-            .await
-            .map_err(|e| engine("read the session", &e))?;
-        consumer
-            .messages()
-            .await
-            .map_err(|e| engine("read the session", &e))
-    };
-    let limit: Duration = ANSWER_WAIT * 2;
-    tokio::time::timeout(limit, create)
-        .await
-        .unwrap_or_else(|_| Err(engine("read the session", &"the server did not answer in time")))
-}
-
-/// The sequence of a delivered message in the stream.
-pub(super) fn sequence_of(message: &async_nats::jetstream::Message) -> Result<u64> {
-    let info = message.info().map_err(|e| engine("read the session", &e))?;
-    Ok(info.stream_sequence)
+            .raw_message_builder()
+            .sequence(sequence)
+            .next_by_subject(store.subject(session));
+        match request.send().await {
+            Ok(message) => Record::of(session, &message.headers, message.sequence).map(Some),
+            Err(e) if e.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(e) => Err(engine("read the session", &e)),
+        }
+    })
+    .await
 }
 
 /// All lines of a message. `position` is where it has to begin.

@@ -1,13 +1,16 @@
 //! Following a session in NATS. A consumer that breaks is made anew behind the last message that was passed on.
 
-use async_nats::jetstream::consumer::pull::Ordered;
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::DeliverPolicy;
+use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
 use async_nats::jetstream::context::Context;
 use futures_util::StreamExt as _;
 use store::{Result, SessionId, StoreError, StoreFuture, Watch};
 
 use super::record::Record;
 use super::{NatsStore, engine, read};
-use crate::limits::{WATCH_PAUSE, WATCH_TRIES};
+use crate::limits::{ANSWER_WAIT, WATCH_PAUSE, WATCH_TRIES};
 
 /// A session that is followed.
 pub(super) struct NatsWatch {
@@ -39,7 +42,7 @@ impl NatsWatch {
         } else {
             read::first_message(store, session, from, end).await?
         };
-        let messages = Some(read::consume(store, session, sequence).await?);
+        let messages = Some(consume(store, session, sequence).await?);
         Ok(Self {
             store: store.share(),
             session: session.clone(),
@@ -71,14 +74,14 @@ impl NatsWatch {
     async fn attempt(&mut self) -> Result<()> {
         let messages = match &mut self.messages {
             Some(messages) => messages,
-            none => none.insert(read::consume(&self.store, &self.session, self.sequence).await?),
+            none => none.insert(consume(&self.store, &self.session, self.sequence).await?),
         };
         let message = match messages.next().await {
             Some(Ok(message)) => message,
             Some(Err(error)) => return Err(engine("follow the session", &error)),
             None => return Err(engine("follow the session", &"the server ended the consumer")),
         };
-        let sequence = read::sequence_of(&message)?;
+        let sequence = sequence_of(&message)?;
         let headers = message.headers.clone().unwrap_or_default();
         let record = Record::of(&self.session, &headers, sequence)?;
         self.sequence = sequence + 1;
@@ -122,4 +125,36 @@ impl NatsStore {
             known: std::sync::Mutex::default(),
         }
     }
+}
+
+/// Messages of a session in their order, from a sequence on.
+async fn consume(store: &NatsStore, session: &SessionId, sequence: u64) -> Result<Ordered> {
+    let config = OrderedConfig {
+        filter_subject: store.subject(session),
+        deliver_policy: DeliverPolicy::ByStartSequence {
+            start_sequence: sequence,
+        },
+        ..OrderedConfig::default()
+    };
+    let create = async {
+        let consumer = store
+            .stream
+            .create_consumer(config)
+            .await
+            .map_err(|e| engine("read the session", &e))?;
+        consumer
+            .messages()
+            .await
+            .map_err(|e| engine("read the session", &e))
+    };
+    let limit: Duration = ANSWER_WAIT * 2;
+    tokio::time::timeout(limit, create)
+        .await
+        .unwrap_or_else(|_| Err(engine("read the session", &"the server did not answer in time")))
+}
+
+/// The sequence of a delivered message in the stream.
+fn sequence_of(message: &async_nats::jetstream::Message) -> Result<u64> {
+    let info = message.info().map_err(|e| engine("read the session", &e))?;
+    Ok(info.stream_sequence)
 }

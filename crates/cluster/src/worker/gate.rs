@@ -17,7 +17,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-use crate::bus::{Bus, LeaseState};
+use crate::bus::{Bus, LeaseState, Until};
 use crate::limits::{GATE_CALLS, GATE_WAIT};
 
 /// Tools that change nothing. Their calls need no record.
@@ -166,7 +166,7 @@ impl Gate {
         if !self.stored(&session, until).await {
             return false;
         }
-        let Ok(sequence) = bus.note_call(&session, &key(call), until).await else {
+        let Ok(sequence) = bus.note_call(&session, &key(call), &Until::Time(until)).await else {
             return false;
         };
         if let Some(open) = self.lock().get_mut(&session) {

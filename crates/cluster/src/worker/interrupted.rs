@@ -2,7 +2,7 @@
 //! publishes its end. `takeover` decides which.
 
 use std::collections::HashSet;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use super::child::Line;
 use super::file::SessionFile;
 use super::gate;
 use super::takeover::recover;
-use crate::bus::{Bus, EventWriter, Frame, Frames, RunEdge};
+use crate::bus::{Bus, EventWriter, Frame, Frames, RunEdge, Until};
 
 /// Ends an open run. Returns false if no run is open.
 pub(crate) async fn settle(
@@ -22,7 +22,7 @@ pub(crate) async fn settle(
     session: &SessionId,
     file: &mut SessionFile,
     events: &mut EventWriter,
-    until: Instant,
+    until: &Until,
 ) -> Result<bool> {
     let Some(begin) = events.run else {
         return Ok(false);
@@ -100,24 +100,29 @@ async fn read(bus: &Bus, session: &SessionId, begin: u64) -> Result<Vec<Line>> {
     let subject = bus.subject("event", session);
     let (mut next, mut frames, mut seen) = (begin, Frames::default(), Vec::new());
     let mut is_open = false;
-    while let Some(message) = bus.events.next(&subject, next).await? {
-        is_open |= next == begin && message.sequence > begin;
-        next = message.sequence + 1;
-        for frame in frames.take(&message) {
-            let Frame::Event { line, .. } = frame else {
-                continue;
-            };
-            let Ok(Value::Object(event)) = serde_json::from_str(&line) else {
-                continue;
-            };
-            // The message with the beginning can also have the end of the run before.
-            is_open |= event.get("type").and_then(Value::as_str) == Some("agent_start");
-            if is_open {
-                seen.push(event);
+    loop {
+        let messages = bus.events.several(&subject, next).await?;
+        if messages.is_empty() {
+            return Ok(seen);
+        }
+        for message in messages {
+            is_open |= next == begin && message.sequence > begin;
+            next = message.sequence + 1;
+            for frame in frames.take(&message) {
+                let Frame::Event { line, .. } = frame else {
+                    continue;
+                };
+                let Ok(Value::Object(event)) = serde_json::from_str(&line) else {
+                    continue;
+                };
+                // The message with the beginning can also have the end of the run before.
+                is_open |= event.get("type").and_then(Value::as_str) == Some("agent_start");
+                if is_open {
+                    seen.push(event);
+                }
             }
         }
     }
-    Ok(seen)
 }
 
 /// The messages of a session file, and the id of its last entry.

@@ -4,6 +4,7 @@
 mod child;
 pub(crate) mod command;
 pub(crate) mod file;
+mod finder;
 mod gate;
 mod health;
 mod interrupted;
@@ -12,7 +13,7 @@ mod session;
 mod takeover;
 mod workspace;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,17 +21,17 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use futures_util::StreamExt as _;
-use store::SessionId;
+use store::{SessionId, StoreError};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::NatsStore;
 use crate::address::NatsAddress;
 use crate::bus::{Bus, Lease};
-use crate::limits::{ABANDON_WAIT, DRAIN_WAIT, OPEN_WAIT};
+use crate::limits::{ABANDON_WAIT, DRAIN_WAIT, OPEN_WAIT, TAKEN_AT_ONCE};
 use child::{Agent, AgentCommand};
+use finder::Found;
 use gate::Gate;
 pub use gate::extension;
 use health::Load;
@@ -143,7 +144,18 @@ pub async fn run(options: WorkerOptions, report: Report) -> Result<()> {
         options.name, options.sessions
     ));
     let (stop, stopped) = watch::channel(false);
+    let subscription = shared.bus.follow_wanted().await?;
+    let (sender, found) = mpsc::channel(1);
     let worker = Worker {
+        finder: tokio::spawn(finder::run(
+            Arc::clone(&shared.bus),
+            Arc::clone(&load),
+            subscription,
+            sender,
+        )),
+        found,
+        free: BTreeSet::new(),
+        takes: JoinSet::new(),
         shared,
         name: options.name,
         most: options.sessions,
@@ -162,7 +174,14 @@ struct Worker {
     most: usize,
     load: Arc<Load>,
     report: Report,
+    finder: JoinHandle<()>,
+    found: mpsc::Receiver<Found>,
+    /// Sessions without a worker, in the order in which this worker asks for their leases.
+    free: BTreeSet<(u64, SessionId)>,
+    /// Leases that were asked for.
+    takes: JoinSet<(SessionId, Result<Option<Lease>, StoreError>)>,
     tasks: JoinSet<(SessionId, End)>,
+    /// Sessions that this worker has or has asked for.
     owned: HashSet<SessionId>,
     stopped: watch::Receiver<bool>,
 }
@@ -171,11 +190,7 @@ impl Worker {
     async fn run(mut self, stop: watch::Sender<bool>) -> Result<()> {
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let bus = Arc::clone(&self.shared.bus);
         let agent = Arc::clone(&self.shared.agent);
-        let mut wanted = bus.follow_wanted().await?;
-        let mut look = tokio::time::interval((bus.lease_time / 4).min(Duration::from_secs(1)));
-        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 _ = terminate.recv() => break,
@@ -185,61 +200,74 @@ impl Worker {
                     bail!("the agent ended; its sessions go to other workers");
                 }
                 Some(ended) = self.tasks.join_next() => self.ended(ended),
-                _ = look.tick() => self.take().await,
-                Some(_) = wanted.next() => {
-                    // The worker with the least load is first.
-                    let share = self.owned.len() * 50 / self.most.max(1);
-                    tokio::time::sleep(Duration::from_millis(share as u64)).await;
-                    self.take().await;
-                }
+                Some(taken) = self.takes.join_next() => self.taken(taken),
+                Some(found) = self.found.recv() => self.found(found),
             }
         }
         self.drain(&stop).await;
         Ok(())
     }
 
-    /// Takes sessions that are wanted and have no lease.
-    async fn take(&mut self) {
-        let bus = Arc::clone(&self.shared.bus);
-        self.load.connected.store(bus.is_connected(), Ordering::Relaxed);
-        let (wanted, leases) = (bus.all("wanted"), bus.all("lease"));
-        // Without a server there is nothing to take; the next look tries again.
-        let Ok((wanted, leased)) = tokio::try_join!(bus.wanted.names(&wanted), bus.leases.names(&leases))
-        else {
-            return;
+    /// Asks for the leases of sessions that have no worker.
+    fn found(&mut self, found: Found) {
+        let ids = match found {
+            Found::All(ids) => {
+                self.free.clear();
+                ids
+            }
+            Found::Announced(ids) => ids,
         };
-        let leased: HashSet<String> = leased.into_iter().collect();
-        let mut free: Vec<String> = wanted.into_iter().filter(|name| !leased.contains(name)).collect();
-        self.load.waiting.store(free.len(), Ordering::Relaxed);
         // Workers begin at different sessions, so that they seldom ask for the same lease.
-        free.sort_by_cached_key(|name| hash(&(&self.name, name)));
-        for name in free {
-            if self.owned.len() >= self.most {
+        let ids = ids.into_iter().map(|id| (hash(&(&self.name, id.as_str())), id));
+        self.free.extend(ids);
+        self.take();
+    }
+
+    /// Asks for the next leases, as far as this worker has room.
+    fn take(&mut self) {
+        while self.takes.len() < TAKEN_AT_ONCE && self.owned.len() < self.most {
+            let Some((_, id)) = self.free.pop_first() else {
                 return;
-            }
-            let Some(id) = SessionId::decode(&name).filter(|id| !self.owned.contains(id)) else {
-                continue;
             };
-            match Lease::take(&bus, &id, &self.name).await {
-                Ok(Some(lease)) => self.start(id, lease),
-                Ok(None) => {}
-                Err(_) => return,
+            if !self.owned.insert(id.clone()) {
+                continue;
             }
+            let (bus, name) = (Arc::clone(&self.shared.bus), self.name.clone());
+            self.takes.spawn(async move {
+                let lease = Lease::take(&bus, &id, &name).await;
+                (id, lease)
+            });
         }
     }
 
+    fn taken(&mut self, taken: Result<(SessionId, Result<Option<Lease>, StoreError>), JoinError>) {
+        let Ok((id, lease)) = taken else {
+            return;
+        };
+        match lease {
+            Ok(Some(lease)) => self.start(id, lease),
+            // Another worker has it, or NATS is away; then the next look tries again.
+            Ok(None) | Err(_) => drop(self.owned.remove(&id)),
+        }
+        self.take();
+    }
+
     fn start(&mut self, id: SessionId, lease: Lease) {
-        self.owned.insert(id.clone());
-        self.load.sessions.store(self.owned.len(), Ordering::Relaxed);
         self.load.taken.fetch_add(1, Ordering::Relaxed);
         let (shared, stop) = (Arc::clone(&self.shared), self.stopped.clone());
         self.tasks.spawn(async move {
             let end = session::run(shared, id.clone(), lease, stop).await;
             (id, end)
         });
+        self.count();
     }
 
-    fn ended(&mut self, ended: Result<(SessionId, End), tokio::task::JoinError>) {
+    fn count(&self) {
+        let sessions = self.owned.len() - self.takes.len();
+        self.load.sessions.store(sessions, Ordering::Relaxed);
+    }
+
+    fn ended(&mut self, ended: Result<(SessionId, End), JoinError>) {
         let Ok((id, end)) = ended else {
             return;
         };
@@ -252,11 +280,12 @@ impl Worker {
             return;
         }
         self.owned.remove(&id);
-        self.load.sessions.store(self.owned.len(), Ordering::Relaxed);
+        self.count();
         if let End::Lost(reason) = end {
             self.load.lost.fetch_add(1, Ordering::Relaxed);
             (self.report)(&format!("session {id} is no longer here: {reason:#}"));
         }
+        self.take();
     }
 
     /// Lets runs end, up to a time, and gives their sessions to other workers. What still runs then is taken over like the
@@ -264,7 +293,13 @@ impl Worker {
     async fn drain(&mut self, stop: &watch::Sender<bool>) {
         self.load.draining.store(true, Ordering::Relaxed);
         stop.send_replace(true);
+        self.finder.abort();
+        self.free.clear();
         let until = Instant::now() + DRAIN_WAIT;
+        // Sessions that come now are given away at once.
+        while let Ok(Some(taken)) = tokio::time::timeout_at(until.into(), self.takes.join_next()).await {
+            self.taken(taken);
+        }
         while !self.tasks.is_empty() {
             match tokio::time::timeout_at(until.into(), self.tasks.join_next()).await {
                 Ok(Some(ended)) => self.ended(ended),
@@ -280,6 +315,8 @@ impl Worker {
 
     /// Kills the agent. The tasks of sessions see its end and give up their leases.
     async fn abandon(&mut self) {
+        self.finder.abort();
+        self.takes.shutdown().await;
         self.shared.agent.kill().await;
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         drop(tokio::time::timeout(ABANDON_WAIT, ended).await);

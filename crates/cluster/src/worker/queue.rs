@@ -1,13 +1,11 @@
 //! The queued messages of a session. The agent has them in memory only, so the worker stores them with each change, before clients see
 //! the change. The agent names texts; their images come from the commands that brought them.
 
-use std::time::Instant;
-
 use serde_json::{Value, json};
 use store::{SessionId, StoreError};
 
 use super::child::Line;
-use crate::bus::{Bus, Fault, Publication};
+use crate::bus::{Bus, Fault, Publication, Until};
 use crate::limits::COMMAND_BYTES;
 
 /// The queued messages of one session.
@@ -116,7 +114,7 @@ impl StoredQueue {
         bus: &Bus,
         session: &SessionId,
         updates: impl Iterator<Item = &'a Line>,
-        until: Instant,
+        until: &Until,
     ) -> Result<(), Fault> {
         let mut has_changed = false;
         for event in updates {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 use async_nats::jetstream::message::StreamMessage;
 use serde_json::{Value, json};
-use store::SessionId;
+use store::{SessionId, StoreError};
 use tokio::sync::{mpsc, watch};
 
 use super::Shared;
@@ -19,7 +19,7 @@ use super::gate::StoreRequest;
 use super::interrupted;
 use super::queue::StoredQueue;
 use crate::answer::Answer;
-use crate::bus::{EventWriter, Follower, Frame, Lease, RECORDED, RunEdge};
+use crate::bus::{EventWriter, Follower, Frame, Lease, RECORDED, RunEdge, Until};
 use crate::limits::{CLOSE_WAIT, COMMANDS_IN_FLIGHT, EVENT_BATCH, GATE_CALLS, IDLE_WAIT, OPEN_WAIT};
 
 /// Why a worker no longer has a session.
@@ -118,8 +118,11 @@ impl SessionTask {
         let file = match fetched {
             Ok(file) => file,
             Err(error) => {
-                let mut events = events;
-                refuse(shared, id, &mut events, commands, &lease, &format!("{error:#}")).await?;
+                // Without NATS nothing is known about the session: the next owner tries again.
+                if !is_engine(&error) {
+                    let mut events = events;
+                    refuse(shared, id, &mut events, commands, &lease, &format!("{error:#}")).await?;
+                }
                 lease.release().await;
                 return Err(error);
             }
@@ -161,7 +164,7 @@ impl SessionTask {
         let store = self.shared.store.as_ref();
         let bus = &self.shared.bus;
         let (file, events) = (&mut self.file, &mut self.events);
-        let was_interrupted = interrupted::settle(bus, store, &self.id, file, events, until).await?;
+        let was_interrupted = interrupted::settle(bus, store, &self.id, file, events, &until).await?;
         let mut open = Line::new();
         open.insert("type".to_owned(), json!("open_session"));
         open.insert("session".to_owned(), json!(self.id.as_str()));
@@ -220,13 +223,12 @@ impl SessionTask {
         }
     }
 
-    /// The time until which the session may be used.
-    fn until(&self) -> Result<Instant> {
-        let state = self.lease.state();
-        if state.is_lost {
+    /// The time in which the session may be used.
+    fn until(&self) -> Result<Until> {
+        if self.lease.state().is_lost {
             bail!("the lease was lost");
         }
-        Ok(state.valid_until)
+        Ok(Until::lease(self.lease.watch()))
     }
 
     /// Publishes lines of the agent: first what it wrote to the file, then responses as records, then all in their order.
@@ -261,18 +263,18 @@ impl SessionTask {
         self.file.sync(self.shared.store.as_ref(), &self.id).await?;
         let bus = &self.shared.bus;
         let until = self.until()?;
-        self.queue.store(bus, &self.id, updates.iter(), until).await?;
+        self.queue.store(bus, &self.id, updates.iter(), &until).await?;
         if self.pending.is_empty() {
             self.queue.settled();
         }
         for (pending, text) in &answered {
             if let Some(begun) = pending.begun {
-                bus.answer(&self.id, &pending.key, text, begun, self.until()?)
+                bus.answer(&self.id, &pending.key, text, begun, &self.until()?)
                     .await?;
             }
         }
         let until = self.until()?;
-        self.events.publish(bus, &frames, until).await?;
+        self.events.publish(bus, &frames, &until).await?;
         if self.events.run.is_none()
             && let Some(last) = self
                 .shared
@@ -373,7 +375,7 @@ impl SessionTask {
             let noted = self
                 .shared
                 .bus
-                .begin(&self.id, &command.key, self.until()?)
+                .begin(&self.id, &command.key, &self.until()?)
                 .await?;
             match command::fate(noted, command.kind()) {
                 Fate::Run(sequence) => begun = Some(sequence),
@@ -381,7 +383,7 @@ impl SessionTask {
                 Fate::Unknown(sequence) => {
                     let error = command.error(command::MAY_HAVE_RUN);
                     let (bus, until) = (&self.shared.bus, self.until()?);
-                    bus.answer(&self.id, &command.key, &error, sequence, until)
+                    bus.answer(&self.id, &command.key, &error, sequence, &until)
                         .await?;
                     return self.answer(&command, &error).await;
                 }
@@ -411,7 +413,7 @@ impl SessionTask {
     async fn answer(&mut self, command: &Command, response: &str) -> Result<()> {
         let until = self.until()?;
         let frame = command.response(response);
-        self.events.publish(&self.shared.bus, &[frame], until).await?;
+        self.events.publish(&self.shared.bus, &[frame], &until).await?;
         Ok(self.shared.bus.commands.remove(command.sequence).await?)
     }
 
@@ -471,6 +473,10 @@ impl SessionTask {
         if !self.lease.state().is_lost {
             self.lease.release().await;
         }
+        if let End::Drained = end {
+            // Without it another worker finds the session with its next look.
+            drop(self.shared.bus.announce(&self.id).await);
+        }
         // A command may have come after the last look.
         if let End::Idle = end
             && let Ok(Some(_)) = self
@@ -484,6 +490,15 @@ impl SessionTask {
         }
         end
     }
+}
+
+/// Returns true if the store could not be reached, or another worker writes to the session.
+fn is_engine(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<StoreError>();
+    matches!(
+        error,
+        Some(StoreError::Engine { .. } | StoreError::Unconfirmed { .. } | StoreError::Stale { .. })
+    )
 }
 
 /// Answers all commands of a session that cannot be opened with the reason, and asks for no other worker.
@@ -501,7 +516,9 @@ async fn refuse(
     while let Ok(message) = tokio::time::timeout(wait, commands.next()).await {
         if let Some(command) = Command::read(&message) {
             let frame = command.response(&command.error(reason));
-            events.publish(bus, &[frame], lease.state().valid_until).await?;
+            events
+                .publish(bus, &[frame], &Until::lease(lease.watch()))
+                .await?;
         }
         bus.commands.remove(message.sequence).await?;
     }
