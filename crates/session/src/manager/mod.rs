@@ -214,6 +214,8 @@ impl SessionManager {
     }
 
     fn forget(&mut self, handle: &Arc<str>) {
+        // A session that has agreed to be evicted ends at once; its answer may still be unread.
+        self.evict_asked(Some(handle));
         if self.open.get(handle).is_some_and(|open| open.slot.is_closed()) {
             self.open.remove(handle);
         }
