@@ -10,7 +10,7 @@ use wire::EntryBody;
 use crate::damage::Damage;
 use crate::error::{Result, StoreError};
 use crate::forest::Forest;
-use crate::limits::{DEFERRED_FILE, SKELETON_TAIL};
+use crate::limits::{DEFERRED_FILE, DEFERRED_TAIL};
 use crate::load::Loader;
 use crate::log::SessionLog;
 use crate::medium::{FileMedium, Medium};
@@ -89,7 +89,7 @@ pub(crate) fn complete_tail(forest: &mut Forest, medium: &dyn Medium) -> std::io
             continue;
         }
         bytes += span.len;
-        if bytes > SKELETON_TAIL {
+        if bytes > DEFERRED_TAIL {
             return Ok(false);
         }
         let Line::Entry(parsed) = parse::line(&medium.read_at(span.offset, span.len)?) else {

@@ -34,12 +34,12 @@ mod repair;
 mod scan;
 mod session_directory;
 mod session_store;
-mod skeleton;
 mod snapshot;
 mod stamp;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod usual;
 mod waiting;
 
 pub use context::Context;

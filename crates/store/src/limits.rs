@@ -72,12 +72,12 @@ pub const CACHE_LITTER: Duration = Duration::from_secs(10);
 /// Most bytes of a first line that are read when only the header is wanted.
 pub const HEADER_LINE: usize = 64 << 10;
 
-/// Deepest nesting of values in a message that is read without its texts.
-pub const SKELETON_DEPTH: usize = 64;
+/// Deepest nesting of values in a message of the usual form; others are read by the general parser.
+pub const USUAL_DEPTH: usize = 64;
 
 /// Most bytes of messages at the end of a session that are read as a whole, in search of an answer that reports its tokens, when
 /// the texts of the others are left out.
-pub const SKELETON_TAIL: usize = 1 << 20;
+pub const DEFERRED_TAIL: usize = 1 << 20;
 
 /// Smallest session file, in bytes, whose texts are left out at first.
 pub const DEFERRED_FILE: u64 = 1 << 20;

@@ -12,9 +12,10 @@ use crate::forest::{Added, Forest, Span};
 use crate::header::{self, HeaderLine};
 use crate::limits::{HEADER_REMAINS, LOAD_BLOCK, PROBE_LINES};
 use crate::medium::Medium;
+use crate::open::Texts;
 use crate::parse::{self, Line, Parsed, Quality};
 use crate::repair;
-use crate::skeleton;
+use crate::usual;
 
 /// Reads lines into a forest. Used for the whole file on opening and for what other writers appended later.
 #[derive(Debug, Default)]
@@ -30,8 +31,10 @@ pub(crate) struct Loader {
     /// Entries that were in the forest before, with their lines; only noted while the end of an open file is read.
     pub(crate) known: Vec<(usize, Span)>,
     notes_known: bool,
-    /// Leaves out the texts of messages, and counts the lines read so.
-    pub(crate) skeletons: Option<u64>,
+    /// Whether the texts of messages are read.
+    pub(crate) texts: Texts,
+    /// Lines that were read without texts.
+    pub(crate) without_texts: u64,
     /// The first line that says something, when it is unreadable: perhaps a damaged header.
     remains: Vec<u8>,
     spoken: u64,
@@ -177,9 +180,9 @@ impl Loader {
     }
 
     fn line(&mut self, line: &[u8], offset: u64, forest: &mut Forest, damage: &mut Damage) {
-        let skeleton = self.skeletons.and_then(|_| skeleton::line(line));
-        self.skeletons = self.skeletons.map(|count| count + u64::from(skeleton.is_some()));
-        let parsed = skeleton.map_or_else(|| parse::line(line), |entry| Line::Entry(Box::new(entry)));
+        let usual = usual::line(line, self.texts);
+        self.without_texts += u64::from(usual.is_some() && self.texts == Texts::Deferred);
+        let parsed = usual.map_or_else(|| parse::line(line), |entry| Line::Entry(Box::new(entry)));
         if matches!(parsed, Line::Blank) {
             return;
         }

@@ -16,9 +16,10 @@ use crate::medium::Medium;
 use crate::migrate;
 
 /// What to do with the texts of messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Texts {
     /// They are read.
+    #[default]
     Read,
     /// They are left out if the file has no damage.
     Deferred,
@@ -81,11 +82,11 @@ impl Content {
 fn in_blocks(medium: Box<dyn Medium>, path: &Path, size: u64, texts: Texts) -> Result<SessionLog> {
     let failed = |e| StoreError::io("cannot read", path, e);
     let (mut content, mut loader) = (Content::default(), Loader::default());
-    loader.skeletons = (texts == Texts::Deferred).then_some(0);
+    loader.texts = texts;
     let tail = loader
         .feed_all(medium.as_ref(), size, &mut content.forest, &mut content.damage)
         .map_err(failed)?;
-    let is_deferred = loader.skeletons.is_some_and(|count| count > 0);
+    let is_deferred = loader.without_texts > 0;
     let verdict = content.judge(loader, tail, path);
     if is_deferred
         && !(content.damage.is_none()

@@ -10,6 +10,7 @@ use super::fixtures::*;
 use super::variants::variants;
 use crate::open::{self, Texts};
 use crate::{ForkScope, SessionLog, StoreError};
+use crate::{parse, usual};
 
 fn opened(disk: &Memory, texts: Texts) -> SessionLog {
     let path = PathBuf::from(format!("x_{SESSION_ID}.jsonl"));
@@ -61,6 +62,23 @@ fn state(log: &SessionLog) -> impl PartialEq + std::fmt::Debug {
     )
 }
 
+/// Both parsers read each line to the same entry. A parent of none is in the line, too.
+fn compare_lines(content: &[u8], place: &str) {
+    for line in content.split(|byte| *byte == b'\n') {
+        if let Some(usual) = usual::line(line, Texts::Read) {
+            let parse::Line::Entry(parsed) = parse::line(line) else {
+                panic!("{place}: not an entry");
+            };
+            let found = (&parsed.entry, parsed.parent_known, parsed.quality);
+            assert_eq!(
+                (&usual.entry, usual.parent_known, usual.quality),
+                found,
+                "{place}"
+            );
+        }
+    }
+}
+
 /// Opens a file in both ways and compares them before and after the texts are read. Returns true if the texts were left out.
 fn compare(content: &[u8], place: &str) -> bool {
     let path = PathBuf::from(format!("x_{SESSION_ID}.jsonl"));
@@ -73,6 +91,7 @@ fn compare(content: &[u8], place: &str) -> bool {
         }
         other => panic!("{place}: {other:?}"),
     };
+    compare_lines(content, place);
     let was_deferred = log.is_deferred();
     assert_eq!(state(&log), state(&whole), "{place}");
     log.load().unwrap_or_else(|error| panic!("{place}: {error}"));

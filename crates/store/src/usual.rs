@@ -1,16 +1,19 @@
-//! A line of a session file to an entry without the texts of its message, for a fraction of the work of `parse`. Only messages in the
-//! form in which agents of the family write them are read here, and only lines that `parse` reads without mending. The caller passes
-//! every other line to `parse`.
+//! A line of a session file to an entry, for a fraction of the work of `parse`, with or without the texts of its message. Only
+//! messages in the form in which agents of the family write them are read here, and only lines that `parse` reads without mending.
+//! The caller passes every other line to `parse`.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use wire::message::UserContent;
 use wire::{
-    AssistantBlock, AssistantMessage, Entry, EntryBody, Extra, Message, StopReason, ToolCall,
-    ToolResultMessage, UserMessage,
+    AssistantBlock, AssistantMessage, Entry, EntryBody, Extra, ImageContent, Message, StopReason,
+    TextContent, ThinkingContent, ToolCall, ToolResultMessage, UserBlock, UserMessage,
 };
 
-use crate::limits::{MAX_LINE, SKELETON_DEPTH};
+use crate::limits::{MAX_LINE, USUAL_DEPTH};
+use crate::open::Texts;
 use crate::parse::{Parsed, Quality};
 
 /// Numbers of up to so many digits fit into every number type of a message.
@@ -19,7 +22,7 @@ const SAFE_DIGITS: usize = 15;
 const MEMBERS: usize = 16;
 
 /// Reads a line without its line feed. None for every line that is not certain to be an undamaged message of the usual form.
-pub(crate) fn line(bytes: &[u8]) -> Option<Parsed> {
+pub(crate) fn line(bytes: &[u8], texts: Texts) -> Option<Parsed> {
     if bytes.len() > MAX_LINE {
         return None;
     }
@@ -29,7 +32,11 @@ pub(crate) fn line(bytes: &[u8]) -> Option<Parsed> {
     if bytes.iter().fold(false, |found, byte| found | (*byte < b' ')) {
         return None;
     }
-    let mut scan = Scan { text, at: 0 };
+    let mut scan = Scan {
+        text,
+        at: 0,
+        is_whole: texts == Texts::Read,
+    };
     scan.literal("{\"type\":\"message\",\"id\":")?;
     let id = scan.plain()?;
     scan.literal(",\"parentId\":")?;
@@ -68,52 +75,47 @@ pub(crate) fn line(bytes: &[u8]) -> Option<Parsed> {
 struct Scan<'a> {
     text: &'a str,
     at: usize,
+    /// Texts are read, and everything else that the state of a session does not depend on.
+    is_whole: bool,
 }
 
 /// Messages, from behind their role.
 impl<'a> Scan<'a> {
     fn user(&mut self) -> Option<Message> {
-        let mut has_content = false;
-        self.members(|scan, name| match name {
-            "content" => {
-                has_content = true;
-                scan.string().or_else(|| scan.array(Self::user_block))
+        let (mut content, mut timestamp) = (None, 0);
+        self.members(|scan, name| {
+            match name {
+                "content" if scan.next() == Some(b'"') => content = Some(UserContent::Text(scan.kept()?)),
+                "content" => content = Some(UserContent::Blocks(scan.user_blocks()?)),
+                "timestamp" => timestamp = scan.integer()?,
+                _ => return None,
             }
-            "timestamp" => scan.integer(),
-            _ => None,
+            Some(())
         })?;
-        has_content.then(|| {
-            Message::User(UserMessage {
-                content: UserContent::Blocks(Vec::new()),
-                timestamp: 0,
-                extra: Extra::default(),
-            })
-        })
+        Some(Message::User(UserMessage {
+            content: content?,
+            timestamp,
+            extra: Extra::default(),
+        }))
     }
 
     fn assistant(&mut self) -> Option<Message> {
         let mut answer = AssistantMessage::begin("", "", "", 0);
         self.members(|scan, name| {
             match name {
-                "content" => scan.array(|scan| {
-                    let call = scan.assistant_block()?;
-                    // A text counts as one that is there: an answer without content is asked for again.
-                    let block = call.map_or_else(|| AssistantBlock::text(""), AssistantBlock::ToolCall);
-                    if answer.content.is_empty() || block.as_tool_call().is_some() {
-                        answer.content.push(block);
-                    }
-                    Some(())
-                })?,
-                "provider" => scan.plain()?.clone_into(&mut answer.provider),
-                "model" => scan.plain()?.clone_into(&mut answer.model),
+                "content" => answer.content = scan.assistant_blocks()?,
+                "provider" => answer.provider = scan.owned()?,
+                "model" => answer.model = scan.owned()?,
                 "stopReason" => answer.stop_reason = stop_reason(scan.plain()?)?,
-                "usage" => scan.usage()?,
-                "timestamp" => scan.integer()?,
-                "durationMs" => scan.number()?,
-                "api" | "responseModel" | "responseId" | "errorMessage" | "rawStopReason"
-                | "thinkingLevel" => {
-                    scan.string()?;
-                }
+                "usage" => answer.usage = scan.kept_value(Self::usage)?.unwrap_or_default(),
+                "timestamp" => answer.timestamp = scan.integer()?,
+                "durationMs" => answer.duration_ms = Some(scan.milliseconds()?),
+                "api" => answer.api = scan.kept()?,
+                "responseModel" => answer.response_model = Some(scan.kept()?),
+                "responseId" => answer.response_id = Some(scan.kept()?),
+                "errorMessage" => answer.error_message = Some(scan.kept()?),
+                "rawStopReason" => answer.raw_stop_reason = Some(scan.kept()?),
+                "thinkingLevel" => answer.thinking_level = Some(scan.kept()?),
                 _ => return None,
             }
             Some(())
@@ -122,81 +124,120 @@ impl<'a> Scan<'a> {
     }
 
     fn tool_result(&mut self) -> Option<Message> {
-        let (mut id, mut tool, mut details, mut is_error) = (None, "", None, false);
-        self.members(|scan, name| {
-            match name {
-                "toolCallId" => id = Some(scan.plain()?),
-                "toolName" => tool = scan.plain()?,
-                "content" => scan.array(Self::user_block)?,
-                // Todo lists are in them.
-                "details" => details = serde_json::from_str(scan.raw(|scan| scan.value(0))?).ok()?,
-                "isError" => is_error = scan.boolean()?,
-                "timestamp" => scan.integer()?,
-                "durationMs" => scan.number()?,
-                _ => return None,
-            }
-            Some(())
-        })?;
-        Some(Message::ToolResult(ToolResultMessage {
-            tool_call_id: id?.to_owned(),
-            tool_name: tool.to_owned(),
+        let mut id = None;
+        let mut result = ToolResultMessage {
+            tool_call_id: String::new(),
+            tool_name: String::new(),
             content: Vec::new(),
-            details,
-            is_error,
+            details: None,
+            is_error: false,
             duration_ms: None,
             timestamp: 0,
             extra: Extra::default(),
-        }))
-    }
-
-    fn user_block(&mut self) -> Option<()> {
-        self.literal("{\"type\":\"")?;
-        if self.literal("text\"").is_some() {
-            return self.strings(&["text"], &["textSignature"]);
-        }
-        self.literal("image\"")?;
-        self.strings(&["data", "mimeType"], &[])
-    }
-
-    /// Gives the call if it is one.
-    fn assistant_block(&mut self) -> Option<Option<ToolCall>> {
-        self.literal("{\"type\":\"")?;
-        if self.literal("toolCall\"").is_some() {
-            return self.tool_call().map(Some);
-        }
-        if self.literal("text\"").is_some() {
-            self.strings(&["text"], &["textSignature"])?;
-        } else {
-            self.literal("thinking\"")?;
-            self.strings(&["thinking"], &["thinkingSignature"])?;
-        }
-        Some(None)
-    }
-
-    fn tool_call(&mut self) -> Option<ToolCall> {
-        let (mut call, mut has_name) = (ToolCall::default(), false);
-        let mut id = None;
+        };
         self.members(|scan, name| {
             match name {
-                "id" => id = Some(scan.plain()?),
-                "name" => {
-                    has_name = true;
-                    scan.string()?;
-                }
-                "arguments" if scan.next() == Some(b'{') => scan.value(0)?,
-                "thoughtSignature" => scan.string()?,
+                "toolCallId" => id = Some(scan.owned()?),
+                "toolName" => result.tool_name = scan.owned()?,
+                "content" => result.content = scan.user_blocks()?,
+                // Todo lists are in them, so they are never left out.
+                "details" => result.details = serde_json::from_str(scan.raw(|scan| scan.value(0))?).ok()?,
+                "isError" => result.is_error = scan.boolean()?,
+                "timestamp" => result.timestamp = scan.integer()?,
+                "durationMs" => result.duration_ms = Some(scan.milliseconds()?),
                 _ => return None,
             }
             Some(())
         })?;
-        id.filter(|_| has_name)?.clone_into(&mut call.id);
+        result.tool_call_id = id?;
+        Some(Message::ToolResult(result))
+    }
+
+    /// The blocks of a user message or a tool result; none of them without texts.
+    fn user_blocks(&mut self) -> Option<Vec<UserBlock>> {
+        let mut blocks = Vec::new();
+        self.array(|scan| {
+            scan.literal("{\"type\":\"")?;
+            let block = if scan.literal("text\"").is_some() {
+                UserBlock::Text(scan.text_block()?)
+            } else {
+                scan.literal("image\"")?;
+                let [data, mime_type] = scan.strings(["data", "mimeType"])?;
+                UserBlock::Image(ImageContent {
+                    data: data?,
+                    mime_type: mime_type?,
+                    extra: Extra::default(),
+                })
+            };
+            if scan.is_whole {
+                // One in most messages, of which a large session has many.
+                blocks.reserve_exact(1);
+                blocks.push(block);
+            }
+            Some(())
+        })?;
+        Some(blocks)
+    }
+
+    /// The blocks of an answer; without texts its calls, and one block at least if there are any.
+    fn assistant_blocks(&mut self) -> Option<Vec<AssistantBlock>> {
+        let mut blocks = Vec::new();
+        self.array(|scan| {
+            scan.literal("{\"type\":\"")?;
+            let block = if scan.literal("toolCall\"").is_some() {
+                AssistantBlock::ToolCall(scan.tool_call()?)
+            } else if scan.literal("text\"").is_some() {
+                AssistantBlock::Text(scan.text_block()?)
+            } else {
+                scan.literal("thinking\"")?;
+                let [thinking, thinking_signature] = scan.strings(["thinking", "thinkingSignature"])?;
+                AssistantBlock::Thinking(ThinkingContent {
+                    thinking: thinking?,
+                    thinking_signature,
+                    redacted: None,
+                    extra: Extra::default(),
+                })
+            };
+            if scan.is_whole || blocks.is_empty() || block.as_tool_call().is_some() {
+                blocks.reserve_exact(1);
+                blocks.push(block);
+            }
+            Some(())
+        })?;
+        Some(blocks)
+    }
+
+    fn text_block(&mut self) -> Option<TextContent> {
+        let [text, text_signature] = self.strings(["text", "textSignature"])?;
+        Some(TextContent {
+            text: text?,
+            text_signature,
+            extra: Extra::default(),
+        })
+    }
+
+    fn tool_call(&mut self) -> Option<ToolCall> {
+        let (mut call, mut id, mut tool) = (ToolCall::default(), None, None);
+        self.members(|scan, name| {
+            match name {
+                "id" => id = Some(scan.owned()?),
+                "name" => tool = Some(scan.kept()?),
+                "arguments" if scan.next() == Some(b'{') => {
+                    call.arguments = scan.kept_value(|scan| scan.value(0))?.unwrap_or_default();
+                }
+                "thoughtSignature" => call.thought_signature = Some(scan.kept()?),
+                _ => return None,
+            }
+            Some(())
+        })?;
+        (call.id, call.name) = (id?, tool?);
         Some(call)
     }
 
     fn usage(&mut self) -> Option<()> {
         self.object(|scan, name| match name {
             "input" | "output" | "cacheRead" | "cacheWrite" | "totalTokens" | "reasoning"
-            | "cacheWrite1h" => scan.integer(),
+            | "cacheWrite1h" => scan.digits_of_integer().map(drop),
             "cost" => scan.object(|scan, name| match name {
                 "input" | "output" | "cacheRead" | "cacheWrite" | "total" => scan.number(),
                 _ => None,
@@ -205,16 +246,59 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// The rest of a block: the members of `needed` and perhaps some of `others`, all of them strings.
-    fn strings(&mut self, needed: &[&str], others: &[&str]) -> Option<()> {
-        let mut found = 0;
+    /// The rest of a block whose members are strings of these names.
+    fn strings<const N: usize>(&mut self, names: [&str; N]) -> Option<[Option<String>; N]> {
+        let mut found = [const { None }; N];
         self.members(|scan, name| {
-            found += usize::from(needed.contains(&name));
-            let is_known = needed.contains(&name) || others.contains(&name);
-            if is_known { scan.string() } else { None }
+            let at = names.iter().position(|known| *known == name)?;
+            *found.get_mut(at)? = Some(scan.kept()?);
+            Some(())
         })?;
-        // Each name was there once at most.
-        (found == needed.len()).then_some(())
+        Some(found)
+    }
+}
+
+/// Values that are kept.
+impl Scan<'_> {
+    /// A string without escapes.
+    fn owned(&mut self) -> Option<String> {
+        self.plain().map(str::to_owned)
+    }
+
+    /// A string; empty if texts are left out.
+    fn kept(&mut self) -> Option<String> {
+        let start = self.at;
+        let has_escapes = self.string()?;
+        if !self.is_whole {
+            return Some(String::new());
+        }
+        let raw = self.text.get(start..self.at)?;
+        if has_escapes {
+            return serde_json::from_str(raw).ok();
+        }
+        raw.strip_prefix('"')?.strip_suffix('"').map(str::to_owned)
+    }
+
+    /// What `read` reads; none if texts are left out.
+    fn kept_value<T: DeserializeOwned>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Option<()>,
+    ) -> Option<Option<T>> {
+        let raw = self.raw(read)?;
+        if !self.is_whole {
+            return Some(None);
+        }
+        serde_json::from_str(raw).ok().map(Some)
+    }
+
+    fn integer(&mut self) -> Option<i64> {
+        self.digits_of_integer()
+            .and_then(|digits| i64::from_str(digits).ok())
+    }
+
+    fn milliseconds(&mut self) -> Option<u64> {
+        self.digits_of_integer()
+            .and_then(|digits| u64::from_str(digits).ok())
     }
 }
 
@@ -294,11 +378,11 @@ impl<'a> Scan<'a> {
 
     /// Any value, without white space.
     fn value(&mut self, depth: usize) -> Option<()> {
-        if depth > SKELETON_DEPTH {
+        if depth > USUAL_DEPTH {
             return None;
         }
         match self.next()? {
-            b'"' => self.string(),
+            b'"' => self.string().map(drop),
             b'{' => {
                 self.at += 1;
                 if self.literal("}").is_some() {
@@ -331,24 +415,24 @@ impl<'a> Scan<'a> {
 
     /// A number of at most [`SAFE_DIGITS`] digits on each side of its point, not negative and without exponent.
     fn number(&mut self) -> Option<()> {
-        self.integer()?;
+        self.digits_of_integer()?;
         if self.literal(".").is_some() {
             self.digits()?;
         }
         Some(())
     }
 
-    fn integer(&mut self) -> Option<()> {
-        let is_zero = self.next() == Some(b'0');
+    fn digits_of_integer(&mut self) -> Option<&'a str> {
         let digits = self.digits()?;
         // A zero in front is no JSON.
-        (digits == 1 || !is_zero).then_some(())
+        (digits.len() == 1 || !digits.starts_with('0')).then_some(digits)
     }
 
-    fn digits(&mut self) -> Option<usize> {
-        let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
-        self.at += digits;
-        (1..=SAFE_DIGITS).contains(&digits).then_some(digits)
+    fn digits(&mut self) -> Option<&'a str> {
+        let rest = self.rest();
+        let count = rest.bytes().take_while(u8::is_ascii_digit).count();
+        self.at += count;
+        rest.get(..count).filter(|_| (1..=SAFE_DIGITS).contains(&count))
     }
 
     /// A string without escapes.
@@ -361,16 +445,18 @@ impl<'a> Scan<'a> {
         after.starts_with('"').then_some(text)
     }
 
-    fn string(&mut self) -> Option<()> {
+    /// Any string; returns true if it has escapes.
+    fn string(&mut self) -> Option<bool> {
         self.literal("\"")?;
-        let bytes = self.text.as_bytes();
+        let (bytes, mut has_escapes) = (self.text.as_bytes(), false);
         loop {
             self.at += memchr::memchr2(b'"', b'\\', bytes.get(self.at..)?)?;
             let is_end = self.next() == Some(b'"');
             self.at += 1;
             if is_end {
-                return Some(());
+                return Some(has_escapes);
             }
+            has_escapes = true;
             let escape = self.next()?;
             self.at += 1;
             match escape {
