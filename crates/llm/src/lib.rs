@@ -16,6 +16,7 @@ mod body;
 mod client;
 pub mod compat;
 mod copilot;
+mod encoded_history;
 mod error;
 mod event;
 mod family;

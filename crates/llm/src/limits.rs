@@ -103,3 +103,6 @@ pub(crate) const BODY_BYTES: usize = 16 << 10;
 
 /// Room for each message in it, bytes.
 pub(crate) const BODY_BYTES_PER_MESSAGE: usize = 256;
+
+/// Most bytes of a conversation that stay encoded during a run. Longer conversations are encoded anew for every request.
+pub const ENCODED_BYTES: usize = 64 << 20;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use wire::{AssistantMessage, Message, Model, ThinkingLevel, ToolSpec};
 
 use crate::compat::flag;
+use crate::encoded_history::EncodedHistory;
 use crate::request::ModelRequest;
 
 /// Most changes that are kept. Beyond it the history starts again: replaying a long list of changes costs more than it saves.
@@ -33,15 +34,22 @@ pub struct PromptHistory {
     /// Provider, API and id of the model, and the timestamp of the first message.
     of: Option<(String, String, String, Option<i64>)>,
     states: Vec<PromptState>,
+    encoded: EncodedHistory,
 }
 
 impl PromptHistory {
+    /// Forgets how messages were encoded: a run has ended, and the next one may be far away.
+    pub fn forget_encoded(&self) {
+        self.encoded.clear();
+    }
+
     /// Records what a request of the session asks for, and adds the wishes of earlier requests to it. Starts again when
     /// the model changes or the conversation does not continue that of earlier requests.
     pub fn observe(&mut self, request: &mut ModelRequest) {
+        request.encoded = Some(self.encoded.clone());
         let model = &request.model;
         if !changes_inside(model) {
-            *self = Self::default();
+            (self.of, self.states) = (None, Vec::new());
             return;
         }
         let first = request.messages.first().map(|message| timestamp(message));

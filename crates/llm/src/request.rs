@@ -9,6 +9,7 @@ use auth::{Environment, Secret};
 use serde_json::Value;
 use wire::{Message, Model, ThinkingLevel, ToolSpec};
 
+use crate::encoded_history::EncodedHistory;
 use crate::limits::{IDLE_TIMEOUT, RETRY_AFTER_CAP};
 use crate::prompt_history::PromptState;
 use crate::{ChangeHeaders, OnResponse};
@@ -74,6 +75,8 @@ pub struct ModelRequest {
     pub thinking: ThinkingLevel,
     /// What earlier requests of the session asked for; see [`crate::PromptHistory`]. Empty for a request that stands alone.
     pub prompt_states: Vec<PromptState>,
+    /// What earlier requests of the session have encoded; none for a request that stands alone.
+    pub(crate) encoded: Option<EncodedHistory>,
     /// What the levels mean in tokens.
     pub thinking_budgets: Budgets,
     /// Output limit; absent means the model's own.
@@ -169,6 +172,7 @@ impl ModelRequest {
             tools: Vec::new(),
             thinking: ThinkingLevel::Off,
             prompt_states: Vec::new(),
+            encoded: None,
             thinking_budgets: Budgets::default(),
             max_tokens: None,
             session_id: None,

@@ -59,16 +59,67 @@ impl Compat {
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     let compat = Compat::of(request);
-    let history = messages::history(request);
     let cache = cache_control(request.cache_retention, &compat);
     let instructions = Instructions::of(request, true);
     let inserts = inserts(request, &compat, &instructions);
-    let body = body(request, &compat, &history, cache.as_ref(), &inserts);
+    let write = |messages: &[Arc<Message>]| {
+        let history = messages::history(messages, &request.model);
+        let body = body(request, &compat, &history, cache.as_ref(), &inserts);
+        encode(&body, history.len())
+    };
+    // What is written between the messages depends on all of them.
+    let is_plain = instructions.updates.is_empty() && inserts.effort.is_none();
+    let continued = if is_plain {
+        continued(request, &inserts, write)?
+    } else {
+        None
+    };
     Ok(HttpRequest {
         url: join_url(&request.model.base_url, "v1/messages"),
         headers: headers(request, &compat, instructions.tools_change)?.finish(&request.headers)?,
-        body: encode(&body, history.len())?,
+        body: match continued {
+            Some(body) => body,
+            None => write(&request.messages)?,
+        },
     })
+}
+
+/// The body with the messages that earlier requests have encoded; none if there are none. Encodes what later requests will repeat.
+fn continued(
+    request: &ModelRequest,
+    inserts: &Inserts<'_>,
+    write: impl Fn(&[Arc<Message>]) -> Result<Vec<u8>, LlmError>,
+) -> Result<Option<Vec<u8>>, LlmError> {
+    let Some(encoded) = &request.encoded else {
+        return Ok(None);
+    };
+    let (model, messages) = (&request.model, request.messages.as_slice());
+    let mut beginning = encoded.lock();
+    let mut known = beginning.known(model, messages);
+    let newer = messages.get(known..).unwrap_or_default();
+    let repeated = newer.get(..messages::repeated(newer, model)).unwrap_or_default();
+    if !repeated.is_empty() {
+        let empty_signatures = flag(model, "allowEmptySignature", false);
+        let turns = messages::write(repeated, None, inserts, empty_signatures);
+        let array = encode(&turns, turns.len())?;
+        let elements = array
+            .strip_prefix(b"[")
+            .and_then(|array| array.strip_suffix(b"]"));
+        if elements.is_some_and(|elements| beginning.extend(repeated, elements)) {
+            known += repeated.len();
+        }
+    }
+    if beginning.json().is_empty() {
+        return Ok(None);
+    }
+    let body = write(messages.get(known..).unwrap_or_default())?;
+    // The messages stand behind the model's id, so their place is known.
+    let id = serde_json::Value::from(model.id.as_str()).to_string();
+    let head = format!("{{\"model\":{id},\"messages\":[");
+    let tail = body.strip_prefix(head.as_bytes());
+    // Without newer messages the mark of the cache would belong to an older one.
+    let tail = tail.filter(|tail| !tail.starts_with(b"]"));
+    Ok(tail.map(|tail| [head.as_bytes(), beginning.json(), b",", tail].concat()))
 }
 
 /// Version, betas, key and session headers (behaviour.md 5.1).

@@ -6,6 +6,7 @@ mod cloud;
 mod codex;
 mod compat;
 mod credentials;
+mod encoded_history;
 mod families;
 mod faults;
 mod google;

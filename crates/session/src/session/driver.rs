@@ -210,6 +210,7 @@ impl Driver {
                 self.extensions.on_idle();
                 self.warming.on_idle(self.core.agent.settings.cache_warming);
                 self.core.conversation.choice.on_idle();
+                self.core.conversation.prompt_history.forget_encoded();
                 self.turn.retry_timer = None;
                 self.turn.calls.reset();
             }
