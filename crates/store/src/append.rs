@@ -72,7 +72,11 @@ impl SessionLog {
         }
         let lines_then = self.lines;
         let mut offset = if self.file.is_committed() {
-            self.write(&lines.concat())?
+            match lines {
+                // Nearly always, and a line can be megabytes.
+                [line] => self.write(line)?,
+                _ => self.write(&lines.concat())?,
+            }
         } else {
             self.file.note_pending(lines)
         };
