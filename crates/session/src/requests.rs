@@ -61,7 +61,8 @@ impl SessionRequest {
 
 /// A request on its way, with a value that is dropped when it is taken out (its share of a memory budget).
 pub(crate) struct QueuedRequest {
-    request: SessionRequest,
+    /// Boxed: each session has room for 32 of them from its beginning.
+    request: Box<SessionRequest>,
     /// The session it is for; none means the first.
     to: Option<Box<str>>,
     _held: Option<Box<dyn Any + Send>>,
@@ -75,7 +76,7 @@ impl QueuedRequest {
     /// Returns true for the command that closes its session.
     pub(crate) fn is_closing(&self) -> bool {
         matches!(
-            &self.request,
+            &*self.request,
             SessionRequest::Command(_, SessionCommand::CloseSession(_))
         )
     }
@@ -83,7 +84,7 @@ impl QueuedRequest {
     /// Returns true for the command that aborts the run of its session.
     pub(crate) fn is_abort(&self) -> bool {
         matches!(
-            &self.request,
+            &*self.request,
             SessionRequest::Command(_, SessionCommand::Abort(_))
         )
     }
@@ -91,13 +92,13 @@ impl QueuedRequest {
     /// Is it nothing that anybody wants of a session: an answer to a question, a line that was no command?
     pub(crate) fn is_answer(&self) -> bool {
         !matches!(
-            self.request,
+            *self.request,
             SessionRequest::Command(..) | SessionRequest::Manager(..) | SessionRequest::Connection(..)
         )
     }
 
     pub(crate) fn frame(&self) -> Option<&Frame> {
-        match &self.request {
+        match &*self.request {
             SessionRequest::Frame(frame) => Some(frame),
             _ => None,
         }
@@ -108,14 +109,17 @@ impl QueuedRequest {
     /// # Errors
     /// Gives everything else back.
     pub(crate) fn into_manager_command(self) -> Result<(Origin, ManagerCommand), Box<Self>> {
-        match self.request {
+        match *self.request {
             SessionRequest::Manager(origin, command) => Ok((origin, command)),
-            request => Err(Box::new(Self { request, ..self })),
+            request => Err(Box::new(Self {
+                request: Box::new(request),
+                ..self
+            })),
         }
     }
 
     pub(crate) fn into_request(self) -> SessionRequest {
-        self.request
+        *self.request
     }
 }
 
@@ -150,7 +154,7 @@ impl RequestSender {
     pub fn put(&self, request: SessionRequest, to: Option<Box<str>>, held: impl Any + Send) -> bool {
         self.0
             .blocking_send(QueuedRequest {
-                request,
+                request: Box::new(request),
                 to,
                 _held: Some(Box::new(held)),
             })
@@ -170,7 +174,7 @@ impl RequestSender {
         let (to, held) = (None, None);
         self.0
             .try_send(QueuedRequest {
-                request,
+                request: Box::new(request),
                 to,
                 _held: held,
             })
@@ -186,6 +190,7 @@ impl RequestSender {
     /// request is taken out. False when the session is gone.
     pub async fn post(&self, request: SessionRequest, to: Option<Box<str>>, held: impl Any + Send) -> bool {
         let _held: Option<Box<dyn Any + Send>> = Some(Box::new(held));
+        let request = Box::new(request);
         self.0.send(QueuedRequest { request, to, _held }).await.is_ok()
     }
 
@@ -194,7 +199,7 @@ impl RequestSender {
         let (to, held) = (None, None);
         self.0
             .send(QueuedRequest {
-                request,
+                request: Box::new(request),
                 to,
                 _held: held,
             })
@@ -227,7 +232,7 @@ impl RequestReceiver {
     /// back, as much of it as the requests holds, and comes later in its order. Cancel-safe.
     pub(crate) async fn next(&mut self, urgent_only: bool) -> Option<SessionRequest> {
         if !urgent_only && let Some(queued) = self.held_back.pop_front() {
-            return Some(queued.request);
+            return Some(*queued.request);
         }
         loop {
             if self.held_back.len() >= limits::MAILBOX {
@@ -242,7 +247,7 @@ impl RequestReceiver {
                 };
             };
             if !urgent_only || queued.request.is_urgent() {
-                return Some(queued.request);
+                return Some(*queued.request);
             }
             self.held_back.push_back(queued);
         }
@@ -385,7 +390,7 @@ mod tests {
         assert!(onward.pass(queued).await.is_ok());
         drop(target.close());
         let again = QueuedRequest {
-            request: abort(),
+            request: Box::new(abort()),
             to: Some("s2".into()),
             _held: None,
         };
@@ -397,7 +402,7 @@ mod tests {
     #[test]
     fn manager_command_alone_is_taken_out() {
         let queued = |request| QueuedRequest {
-            request,
+            request: Box::new(request),
             to: Some("s1".into()),
             _held: None,
         };
@@ -414,7 +419,7 @@ mod tests {
     #[test]
     fn only_close_session_closes_its_session() {
         let queued = |request| QueuedRequest {
-            request,
+            request: Box::new(request),
             to: None,
             _held: None,
         };

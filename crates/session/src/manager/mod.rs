@@ -245,9 +245,7 @@ impl SessionManager {
             self.outbox.clone(),
         );
         let stores_empty = self.stores_empty;
-        self.running.spawn_local(async move {
-            // However the session ends, the token says that it is over.
-            let _gone = gone.drop_guard();
+        let opening = async move {
             let outcome = match how {
                 Start::Asked(responder, params) => {
                     match opened(agent_for, lanes, &answers, &handle, params, stores_empty).await {
@@ -268,13 +266,25 @@ impl SessionManager {
                     again(agent_for, lanes, &answers, &handle, *retired).await
                 }
             };
-            match outcome {
-                Ok(session) => session.run(requests).await,
+            let running = match outcome {
+                Ok(session) => Some(session.run(requests)),
                 Err(error) => {
                     for request in requests.close() {
                         request.turn_away(&answers, &error).await;
                     }
+                    None
                 }
+            };
+            (running, handle)
+        };
+        // A future of its own: the task would keep its 43 KB while the session is open.
+        let opening = Box::pin(opening);
+        self.running.spawn_local(async move {
+            // However the session ends, the token says that it is over.
+            let _gone = gone.drop_guard();
+            let (running, handle) = opening.await;
+            if let Some(running) = running {
+                running.await;
             }
             Some(handle)
         });

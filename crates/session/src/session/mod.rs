@@ -120,13 +120,16 @@ impl Session {
     /// code of all commands.
     #[must_use]
     pub fn run(self, requests: RequestReceiver) -> Pin<Box<dyn Future<Output = ()>>> {
-        Box::pin(self.serve(requests))
+        // The session is boxed, too: a future keeps the place of an argument that it has moved, and a session has 10 KB.
+        let session = Box::new(self);
+        Box::pin(session.serve(requests))
     }
 
-    async fn serve(mut self, requests: RequestReceiver) {
+    /// A session is idle most of its time. So the futures of its work, up to 13 KB, have no place in this one.
+    async fn serve(mut self: Box<Self>, requests: RequestReceiver) {
         self.driver.core.report_warnings().await;
         // Before the first request is taken: commands that depend on extensions must find them loading.
-        extension_loading::begin(&mut self.driver).await;
+        Box::pin(extension_loading::begin(&mut self.driver)).await;
         let mut requests = Some(requests);
         // What waits for the session to be idle is owed an answer.
         while requests.is_some() || !self.deferred.is_empty() || self.driver.probes.are_running() {
@@ -135,7 +138,7 @@ impl Session {
             if matches!(wakeup, Wakeup::Closed) {
                 requests = None;
             }
-            self.handle(wakeup).await;
+            Box::pin(self.handle(wakeup)).await;
             if self.closing.is_some()
                 || self.is_retired
                 || self.driver.extensions.wants_shutdown() && self.driver.core.machine.is_idle()
@@ -146,11 +149,11 @@ impl Session {
         let closing = self.closing.take();
         // A session that is closed or evicted still has its client: the events of the end are for it.
         if closing.is_none() && !self.is_retired {
-            self.lose_client().await;
+            Box::pin(self.lose_client()).await;
         }
-        self.shut_down().await;
+        Box::pin(self.shut_down()).await;
         // Extensions end after the run, which asks their hooks, and before the log, to which they may still append.
-        extension_events::end(&mut self.driver, &mut self.deferred).await;
+        Box::pin(extension_events::end(&mut self.driver, &mut self.deferred)).await;
         let core = &mut self.driver.core;
         core.conversation.log.finish(&core.outbox).await;
         match closing {

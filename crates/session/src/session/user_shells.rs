@@ -43,8 +43,9 @@ pub(super) struct Shell {
 
 /// The shell commands of the user.
 pub(super) struct UserShells {
-    reports: mpsc::Receiver<ShellReport>,
-    sender: mpsc::Sender<ShellReport>,
+    /// Boxed reports: each session has room for 32 of them from its beginning.
+    reports: mpsc::Receiver<Box<ShellReport>>,
+    sender: mpsc::Sender<Box<ShellReport>>,
     cancel: CancellationToken,
     running: usize,
     /// How many there were.
@@ -96,7 +97,7 @@ impl UserShells {
     /// Waits for the next report. Cancel-safe.
     pub(super) async fn next(&mut self) -> ShellReport {
         match self.reports.recv().await {
-            Some(report) => report,
+            Some(report) => *report,
             // Never: a sender is kept here.
             None => std::future::pending().await,
         }
@@ -129,21 +130,22 @@ impl UserShells {
             tokio::pin!(running);
             let outcome = loop {
                 tokio::select! {
-                // Output first: clients get no output of a command after its end.
-                                    biased;
-                                    Some(piece) = pieces.recv() => {
-                                        let _gone = sender.send(ShellReport::Output(shell.clone(), piece)).await;
-                                    }
-                                    outcome = &mut running => break outcome,
-                                }
+                                // Output first: clients get no output of a command after its end.
+                                                    biased;
+                                                    Some(piece) = pieces.recv() => {
+                                                        let piece = ShellReport::Output(shell.clone(), piece);
+                let _gone = sender.send(Box::new(piece)).await;
+                                                    }
+                                                    outcome = &mut running => break outcome,
+                                                }
             };
             while let Ok(piece) = pieces.try_recv() {
-                let _gone = sender.send(ShellReport::Output(shell.clone(), piece)).await;
+                let piece = ShellReport::Output(shell.clone(), piece);
+                let _gone = sender.send(Box::new(piece)).await;
             }
             let outcome = outcome.map_err(|error| error.to_string());
-            let _gone = sender
-                .send(ShellReport::Done(Box::new(responder), params, shell, outcome))
-                .await;
+            let done = ShellReport::Done(Box::new(responder), params, shell, outcome);
+            let _gone = sender.send(Box::new(done)).await;
         });
     }
 

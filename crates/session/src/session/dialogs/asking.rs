@@ -307,7 +307,7 @@ pub(crate) enum Wish {
 /// Asks the client of a session. Clones ask the same one.
 #[derive(Debug, Clone)]
 pub struct Ui {
-    wishes: mpsc::Sender<Wish>,
+    wishes: mpsc::Sender<Box<Wish>>,
     subagent: Option<Arc<AskingSubagent>>,
 }
 
@@ -337,7 +337,7 @@ impl AskingSubagent {
 
 impl Ui {
     /// A handle, and the queue of its session.
-    pub(super) fn new() -> (Self, mpsc::Receiver<Wish>) {
+    pub(super) fn new() -> (Self, mpsc::Receiver<Box<Wish>>) {
         let (sender, wishes) = mpsc::channel(limits::UI_WISHES);
         let ui = Self {
             wishes: sender,
@@ -367,7 +367,12 @@ impl Ui {
                 Some(subagent) => subagent.mark(dialog),
                 None => dialog,
             };
-            if self.wishes.send(Wish::Ask(dialog, answer)).await.is_err() {
+            if self
+                .wishes
+                .send(Box::new(Wish::Ask(dialog, answer)))
+                .await
+                .is_err()
+            {
                 return Answer::None(NoAnswer::Gone);
             }
             wait.await.unwrap_or(Answer::None(NoAnswer::Gone))
@@ -382,6 +387,6 @@ impl Ui {
 
     /// Shows something, if the client renders it and the session is still there.
     pub async fn show(&self, show: Show) {
-        let _gone = self.wishes.send(Wish::Show(show)).await;
+        let _gone = self.wishes.send(Box::new(Wish::Show(show))).await;
     }
 }

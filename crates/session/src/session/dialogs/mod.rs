@@ -29,7 +29,7 @@ pub use self::asking::{Answer, Dialog, NoAnswer, Show, Ui};
 /// The questions of a session.
 pub(super) struct Dialogs {
     ui: Ui,
-    wishes: mpsc::Receiver<Wish>,
+    wishes: mpsc::Receiver<Box<Wish>>,
     /// Oldest first.
     open: Vec<Open>,
     /// How long a question waits that does not say; none is without end.
@@ -112,7 +112,7 @@ impl Dialogs {
             return Poll::Ready(DialogEvent::Over(open.request.id.clone(), over));
         }
         match self.wishes.poll_recv(context) {
-            Poll::Ready(Some(wish)) => Poll::Ready(DialogEvent::Wish(wish)),
+            Poll::Ready(Some(wish)) => Poll::Ready(DialogEvent::Wish(*wish)),
             // A sender is kept here, so the channel never ends.
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }

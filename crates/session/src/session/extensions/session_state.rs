@@ -14,7 +14,7 @@ impl Extensions {
     pub(crate) fn whole_state(&mut self, core: &mut SessionCore) -> Map<String, Value> {
         let mut state = cheap_state(core);
         state.extend(self.costly_state(core));
-        self.state.replace(state.clone());
+        self.state.replace(&state);
         state
     }
 

@@ -1,12 +1,17 @@
 //! What the processes of extensions know of the session: sent whole when they are loaded, later only what changed, right before
 //! a line that may need it.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+
 use serde_json::{Map, Value};
 
 /// The state as it was sent.
 #[derive(Debug)]
 pub(crate) struct SentState {
-    members: Map<String, Value>,
+    /// The hash of each member. The members themselves, with all tools and the system prompt, would take 20 KB in each session.
+    members: HashMap<String, u64>,
+    hasher: RandomState,
     /// Tools, commands or the system prompt may have changed.
     is_stale: bool,
 }
@@ -14,7 +19,8 @@ pub(crate) struct SentState {
 impl Default for SentState {
     fn default() -> Self {
         Self {
-            members: Map::new(),
+            members: HashMap::new(),
+            hasher: RandomState::new(),
             is_stale: true,
         }
     }
@@ -40,8 +46,9 @@ impl SentState {
     pub(crate) fn update(&mut self, members: Map<String, Value>) -> Map<String, Value> {
         let mut changed = Map::new();
         for (name, value) in members {
-            if self.members.get(&name) != Some(&value) {
-                self.members.insert(name.clone(), value.clone());
+            let hash = self.hasher.hash_one(&value);
+            if self.members.get(&name) != Some(&hash) {
+                self.members.insert(name.clone(), hash);
                 changed.insert(name, value);
             }
         }
@@ -49,8 +56,11 @@ impl SentState {
     }
 
     /// Takes the whole state.
-    pub(crate) fn replace(&mut self, members: Map<String, Value>) {
-        self.members = members;
+    pub(crate) fn replace(&mut self, members: &Map<String, Value>) {
+        let hashed = members
+            .iter()
+            .map(|(name, value)| (name.clone(), self.hasher.hash_one(value)));
+        self.members = hashed.collect();
         self.is_stale = false;
     }
 }
@@ -69,7 +79,7 @@ mod tests {
     fn sent_state_returns_changed_members_only() {
         let mut state = SentState::default();
         assert!(state.take_stale() && !state.take_stale());
-        state.replace(members(json!({"cwd": "/a", "isIdle": true, "tools": []})));
+        state.replace(&members(json!({"cwd": "/a", "isIdle": true, "tools": []})));
         let changed = state.update(members(json!({"cwd": "/a", "isIdle": false})));
         assert_eq!(changed, members(json!({"isIdle": false})));
         assert!(

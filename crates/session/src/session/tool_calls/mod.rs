@@ -43,8 +43,8 @@ pub(super) use self::tool::{
 
 /// The calls of the current batch. A slot is the position of a call in its batch.
 pub(super) struct ToolCalls {
-    reports: mpsc::Receiver<CallReport>,
-    sender: mpsc::Sender<CallReport>,
+    reports: mpsc::Receiver<Box<CallReport>>,
+    sender: mpsc::Sender<Box<CallReport>>,
     /// Reports that arrived while the session waited for the report of another call.
     early: VecDeque<CallReport>,
     /// Stops all calls of the batch.
@@ -242,7 +242,7 @@ impl ToolCalls {
             return report;
         }
         match self.reports.recv().await {
-            Some(report) => report,
+            Some(report) => *report,
             // There is a sender in `self`, so this cannot happen.
             None => std::future::pending().await,
         }
@@ -256,7 +256,7 @@ impl ToolCalls {
         }
         let wait = async {
             loop {
-                let report = self.reports.recv().await?;
+                let report = *self.reports.recv().await?;
                 if report.slot == slot {
                     return Some(report);
                 }

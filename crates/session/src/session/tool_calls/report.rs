@@ -26,7 +26,7 @@ pub(crate) struct CallReport {
 /// Reports the steps of one call.
 #[derive(Debug, Clone)]
 pub(crate) struct ProgressSender {
-    pub(super) sender: mpsc::Sender<CallReport>,
+    pub(super) sender: mpsc::Sender<Box<CallReport>>,
     pub(super) slot: usize,
     pub(super) batch: u64,
 }
@@ -40,6 +40,7 @@ impl ProgressSender {
     pub(super) async fn report(&self, update: CallUpdate) {
         let (slot, batch) = (self.slot, self.batch);
         // The receiver is gone when the session has ended.
-        let _gone = self.sender.send(CallReport { slot, batch, update }).await;
+        let report = Box::new(CallReport { slot, batch, update });
+        let _gone = self.sender.send(report).await;
     }
 }
