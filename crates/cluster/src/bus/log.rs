@@ -210,12 +210,15 @@ impl Log {
 
     /// Removes the messages of a subject, up to and including a sequence if one is given.
     pub(crate) async fn purge(&self, subject: &str, last: Option<u64>) -> Result<(), StoreError> {
-        let purge = self.stream.purge().filter(subject);
-        let purged = match last {
-            Some(last) => purge.sequence(last + 1).await,
-            None => purge.await,
-        };
-        purged.map(drop).map_err(|e| engine("remove messages", &e))
+        repeat(&self.client, || async move {
+            let purge = self.stream.purge().filter(subject);
+            let purged = match last {
+                Some(last) => purge.sequence(last + 1).await,
+                None => purge.await,
+            };
+            purged.map(drop).map_err(|e| engine("remove messages", &e))
+        })
+        .await
     }
 
     /// The last words of all subjects that have messages.
