@@ -32,7 +32,7 @@ impl Default for Answer {
 
 impl Answer {
     /// Begins with the message of `message_start`, or of an update that has all of it.
-    pub(crate) fn begin(message: &Value) -> Self {
+    fn begin(message: &Value) -> Self {
         let mut message = message.clone();
         if !message.get("content").is_some_and(Value::is_array)
             && let Some(message) = message.as_object_mut()
@@ -82,7 +82,7 @@ impl Answer {
     }
 
     /// Takes a `message_update`.
-    pub(crate) fn update(&mut self, event: &Object) {
+    fn update(&mut self, event: &Object) {
         if let Some(whole) = event.get("message") {
             *self = Self::begin(whole);
             return;
@@ -128,14 +128,14 @@ impl Answer {
 
     /// The update as clients without `deltas` get it: with the message so far, twice.
     pub(crate) fn expand(&mut self, event: &mut Object) {
-        for (index, arguments) in &self.arguments {
-            let place = self.indexes.iter().position(|known| known == index);
-            let blocks = self.message.get_mut("content").and_then(Value::as_array_mut);
-            let block = blocks
-                .zip(place)
-                .and_then(|(blocks, place)| blocks.get_mut(place));
-            if let Some(block) = block.and_then(Value::as_object_mut) {
-                block.insert("arguments".to_owned(), Value::Object(arguments.finish()));
+        let arguments: Vec<(u64, Object)> = self
+            .arguments
+            .iter()
+            .map(|(index, arguments)| (*index, arguments.finish()))
+            .collect();
+        for (index, arguments) in arguments {
+            if let Some(block) = self.block(index).and_then(Value::as_object_mut) {
+                block.insert("arguments".to_owned(), Value::Object(arguments));
             }
         }
         if let Some(Value::Object(step)) = event.get_mut("assistantMessageEvent") {
@@ -144,36 +144,29 @@ impl Answer {
         event.insert("message".to_owned(), self.message.clone());
     }
 
-    fn place(&self, index: u64) -> Option<usize> {
-        self.indexes.iter().rposition(|known| *known == index)
+    /// The block with this `contentIndex`.
+    fn block(&mut self, index: u64) -> Option<&mut Value> {
+        let place = self.indexes.iter().rposition(|known| *known == index)?;
+        let blocks = self.message.get_mut("content").and_then(Value::as_array_mut)?;
+        blocks.get_mut(place)
     }
 
     /// Adds a block or replaces the one with its index.
     fn put(&mut self, index: u64, block: Value) {
-        let place = self.place(index);
-        let Some(blocks) = self.message.get_mut("content").and_then(Value::as_array_mut) else {
-            return;
-        };
-        match place.and_then(|place| blocks.get_mut(place)) {
-            Some(old) => *old = block,
-            None => {
-                self.indexes.push(index);
-                blocks.push(block);
-            }
+        if let Some(old) = self.block(index) {
+            *old = block;
+        } else if let Some(blocks) = self.message.get_mut("content").and_then(Value::as_array_mut) {
+            self.indexes.push(index);
+            blocks.push(block);
         }
     }
 
     /// Appends text to a block. A block that was never started begins here.
     fn grow(&mut self, index: u64, kind: &str, delta: &str) {
-        if self.place(index).is_none() {
+        if self.block(index).is_none() {
             self.put(index, json!({"type": kind, kind: ""}));
         }
-        let place = self.place(index);
-        let blocks = self.message.get_mut("content").and_then(Value::as_array_mut);
-        let block = blocks
-            .zip(place)
-            .and_then(|(blocks, place)| blocks.get_mut(place));
-        if let Some(Value::String(text)) = block.and_then(|block| block.get_mut(kind)) {
+        if let Some(Value::String(text)) = self.block(index).and_then(|block| block.get_mut(kind)) {
             text.push_str(delta);
         }
     }

@@ -106,7 +106,7 @@ fn main() -> Result<()> {
     let options = options(&words)?;
     let program = std::env::current_exe()?;
     let folder = program.ancestors().nth(2).context("no directory")?;
-    let Some(place) = Place::beside(&folder.join("pinion-cluster"), &options.agent, options.servers)? else {
+    let Some(place) = Place::start(&folder.join("pinion-cluster"), &options.agent, options.servers)? else {
         return Ok(());
     };
     if words.iter().any(|word| word == "--figures") {

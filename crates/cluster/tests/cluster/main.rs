@@ -17,5 +17,5 @@ mod web;
 /// A place for one test.
 fn place() -> anyhow::Result<Option<place::Place>> {
     let cluster = std::path::Path::new(env!("CARGO_BIN_EXE_pinion-cluster"));
-    place::Place::beside(cluster, &cluster.with_file_name("pinion"), 1)
+    place::Place::start(cluster, &cluster.with_file_name("pinion"), 1)
 }

@@ -45,9 +45,9 @@ pub(crate) struct Server {
 pub(crate) struct Worker(pub(crate) Child);
 
 impl Place {
-    /// A place with this number of servers, 1 or 3. None if a program is missing and nothing says that it should be there. `cluster` is the
+    /// Starts this number of servers, 1 or 3. None if a program is missing and nothing says that it should be there. `cluster` is the
     /// program `pinion-cluster`.
-    pub(crate) fn beside(cluster: &Path, pinion: &Path, servers: usize) -> Result<Option<Self>> {
+    pub(crate) fn start(cluster: &Path, pinion: &Path, servers: usize) -> Result<Option<Self>> {
         let Some(nats) = find("nats-server")? else {
             return Ok(None);
         };
