@@ -1,6 +1,7 @@
 //! File tools in the sandbox: the same rules by path, and no way around them by links that change.
 
 use std::fs;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::llm::Reply;
@@ -181,7 +182,9 @@ while time.time() < end: call(316, -100, b'd2', -100, b'l' + str(int(time.time()
     let world = world(json!({ "mode": mode }), calls);
     prepare(&world);
     let pi = world.start();
-    pi.say("Go");
+    pi.prompt("Go");
+    let most = Duration::from_secs(1_000);
+    pi.agent.wait_type("agent_settled", most).unwrap();
     let dirs = [world.dir.root().join("outside"), world.dir.cwd().join(".pi")];
     let names = dirs
         .iter()
