@@ -86,7 +86,7 @@ fn one(layer: &Layer, tools: &[&str], notes: &mut Vec<Diagnostic>) -> Permission
     }
 }
 
-/// Returns the built-in tool that a rule almost names. A rule that misses its tool looks like one that holds. Names that tools of
+/// Returns the built-in tool that a rule almost names. A rule that misses its tool seems to hold. Names that tools of
 /// extensions, clients and MCP servers may have are not known here, so only the nearest ones count.
 fn misspelled_tool<'a>(rule: &str, tools: &[&'a str]) -> Option<&'a str> {
     let name = tool_of(rule);

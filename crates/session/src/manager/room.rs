@@ -116,7 +116,7 @@ impl Room {
         self.waiters.iter_mut().find(|waiter| &*waiter.handle == handle)
     }
 
-    /// Adds a session behind those that wait; returns true if it is the only one.
+    /// Adds a session at the end of the queue; returns true if it is the only one.
     ///
     /// # Errors
     /// Gives it back when too many wait.
@@ -144,7 +144,7 @@ impl Room {
         self.waiters.pop_front()
     }
 
-    /// The session to ask next, from those that `open` lists at the start of a round; `None` between two rounds.
+    /// The session to ask next, of the list that `open` makes at the start of a round; `None` between two rounds.
     pub(super) fn candidate(&mut self, open: impl FnOnce() -> VecDeque<Arc<str>>) -> Option<Arc<str>> {
         let mut left = match std::mem::take(&mut self.search) {
             Search::Round(left) => left,
