@@ -115,7 +115,7 @@ impl SessionManager {
         match self.room.join(waiter) {
             Ok(true) => self.serve_waiters().await,
             Ok(false) => return,
-            Err(waiter) => return self.no_place_for(waiter).await,
+            Err(waiter) => return self.no_place_for(*waiter).await,
         }
         // Idle sessions answer at once. Nothing else is delivered meanwhile, so that the commands right behind find the session open.
         let end = tokio::time::Instant::now() + limits::RETIRE_WAIT;

@@ -120,9 +120,9 @@ impl Room {
     ///
     /// # Errors
     /// Gives it back when too many wait.
-    pub(super) fn join(&mut self, waiter: Waiter) -> Result<bool, Waiter> {
+    pub(super) fn join(&mut self, waiter: Waiter) -> Result<bool, Box<Waiter>> {
         if self.waiters.len() >= limits::ROOM_WAITERS {
-            return Err(waiter);
+            return Err(waiter.into());
         }
         self.waiters.push_back(waiter);
         Ok(self.waiters.len() == 1)
