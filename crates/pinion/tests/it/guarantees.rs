@@ -329,26 +329,15 @@ fn minute_without_reader_costs_little_memory() {
     pi.agent.resume_stdout();
     pi.agent.send_raw(&rest).unwrap();
     pi.response(&format!("n{sent}"));
-    let lines = pi.lines();
-    let settled = of_type(&lines, "agent_settled").len();
-    if settled == 0 {
+    if of_type(&pi.lines(), "agent_settled").is_empty() {
         pi.settled();
     }
     let peak = memory_kb(pi.agent.pid(), "VmHWM").saturating_sub(started);
     eprintln!("{sent} requests; {stalled} kB more after a minute, {peak} kB at most");
     assert!(stalled < 64 * 1024 && peak < 108 * 1024, "{stalled}, {peak} kB");
-    let lines = pi.lines();
-    let length = text(answers(&lines)[0]).len();
+    // The order of responses is that of `unread_stdout_stops_reading_and_loses_nothing`: here only the newest lines are kept.
+    let length = text(answers(&pi.lines())[0]).len();
     assert!((16_700_000..=16 << 20).contains(&length), "{length}");
-    let ids: Vec<&str> = of_type(&lines, "response")
-        .into_iter()
-        .filter_map(|line| line["id"].as_str())
-        .filter(|id| id.starts_with('n'))
-        .collect();
-    assert_eq!(
-        ids,
-        (0..=sent).map(|number| format!("n{number}")).collect::<Vec<_>>()
-    );
 }
 
 #[test]
