@@ -60,7 +60,7 @@ pub use http::{ClientConfig, Connector, ProxyConfig, fetch};
 pub use lent::{Lent, LentEvents};
 pub use offline::check_script;
 pub use overflow::is_context_overflow;
-pub use prompt_history::{PromptHistory, PromptState};
+pub use prompt_history::{EarlierRequests, PromptHistory, PromptState};
 pub use request::{Budgets, CacheRetention, ModelRequest, RequestHooks, Rewrite, Rewritten, ToolChoice};
 pub use retry::{is_retryable, is_unavailable};
 pub use stream::ModelStream;

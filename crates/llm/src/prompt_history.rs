@@ -28,6 +28,13 @@ pub struct PromptState {
     thinking: ThinkingLevel,
 }
 
+/// The instructions of earlier requests of a session, and the messages that they have encoded.
+#[derive(Debug, Clone, Default)]
+pub struct EarlierRequests {
+    pub(crate) states: Vec<PromptState>,
+    pub(crate) encoded: Option<EncodedHistory>,
+}
+
 /// The instructions of a session's requests to one model, oldest first.
 #[derive(Debug, Default)]
 pub struct PromptHistory {
@@ -46,7 +53,7 @@ impl PromptHistory {
     /// Records what a request of the session asks for, and adds the wishes of earlier requests to it. Starts again when
     /// the model changes or the conversation does not continue that of earlier requests.
     pub fn observe(&mut self, request: &mut ModelRequest) {
-        request.encoded = Some(self.encoded.clone());
+        request.earlier.encoded = Some(self.encoded.clone());
         let model = &request.model;
         if !changes_inside(model) {
             (self.of, self.states) = (None, Vec::new());
@@ -86,7 +93,7 @@ impl PromptHistory {
         if !self.states.last().is_some_and(is_same) {
             self.states.push(now);
         }
-        request.prompt_states.clone_from(&self.states);
+        request.earlier.states.clone_from(&self.states);
     }
 }
 
@@ -144,7 +151,7 @@ impl<'a> Instructions<'a> {
     pub(crate) fn of(request: &'a ModelRequest, tools_may_change: bool) -> Self {
         let model = &request.model;
         let takes_system = flag(model, "supportsMidConvoSystemMessages", false);
-        let states = request.prompt_states.as_slice();
+        let states = request.earlier.states.as_slice();
         let first = states.first().filter(|_| takes_system);
         let initial = first.map_or(request.tools.as_slice(), |first| first.tools.as_slice());
         let tools_change = takes_system

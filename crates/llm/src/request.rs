@@ -9,9 +9,8 @@ use auth::{Environment, Secret};
 use serde_json::Value;
 use wire::{Message, Model, ThinkingLevel, ToolSpec};
 
-use crate::encoded_history::EncodedHistory;
 use crate::limits::{IDLE_TIMEOUT, RETRY_AFTER_CAP};
-use crate::prompt_history::PromptState;
+use crate::prompt_history::EarlierRequests;
 use crate::{ChangeHeaders, OnResponse};
 
 /// How long a provider should keep the prompt in its cache (providers.md 2.1).
@@ -73,10 +72,8 @@ pub struct ModelRequest {
     pub tools: Vec<ToolSpec>,
     /// How much it may reason.
     pub thinking: ThinkingLevel,
-    /// What earlier requests of the session asked for; see [`crate::PromptHistory`]. Empty for a request that stands alone.
-    pub prompt_states: Vec<PromptState>,
-    /// What earlier requests of the session have encoded; none for a request that stands alone.
-    pub(crate) encoded: Option<EncodedHistory>,
+    /// Earlier requests of the session; see [`crate::PromptHistory`]. Empty for a request that stands alone.
+    pub earlier: EarlierRequests,
     /// What the levels mean in tokens.
     pub thinking_budgets: Budgets,
     /// Output limit; absent means the model's own.
@@ -171,8 +168,7 @@ impl ModelRequest {
             messages: Vec::new(),
             tools: Vec::new(),
             thinking: ThinkingLevel::Off,
-            prompt_states: Vec::new(),
-            encoded: None,
+            earlier: EarlierRequests::default(),
             thinking_budgets: Budgets::default(),
             max_tokens: None,
             session_id: None,

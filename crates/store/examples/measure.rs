@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pinion_store::{Listing, SessionLog, StoreError, list_all};
+use pinion_store::{Listing, SessionLog, StoreError, list_all, load_texts, open_deferred};
 use wire::{EntryBody, Message};
 
 /// A line of `/proc/self/status`.
@@ -52,8 +52,8 @@ fn listing(root: &Path) -> Result<(), StoreError> {
 
 fn opening(file: &Path) -> Result<(), StoreError> {
     for _ in 0..3 {
-        let (mut log, _) = measured("open without texts", || SessionLog::open_deferred(file, "/"))?;
-        measured("read texts", || log.load())?;
+        let mut log = measured("open without texts", || open_deferred(file, "/", true))?;
+        measured("read texts", || load_texts(&mut log))?;
         drop(log);
         let (log, damage) = measured("open", || SessionLog::open(file, "/"))?;
         let context = measured("context", || log.context(log.leaf_id()));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use wire::{Entry, EntryBody};
 
+use crate::deferred::load_texts;
 use crate::error::{Result, StoreError};
 use crate::forest::Span;
 use crate::limits::{MAX_LINE, SETTLE_PAUSE, SETTLE_QUIET, SETTLE_TRIES};
@@ -126,7 +127,7 @@ impl SessionLog {
         if !self.file.is_committed() {
             return Ok(());
         }
-        self.load()?;
+        load_texts(self)?;
         if self.file.has_news()? {
             self.read_more()?;
         }

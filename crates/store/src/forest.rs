@@ -116,7 +116,7 @@ impl Forest {
         Added::New(position)
     }
 
-    /// Puts the same entry, read anew, in the place of what was known of it.
+    /// Replaces an entry by the same entry with its texts.
     pub(crate) fn replace(&mut self, position: usize, entry: Arc<Entry>) {
         if let Some(known) = self.entries.get_mut(position) {
             *known = entry;

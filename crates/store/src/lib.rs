@@ -38,12 +38,14 @@ mod snapshot;
 mod stamp;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod tree;
 mod usual;
 mod waiting;
 
 pub use context::Context;
 pub use damage::{Damage, SkipReason, SkippedLine};
+pub use deferred::{lacks_texts, load_texts, open_deferred};
 pub use discard::{TRASH, discard};
 pub use error::{Result, StoreError};
 pub use fork::ForkScope;

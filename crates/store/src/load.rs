@@ -12,9 +12,9 @@ use crate::forest::{Added, Forest, Span};
 use crate::header::{self, HeaderLine};
 use crate::limits::{HEADER_REMAINS, LOAD_BLOCK, PROBE_LINES};
 use crate::medium::Medium;
-use crate::open::Texts;
 use crate::parse::{self, Line, Parsed, Quality};
 use crate::repair;
+use crate::texts::Texts;
 use crate::usual;
 
 /// Reads lines into a forest. Used for the whole file on opening and for what other writers appended later.

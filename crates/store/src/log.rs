@@ -13,7 +13,8 @@ use crate::forest::Forest;
 use crate::fork::{self, ForkScope};
 use crate::log_file::LogFile;
 use crate::medium::{FileMedium, Medium};
-use crate::open::{self, Texts};
+use crate::open;
+use crate::texts::Texts;
 use crate::tree::Tree;
 
 /// A session: its header, its entries in file order and the leaf that the next entry follows. On disk it is one append-only
@@ -67,22 +68,8 @@ impl SessionLog {
     /// As [`SessionLog::open`]; [`StoreError::NotASession`] for an empty file.
     pub fn open_existing(path: &Path, cwd: &str) -> Result<(Self, Damage)> {
         let (log, damage) = Self::open(path, cwd)?;
-        log.check_begun()?;
+        open::check_begun(&log)?;
         Ok((log, damage))
-    }
-
-    /// Checks that the file contained a session when it was opened.
-    ///
-    /// # Errors
-    /// [`StoreError::NotASession`] for an empty file.
-    pub fn check_begun(&self) -> Result<()> {
-        // A header that was cut off by the end of its process is a session that began.
-        if !self.file.is_committed() && self.damage.torn_bytes == 0 {
-            return Err(StoreError::NotASession {
-                path: self.file.name(),
-            });
-        }
-        Ok(())
     }
 
     /// [`SessionLog::open`] on any medium, for simulations of failing disks. `path` is only used as a name.
@@ -214,9 +201,8 @@ impl SessionLog {
     /// appended (pi-core.md 2.5).
     ///
     /// # Errors
-    /// [`StoreError::NoEntry`]; as [`SessionLog::load`].
+    /// [`StoreError::NoEntry`].
     pub fn set_leaf(&mut self, id: Option<&str>) -> Result<()> {
-        self.load()?;
         self.forest.set_leaf(id)
     }
 

@@ -4,7 +4,6 @@
 use std::path::Path;
 
 use crate::damage::Damage;
-use crate::deferred;
 use crate::error::{Result, StoreError};
 use crate::forest::Forest;
 use crate::header::{self, HeaderLine};
@@ -14,16 +13,7 @@ use crate::log::{SessionLog, json_line};
 use crate::log_file::LogFile;
 use crate::medium::Medium;
 use crate::migrate;
-
-/// What to do with the texts of messages.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Texts {
-    /// They are read.
-    #[default]
-    Read,
-    /// They are left out if the file has no damage.
-    Deferred,
-}
+use crate::texts::{self, Texts};
 
 /// Opens a session; an empty file becomes a new one with the working directory `cwd`. `path` is only used as a name.
 pub(crate) fn open(mut medium: Box<dyn Medium>, path: &Path, cwd: &str, texts: Texts) -> Result<SessionLog> {
@@ -90,7 +80,7 @@ fn in_blocks(medium: Box<dyn Medium>, path: &Path, size: u64, texts: Texts) -> R
     let verdict = content.judge(loader, tail, path);
     if is_deferred
         && !(content.damage.is_none()
-            && deferred::complete_tail(&mut content.forest, medium.as_ref()).map_err(failed)?)
+            && texts::complete_tail(&mut content.forest, medium.as_ref()).map_err(failed)?)
     {
         return in_blocks(medium, path, size, Texts::Read);
     }
@@ -145,4 +135,15 @@ fn as_a_whole(
             path: path.to_path_buf(),
         }),
     }
+}
+
+/// Checks that the file contained a session when it was opened.
+pub(crate) fn check_begun(log: &SessionLog) -> Result<()> {
+    // A header that was cut off by the end of its process is a session that began.
+    if !log.file.is_committed() && log.damage.torn_bytes == 0 {
+        return Err(StoreError::NotASession {
+            path: log.file.name(),
+        });
+    }
+    Ok(())
 }

@@ -13,8 +13,8 @@ use wire::{
 };
 
 use crate::limits::{MAX_LINE, USUAL_DEPTH};
-use crate::open::Texts;
 use crate::parse::{Parsed, Quality};
+use crate::texts::Texts;
 
 /// Numbers of up to so many digits fit into every number type of a message.
 const SAFE_DIGITS: usize = 15;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use wire::{Entry, EntryBody};
 
+use crate::deferred::load_texts;
 use crate::error::{Result, StoreError};
 use crate::forest::Span;
 use crate::limits::MAX_LINE;
@@ -28,8 +29,8 @@ impl SessionLog {
             let kept = kept.collect::<Vec<Result<()>>>();
             return kept.into_iter().collect();
         }
-        // An entry must not become the child of one that cannot be read.
-        self.load()?;
+        // An entry must not follow an entry that cannot be read.
+        load_texts(self)?;
         // Ids of other writers are known before ours are drawn; when the file cannot be read, it is read later.
         let caught_up = self.catch_up();
         let mut lines = Vec::with_capacity(bodies.len());

@@ -67,7 +67,7 @@ pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
         let body = body(request, &compat, &history, cache.as_ref(), &inserts);
         encode(&body, history.len())
     };
-    // What is written between the messages depends on all of them.
+    // The entries between the messages depend on all messages.
     let is_plain = instructions.updates.is_empty() && inserts.effort.is_none();
     let continued = if is_plain {
         continued(request, &inserts, write)?
@@ -90,7 +90,7 @@ fn continued(
     inserts: &Inserts<'_>,
     write: impl Fn(&[Arc<Message>]) -> Result<Vec<u8>, LlmError>,
 ) -> Result<Option<Vec<u8>>, LlmError> {
-    let Some(encoded) = &request.encoded else {
+    let Some(encoded) = &request.earlier.encoded else {
         return Ok(None);
     };
     let (model, messages) = (&request.model, request.messages.as_slice());

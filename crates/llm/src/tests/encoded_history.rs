@@ -102,9 +102,9 @@ fn compare(messages: &[Arc<Message>], step: usize, change: impl Fn(usize, &mut M
         change(end, &mut asked);
         history.observe(&mut asked);
         let mut alone = asked.clone();
-        alone.encoded = None;
+        alone.earlier.encoded = None;
         assert_eq!(body(&asked), body(&alone), "after {end} messages");
-        let encoded = asked.encoded.unwrap();
+        let encoded = asked.earlier.encoded.unwrap();
         known += usize::from(encoded.lock().known(&asked.model, &asked.messages) > 0);
     }
     known
@@ -178,7 +178,7 @@ fn another_conversation_begins_anew() {
         asked.messages = messages.to_vec();
         history.observe(&mut asked);
         let mut alone = asked.clone();
-        alone.encoded = None;
+        alone.earlier.encoded = None;
         assert_eq!(body(&asked), body(&alone));
     }
     history.forget_encoded();

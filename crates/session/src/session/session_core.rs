@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use agent::{Change, Fallback, LoopSettings};
 use serde_json::json;
-use store::{Context, Damage, SessionLog};
+use store::{Context, Damage};
 use tokio::sync::mpsc;
 use wire::Event;
 use wire::event::{ChangeReason, CloseReason};
@@ -350,10 +350,10 @@ impl SessionCore {
     /// # Errors
     /// When the file cannot be read, or another program changed it meanwhile.
     pub(super) async fn load_texts(&mut self) -> Result<(), String> {
-        if !self.conversation.log.is_deferred() {
+        if !store::lacks_texts(&self.conversation.log) {
             return Ok(());
         }
-        let loaded = self.conversation.log.run(SessionLog::load).await;
+        let loaded = self.conversation.log.run(store::load_texts).await;
         loaded.map_err(|error| error.to_string())?;
         let messages = self.conversation.read_leaf();
         self.apply(Change::Conversation(messages));

@@ -84,10 +84,7 @@ pub(super) fn open_log(
             cwd.to_path_buf(),
         ));
     }
-    let (log, _damage) = SessionLog::open_deferred(path, &text)?;
-    if empty == Empty::IsRefused {
-        log.check_begun()?;
-    }
+    let log = store::open_deferred(path, &text, empty == Empty::IsRefused)?;
     let stored = stored_cwd(&log, path, cwd, spare)?;
     Ok((log, stored))
 }

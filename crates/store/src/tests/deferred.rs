@@ -8,7 +8,9 @@ use wire::{EntryBody, Message};
 use super::faults::Memory;
 use super::fixtures::*;
 use super::variants::variants;
-use crate::open::{self, Texts};
+use crate::deferred::{load_texts, open_deferred};
+use crate::open;
+use crate::texts::Texts;
 use crate::{ForkScope, SessionLog, StoreError};
 use crate::{parse, usual};
 
@@ -20,7 +22,7 @@ fn opened(disk: &Memory, texts: Texts) -> SessionLog {
 fn deferred(lines: &[String]) -> (Memory, SessionLog) {
     let disk = Memory::holding(text(lines).as_bytes());
     let log = opened(&disk, Texts::Deferred);
-    assert!(log.is_deferred());
+    assert!(log.is_deferred);
     (disk, log)
 }
 
@@ -92,9 +94,9 @@ fn compare(content: &[u8], place: &str) -> bool {
         other => panic!("{place}: {other:?}"),
     };
     compare_lines(content, place);
-    let was_deferred = log.is_deferred();
+    let was_deferred = log.is_deferred;
     assert_eq!(state(&log), state(&whole), "{place}");
-    log.load().unwrap_or_else(|error| panic!("{place}: {error}"));
+    load_texts(&mut log).unwrap_or_else(|error| panic!("{place}: {error}"));
     assert_eq!(state(&log), state(&whole), "{place}");
     assert_eq!(log.entries(), whole.entries(), "{place}");
     was_deferred
@@ -123,9 +125,9 @@ fn texts_are_missing_until_they_are_read() {
         other => panic!("{other:?}"),
     };
     assert_eq!(first(&log), "");
-    log.load().unwrap();
+    load_texts(&mut log).unwrap();
     assert_eq!(first(&log), "a \"quoted\" \\ \u{e9} \u{1f600} \u{e9}\n");
-    assert!(!log.is_deferred());
+    assert!(!log.is_deferred);
 }
 
 #[test]
@@ -204,7 +206,7 @@ fn damaged_strings_and_numbers_are_not_deferred() {
 fn append_reads_texts_first() {
     let (disk, mut log) = deferred(&conversation());
     let added = log.append(user("next")).unwrap();
-    assert!(!log.is_deferred());
+    assert!(!log.is_deferred);
     assert_eq!(added.parent_id.as_deref(), Some("c5"));
     drop(log);
     assert_eq!(opened(&disk, Texts::Read).entries().len(), 7);
@@ -220,10 +222,9 @@ fn changed_file_refuses_every_use() {
     disk.add(&content);
     let changed =
         |outcome: Result<(), StoreError>| assert!(matches!(outcome, Err(StoreError::Changed { .. })));
-    changed(log.load());
+    changed(load_texts(&mut log));
     changed(log.append(user("next")).map(drop));
     changed(log.keep(vec![user("next")]));
-    changed(log.set_leaf(Some("c1")));
     changed(
         log.fork(None, crate::new_header("/", None), ForkScope::All)
             .map(drop),
@@ -237,8 +238,8 @@ fn changed_file_refuses_every_use() {
 fn shortened_file_cannot_be_read() {
     let (disk, mut log) = deferred(&conversation());
     disk.cut(100);
-    assert!(log.load().is_err());
-    assert!(log.is_deferred());
+    assert!(load_texts(&mut log).is_err());
+    assert!(log.is_deferred);
 }
 
 #[test]
@@ -253,8 +254,8 @@ fn entries_of_others_are_read_after_texts() {
 #[test]
 fn small_file_is_read_at_once() {
     let (_dir, path) = on_disk(text(&conversation()));
-    let (log, _) = SessionLog::open_deferred(Path::new(&path), "/").unwrap();
-    assert!(!log.is_deferred());
+    let log = open_deferred(Path::new(&path), "/", true).unwrap();
+    assert!(!log.is_deferred);
     drop(log);
     let long = "x".repeat(2 << 20);
     let (_dir, path) = on_disk(text(&[
@@ -262,8 +263,8 @@ fn small_file_is_read_at_once() {
         user_line("a", None, "x"),
         user_line("b", Some("a"), &long),
     ]));
-    let (log, _) = SessionLog::open_deferred(&path, "/").unwrap();
-    assert!(!log.is_deferred(), "no answer says how large the context was");
+    let log = open_deferred(&path, "/", true).unwrap();
+    assert!(!log.is_deferred, "no answer says how large the context was");
 }
 
 #[test]
@@ -272,9 +273,9 @@ fn large_file_is_deferred() {
     let mut lines = conversation();
     lines[1] = lines[1].replacen("quoted", &long, 1);
     let (_dir, path) = on_disk(text(&lines));
-    let (mut log, damage) = SessionLog::open_deferred(&path, "/").unwrap();
-    assert!(log.is_deferred() && damage.is_none());
-    log.load().unwrap();
+    let mut log = open_deferred(&path, "/", true).unwrap();
+    assert!(log.is_deferred && log.damage().is_none());
+    load_texts(&mut log).unwrap();
     assert_eq!(
         log.entries(),
         SessionLog::open_on(Box::new(Memory::holding(text(&lines).as_bytes())), &path, "/")
