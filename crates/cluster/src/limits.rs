@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Longest wait for one answer of an engine.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(5);
 
-/// Longest wait for one answer of NATS to a request that can be sent again. Nobody answers while a stream has no leader, and a server that is lost or
+/// Longest wait for one answer of NATS to a request that can be sent again. A stream without a leader does not answer, and a server that is lost or
 /// begins drops requests, so a short wait finds the new leader soon.
 pub const NATS_WAIT: Duration = Duration::from_secs(1);
 
@@ -15,7 +15,7 @@ pub const NATS_READ_WAIT: Duration = Duration::from_secs(2);
 /// Longest time to read or remove something in NATS, with all repetitions. A stream can be without a leader for 9 seconds.
 pub const NATS_REPEAT_WAIT: Duration = Duration::from_secs(15);
 
-/// Pause between two pings of a NATS server. A server that answers none of two is given up: one that is stopped, or a host that is lost, ends no
+/// Pause between two pings of a NATS server. The client leaves a server that answers none of two: a stopped server or a lost host ends no
 /// connection. Leases have to survive this time.
 pub const PING_PAUSE: Duration = Duration::from_secs(1);
 

@@ -1,5 +1,5 @@
-//! Finds sessions that should have a worker and have none: those that a gateway or a worker announces, at once, and all others with the
-//! next look at the lists of wanted and leased sessions, for example those of a lost worker.
+//! Finds sessions that should have a worker and have none. Gateways and workers announce sessions; the others, for example sessions of a lost
+//! worker, are found with the next look at the lists of wanted and leased sessions.
 
 use std::collections::HashSet;
 use std::sync::Arc;

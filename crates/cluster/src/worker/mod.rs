@@ -144,28 +144,10 @@ pub async fn run(options: WorkerOptions, report: Report) -> Result<()> {
         options.name, options.sessions
     ));
     let (stop, stopped) = watch::channel(false);
-    let subscription = shared.bus.follow_wanted().await?;
-    let (sender, found) = mpsc::channel(1);
-    let worker = Worker {
-        finder: tokio::spawn(finder::run(
-            Arc::clone(&shared.bus),
-            Arc::clone(&load),
-            subscription,
-            sender,
-        )),
-        found,
-        free: BTreeSet::new(),
-        takes: JoinSet::new(),
-        shared,
-        name: options.name,
-        most: options.sessions,
-        load,
-        report,
-        tasks: JoinSet::new(),
-        owned: HashSet::new(),
-        stopped,
-    };
-    worker.run(stop).await
+    Worker::open(shared, options.name, options.sessions, load, report, stopped)
+        .await?
+        .run(stop)
+        .await
 }
 
 struct Worker {
@@ -187,6 +169,35 @@ struct Worker {
 }
 
 impl Worker {
+    /// A worker that looks for sessions.
+    async fn open(
+        shared: Arc<Shared>,
+        name: String,
+        most: usize,
+        load: Arc<Load>,
+        report: Report,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Self> {
+        let bus = Arc::clone(&shared.bus);
+        let subscription = bus.follow_wanted().await?;
+        let (sender, found) = mpsc::channel(1);
+        let finder = finder::run(bus, Arc::clone(&load), subscription, sender);
+        Ok(Self {
+            finder: tokio::spawn(finder),
+            found,
+            free: BTreeSet::new(),
+            takes: JoinSet::new(),
+            shared,
+            name,
+            most,
+            load,
+            report,
+            tasks: JoinSet::new(),
+            owned: HashSet::new(),
+            stopped,
+        })
+    }
+
     async fn run(mut self, stop: watch::Sender<bool>) -> Result<()> {
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);

@@ -19,7 +19,7 @@ use super::gate::StoreRequest;
 use super::interrupted;
 use super::queue::StoredQueue;
 use crate::answer::Answer;
-use crate::bus::{EventWriter, Follower, Frame, Lease, RECORDED, RunEdge, Until};
+use crate::bus::{Bus, EventWriter, Follower, Frame, Lease, RECORDED, RunEdge, Until};
 use crate::limits::{CLOSE_WAIT, COMMANDS_IN_FLIGHT, EVENT_BATCH, GATE_CALLS, IDLE_WAIT, OPEN_WAIT};
 
 /// Why a worker no longer has a session.
@@ -473,22 +473,23 @@ impl SessionTask {
         if !self.lease.state().is_lost {
             self.lease.release().await;
         }
-        if let End::Drained = end {
-            // Without it another worker finds the session with its next look.
-            drop(self.shared.bus.announce(&self.id).await);
-        }
-        // A command may have come after the last look.
-        if let End::Idle = end
-            && let Ok(Some(_)) = self
-                .shared
-                .bus
-                .commands
-                .last(&self.shared.bus.subject("command", &self.id))
-                .await
-        {
-            drop(self.shared.bus.want(&self.id).await);
-        }
+        announce(&self.shared.bus, &self.id, &end).await;
         end
+    }
+}
+
+/// Asks for another worker after a session has left this one in good order.
+async fn announce(bus: &Bus, id: &SessionId, end: &End) {
+    match end {
+        // Without it another worker finds the session with its next look.
+        End::Drained => drop(bus.announce(id).await),
+        // A command may have come after the last look.
+        End::Idle => {
+            if let Ok(Some(_)) = bus.commands.last(&bus.subject("command", id)).await {
+                drop(bus.want(id).await);
+            }
+        }
+        End::Lost(_) | End::Stuck(_) => {}
     }
 }
 
