@@ -291,7 +291,7 @@ fn answer_over_limit_stays_small_for_slow_client() {
         let length = text(answers(&pi.lines())[0]).len();
         assert!((16_700_000..=16 << 20).contains(&length), "{length}");
         // The text is in the stream, for snapshots, in the encoder, and once more in the line of the whole message; the
-        // allocator keeps some of what was freed.
+        // allocator keeps some freed memory.
         let peak = more();
         eprintln!("{about}: {stalled} kB more without a reader, {peak} kB at most");
         assert!(peak < 108 * 1024, "{about}: {peak} kB");
