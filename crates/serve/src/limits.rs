@@ -39,9 +39,12 @@ pub const UPDATE_SHARE: usize = 24;
 /// holds them.
 pub const ANNOUNCED_BYTES: usize = 4 * 1024 * 1024;
 
-/// Size of an answer from which its text stands once in a batch, in bytes. Repeating a part costs a system call, so short ones
-/// are copied.
+/// Size of an answer from which its text is not copied into batches, in bytes. Each segment costs a system call, so short
+/// answers are copied.
 pub const REPEATED_ANSWER: usize = 1024 * 1024;
+
+/// Bytes of text after which a segment of an answer is shared with batches.
+pub const ANSWER_SEGMENT: usize = 256 * 1024;
 
 /// Size of a batch after which the next one is only filled once it was written: two of them would take too much memory.
 pub const BATCH_ALONE: usize = 4 * 1024 * 1024;

@@ -44,8 +44,6 @@ pub struct Connection {
     /// User interface frames that the client got before `hello`.
     ui_at_first: WantedUi,
     numbers: Numbers,
-    /// The caller writes batches with their repeats.
-    writes_repeats: bool,
 }
 
 impl From<Encoder> for Connection {
@@ -71,26 +69,17 @@ impl Connection {
                 unknown_number: UnknownNumber::Error,
             },
             numbers: Numbers::default(),
-            writes_repeats: false,
         }
     }
 
     /// The caller writes each batch with [`take_repeats`](Self::take_repeats).
     pub(crate) fn write_repeats(&mut self) {
-        self.writes_repeats = true;
-        self.choose_repeats();
-    }
-
-    /// Lines with numbers are kept for `replay`, and must be complete. So must lines of further sessions, to which a member is
-    /// added.
-    fn choose_repeats(&mut self) {
-        let is_on = self.writes_repeats && !self.options.sequence;
-        self.first.encoder.repeat_long_text(is_on);
+        self.first.encoder.share_long_text();
     }
 
     /// The repeats of the batch, which ends here.
     pub(crate) fn take_repeats(&mut self) -> Repeats {
-        self.first.encoder.take_repeats()
+        self.numbers.take_repeats()
     }
 
     /// Returns true if the client takes long lines in chunks.
@@ -126,7 +115,11 @@ impl Connection {
             Written::Event => {
                 let start = out.len();
                 stream.encoder.event(event, now, out);
-                if self.numbers.sent(from, self.options.sequence, start, out) {
+                let repeats = stream.encoder.take_repeats();
+                if self
+                    .numbers
+                    .sent(from, self.options.sequence, start, repeats, out)
+                {
                     stream.said = now;
                 }
             }
@@ -135,12 +128,20 @@ impl Connection {
             Written::Followed => {
                 let start = out.len();
                 stream.encoder.flush(now, out);
-                if self.numbers.sent(from, self.options.sequence, start, out) {
+                let repeats = stream.encoder.take_repeats();
+                if self
+                    .numbers
+                    .sent(from, self.options.sequence, start, repeats, out)
+                {
                     stream.said = now;
                 }
                 let start = out.len();
                 stream.encoder.follow(event, now, out);
-                if self.numbers.sent(from, self.options.sequence, start, out) {
+                let repeats = stream.encoder.take_repeats();
+                if self
+                    .numbers
+                    .sent(from, self.options.sequence, start, repeats, out)
+                {
                     stream.said = now;
                 }
             }
@@ -168,7 +169,11 @@ impl Connection {
         }
         let start = out.len();
         stream.encoder.flush_before(event, now, out);
-        if self.numbers.sent(from, self.options.sequence, start, out) {
+        let repeats = stream.encoder.take_repeats();
+        if self
+            .numbers
+            .sent(from, self.options.sequence, start, repeats, out)
+        {
             stream.said = now;
         }
         true
@@ -189,7 +194,8 @@ impl Connection {
         let start = out.len();
         stream.encoder.response(response, now, out);
         stream.said = now;
-        self.numbers.answered(from, start, out);
+        let repeats = stream.encoder.take_repeats();
+        self.numbers.answered(from, start, repeats, out);
     }
 
     /// Appends deltas whose delay has ended, and heartbeats. Call it at the end of every batch and at
@@ -213,7 +219,11 @@ impl Connection {
         };
         let start = out.len();
         stream.encoder.flush_due(now, out);
-        if self.numbers.sent(from, self.options.sequence, start, out) {
+        let repeats = stream.encoder.take_repeats();
+        if self
+            .numbers
+            .sent(from, self.options.sequence, start, repeats, out)
+        {
             stream.said = now;
         }
         // After the deltas: if some were written, there was no silence.
@@ -221,7 +231,9 @@ impl Connection {
             let event = stream.activity.heartbeat(now.duration_since(stream.said));
             let start = out.len();
             stream.encoder.event(&event, now, out);
-            self.numbers.sent(from, self.options.sequence, start, out);
+            let repeats = stream.encoder.take_repeats();
+            self.numbers
+                .sent(from, self.options.sequence, start, repeats, out);
             stream.said = now;
         }
     }
@@ -243,7 +255,11 @@ impl Connection {
         };
         let start = out.len();
         stream.encoder.flush(now, out);
-        if self.numbers.sent(from, self.options.sequence, start, out) {
+        let repeats = stream.encoder.take_repeats();
+        if self
+            .numbers
+            .sent(from, self.options.sequence, start, repeats, out)
+        {
             stream.said = now;
         }
     }
@@ -304,7 +320,6 @@ impl Connection {
             encoder.set_ui(negotiated.options.wanted_ui(self.ui_at_first));
         }
         self.options = negotiated.options;
-        self.choose_repeats();
     }
 
     fn respond(

@@ -1,7 +1,9 @@
 //! The newest event lines of a connection, for a client that lost some. Bounded in number and bytes; the oldest go first.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
+use crate::encode::Repeats;
 use crate::limits::{REPLAY_BYTES, REPLAY_EVENTS};
 
 /// Event lines with consecutive numbers.
@@ -14,11 +16,21 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Keeps a line, line feed included. A line that is larger than all that may be kept drives everything out, itself too.
-    pub(crate) fn push(&mut self, number: u64, line: &[u8]) {
+    /// Keeps a line of a batch, line feed included. A line that is larger than all that may be kept drives everything out, and
+    /// is not kept either.
+    pub(crate) fn push(&mut self, number: u64, line: Range<usize>, repeats: &Repeats, batch: &[u8]) {
         self.newest = number;
-        self.bytes += line.len();
-        self.lines.push_back(line.into());
+        let length = repeats.length(line.clone());
+        if length > REPLAY_BYTES {
+            self.lines.clear();
+            self.bytes = 0;
+            return;
+        }
+        let mut whole = Vec::with_capacity(length);
+        // Writing to memory does not fail.
+        let _written = repeats.write_part(batch, line, &mut whole);
+        self.bytes += whole.len();
+        self.lines.push_back(whole.into());
         // The numbers have no gaps, so the count of lines tells which numbers they have.
         while self.lines.len() > REPLAY_EVENTS || self.bytes > REPLAY_BYTES {
             let Some(oldest) = self.lines.pop_front() else {
@@ -48,7 +60,12 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::Ring;
+    use crate::encode::Repeats;
     use crate::limits::{REPLAY_BYTES, REPLAY_EVENTS};
+
+    fn push(ring: &mut Ring, number: u64, line: &[u8]) {
+        ring.push(number, 0..line.len(), &Repeats::default(), line);
+    }
 
     fn after(ring: &Ring, number: u64) -> String {
         let mut out = Vec::new();
@@ -61,7 +78,7 @@ mod tests {
         let mut ring = Ring::default();
         assert_eq!(ring.count_after(0, 0), Some(0));
         for number in 1..=3 {
-            ring.push(number, format!("{number}\n").as_bytes());
+            push(&mut ring, number, format!("{number}\n").as_bytes());
         }
         assert_eq!(ring.count_after(1, 3), Some(2));
         assert_eq!(after(&ring, 1), "2\n3\n");
@@ -75,7 +92,7 @@ mod tests {
         let mut ring = Ring::default();
         let count = REPLAY_EVENTS as u64 + 5;
         for number in 1..=count {
-            ring.push(number, b"x\n");
+            push(&mut ring, number, b"x\n");
         }
         assert_eq!(ring.count_after(4, count), None);
         assert_eq!(ring.count_after(5, count), Some(REPLAY_EVENTS));
@@ -84,11 +101,11 @@ mod tests {
     #[test]
     fn large_lines_evict_others_from_replay_ring() {
         let mut ring = Ring::default();
-        ring.push(1, b"small\n");
-        ring.push(2, &vec![b'x'; REPLAY_BYTES]);
+        push(&mut ring, 1, b"small\n");
+        push(&mut ring, 2, &vec![b'x'; REPLAY_BYTES]);
         assert_eq!(ring.count_after(0, 2), None);
         assert_eq!(ring.count_after(1, 2), Some(1));
-        ring.push(3, &vec![b'x'; REPLAY_BYTES + 1]);
+        push(&mut ring, 3, &vec![b'x'; REPLAY_BYTES + 1]);
         assert_eq!(ring.count_after(2, 3), None);
         assert_eq!(ring.count_after(3, 3), Some(0));
         assert_eq!(ring.bytes, 0);

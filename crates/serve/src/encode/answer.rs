@@ -4,15 +4,16 @@
 use wire::partial_json::PartialJson;
 use wire::{AssistantBlock, AssistantMessage, ToolCall, Usage};
 
-use super::repeats::Repeats;
-use super::{BlockText, json};
+use super::json;
+use super::repeats::{Repeats, Segment};
+use crate::limits::ANSWER_SEGMENT;
 
 /// How a block ends when it is written.
 #[derive(Debug)]
 enum Tail {
     /// It is complete.
     Done,
-    /// Its text is open: a quote and a brace are missing.
+    /// Its text is open: more may come.
     Text,
     /// Its arguments are still arriving.
     Arguments(Box<PartialJson>),
@@ -23,30 +24,82 @@ enum Tail {
 struct Block {
     /// The provider's `contentIndex`.
     index: usize,
-    /// The block up to where it grows.
+    /// A block of text: the rest is what stands between its JSON quotes.
+    prose: Option<Prose>,
+    /// Text that does not change any more, before `json`.
+    segments: Vec<Segment>,
+    /// The block, or the end of its text, up to where it grows.
     json: Vec<u8>,
     tail: Tail,
 }
 
 impl Block {
+    fn of_text(index: usize, prose: Prose, escaped: Vec<u8>, tail: Tail) -> Self {
+        let mut block = Self {
+            index,
+            prose: Some(prose),
+            segments: Vec::new(),
+            json: escaped,
+            tail,
+        };
+        block.freeze();
+        block
+    }
+
     fn size(&self) -> usize {
-        match &self.tail {
-            Tail::Done | Tail::Text => self.json.len(),
-            Tail::Arguments(arguments) => self.json.len() + arguments.stable().len(),
+        let text = self.segments.iter().map(|segment| segment.len()).sum::<usize>() + self.json.len();
+        text + self.prose.map_or(0, |prose| prose.head().len())
+            + match &self.tail {
+                Tail::Arguments(arguments) => arguments.stable().len(),
+                Tail::Done | Tail::Text => 0,
+            }
+    }
+
+    /// Adds to the text.
+    fn grow(&mut self, escaped: &[u8]) {
+        self.json.extend_from_slice(escaped);
+        self.freeze();
+    }
+
+    /// Makes a segment of the end of the text if it is long enough.
+    fn freeze(&mut self) {
+        if self.json.len() >= ANSWER_SEGMENT {
+            let mut text = std::mem::take(&mut self.json);
+            text.shrink_to_fit();
+            self.segments.push(Segment::new(text));
         }
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.json);
-        match &self.tail {
-            Tail::Done => {}
-            // Every update is complete JSON: an open text is closed in the copy only.
-            Tail::Text => out.extend_from_slice(b"\"}"),
-            Tail::Arguments(arguments) => {
-                out.extend_from_slice(arguments.stable().as_bytes());
-                out.extend_from_slice(arguments.closer().as_bytes());
-                out.push(b'}');
+    /// Writes the text of the block, or the block if it has none. With `repeats`, segments are not copied.
+    fn write_text(&self, repeats: Option<&mut Repeats>, out: &mut Vec<u8>) {
+        match repeats {
+            Some(repeats) => {
+                for segment in &self.segments {
+                    repeats.share(out, segment);
+                }
             }
+            None => {
+                for segment in &self.segments {
+                    out.extend_from_slice(segment);
+                }
+            }
+        }
+        out.extend_from_slice(&self.json);
+    }
+
+    fn write(&self, repeats: Option<&mut Repeats>, out: &mut Vec<u8>) {
+        if let Some(prose) = self.prose {
+            out.extend_from_slice(prose.head());
+            self.write_text(repeats, out);
+            // Every update is complete JSON: an open text is closed in the copy only.
+            out.extend_from_slice(b"\"}");
+            return;
+        }
+        out.extend_from_slice(&self.json);
+        if let Tail::Arguments(arguments) = &self.tail {
+            out.extend_from_slice(arguments.stable().as_bytes());
+            out.extend_from_slice(arguments.closer().as_bytes());
+            out.push(b'}');
         }
     }
 }
@@ -122,7 +175,7 @@ impl Answer {
     fn put_done(&mut self, index: usize, block: &AssistantBlock) {
         let mut text = Vec::new();
         json::value(&mut text, block);
-        self.put(index, text, Tail::Done);
+        self.put_json(index, text, Tail::Done);
     }
 
     /// Bytes of content so far.
@@ -142,7 +195,7 @@ impl Answer {
 
     /// A text or reasoning block begins.
     pub(crate) fn start_prose(&mut self, index: usize, prose: Prose) {
-        self.put(index, prose.head().to_vec(), Tail::Text);
+        self.put(Block::of_text(index, prose, Vec::new(), Tail::Text));
     }
 
     /// A tool call begins.
@@ -152,7 +205,7 @@ impl Answer {
         text.extend_from_slice(b",\"name\":");
         json::value(&mut text, name);
         text.extend_from_slice(b",\"arguments\":");
-        self.put(index, text, Tail::Arguments(Box::default()));
+        self.put_json(index, text, Tail::Arguments(Box::default()));
     }
 
     /// Text of a block arrived; `escaped` is what stands between JSON quotes. A block that was never started begins here.
@@ -164,7 +217,7 @@ impl Answer {
         if let Some(block) = self.find(index)
             && matches!(block.tail, Tail::Text)
         {
-            block.json.extend_from_slice(escaped);
+            block.grow(escaped);
             self.size += escaped.len();
         }
     }
@@ -191,51 +244,64 @@ impl Answer {
         // Nearly always they are the same, and the text is not held twice for the comparison.
         if let Some(block) = self.find(index)
             && matches!(block.tail, Tail::Text)
-            && block
-                .json
-                .strip_prefix(prose.head())
-                .is_some_and(|escaped| json::is_escape(escaped, content))
+            && block.prose == Some(prose)
+            && json::is_escape(
+                block
+                    .segments
+                    .iter()
+                    .map(|text| text.as_slice())
+                    .chain([block.json.as_slice()]),
+                content,
+            )
         {
-            block.json.extend_from_slice(b"\"}");
             block.tail = Tail::Done;
-            self.size += 2;
             return;
         }
-        let mut text = prose.head().to_vec();
-        text.reserve(content.len() + 2);
+        let mut text = Vec::with_capacity(content.len());
         json::escape(&mut text, content);
-        text.extend_from_slice(b"\"}");
-        self.put(index, text, Tail::Done);
+        self.put(Block::of_text(index, prose, text, Tail::Done));
     }
 
-    /// The text of a block that [`end_prose`](Self::end_prose) completed, as it stands between JSON quotes.
-    pub(crate) fn prose(&self, index: usize) -> Option<&[u8]> {
-        let block = self.blocks.iter().rev().find(|block| block.index == index)?;
-        let text = &block.json;
-        let head = [Prose::Text, Prose::Thinking].into_iter().map(Prose::head);
-        let text = head.into_iter().find_map(|head| text.strip_prefix(head))?;
-        text.strip_suffix(b"\"}")
-    }
-
-    /// The text of a block that is not complete, as it stands between JSON quotes.
-    pub(crate) fn open_prose(&self, index: usize, prose: Prose) -> &[u8] {
+    /// Writes the text of a block as it stands between JSON quotes; false if there is no such block. With `repeats`, long text is
+    /// not copied.
+    pub(crate) fn write_prose(&self, index: usize, repeats: Option<&mut Repeats>, out: &mut Vec<u8>) -> bool {
         let block = self.blocks.iter().rev().find(|block| block.index == index);
-        let text = block.and_then(|block| block.json.strip_prefix(prose.head()));
-        text.unwrap_or_default()
+        let Some(block) = block.filter(|block| block.prose.is_some()) else {
+            return false;
+        };
+        block.write_text(repeats, out);
+        true
+    }
+
+    /// Writes the text so far of a block that may not be complete, as it stands between JSON quotes.
+    pub(crate) fn open_prose(&self, index: usize, prose: Prose, out: &mut Vec<u8>) {
+        let block = self.blocks.iter().rev().find(|block| block.index == index);
+        if let Some(block) = block.filter(|block| block.prose == Some(prose)) {
+            block.write_text(None, out);
+        }
     }
 
     /// A tool call is complete.
     pub(crate) fn end_call(&mut self, index: usize, call: &ToolCall) {
         let mut text = Vec::new();
         tool_call(&mut text, call);
-        self.put(index, text, Tail::Done);
+        self.put_json(index, text, Tail::Done);
+    }
+
+    fn put_json(&mut self, index: usize, json: Vec<u8>, tail: Tail) {
+        self.put(Block {
+            index,
+            prose: None,
+            segments: Vec::new(),
+            json,
+            tail,
+        });
     }
 
     /// Adds a block or replaces the one with its index.
-    fn put(&mut self, index: usize, json: Vec<u8>, tail: Tail) {
-        let block = Block { index, json, tail };
+    fn put(&mut self, block: Block) {
         self.size += block.size();
-        match self.find(index) {
+        match self.find(block.index) {
             Some(old) => {
                 let old = std::mem::replace(old, block);
                 self.size = self.size.saturating_sub(old.size());
@@ -249,38 +315,24 @@ impl Answer {
         self.blocks.iter_mut().rev().find(|block| block.index == index)
     }
 
-    /// Writes the message so far.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        self.write_blocks(out, Block::write);
-    }
-
-    /// Writes the message so far, and repeats the text of a block that the batch contains.
-    pub(crate) fn write_repeating(&self, text: &BlockText, repeats: &mut Repeats, out: &mut Vec<u8>) {
-        self.write_blocks(out, |block, out| {
-            let heads = [Prose::Text, Prose::Thinking].map(Prose::head);
-            let head = heads.into_iter().find(|head| block.json.starts_with(head));
-            match head {
-                Some(head) if block.index == text.index && matches!(block.tail, Tail::Done) => {
-                    out.extend_from_slice(head);
-                    repeats.push(out, text.place.clone());
-                    out.extend_from_slice(b"\"}");
-                }
-                _ => block.write(out),
-            }
-        });
-    }
-
-    fn write_blocks(&self, out: &mut Vec<u8>, mut write: impl FnMut(&Block, &mut Vec<u8>)) {
+    /// Writes the message so far. With `repeats`, long text is not copied.
+    pub(crate) fn write(&self, mut repeats: Option<&mut Repeats>, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"role\":\"assistant\",\"content\":[");
         for (place, block) in self.blocks.iter().enumerate() {
             if place > 0 {
                 out.push(b',');
             }
-            write(block, out);
+            block.write(repeats.as_deref_mut(), out);
         }
         out.extend_from_slice(&self.middle);
         out.extend_from_slice(&self.usage.1);
         out.extend_from_slice(&self.end);
+    }
+
+    /// Bytes that [`write`](Self::write) copies with `repeats`, about.
+    pub(crate) fn copied(&self) -> usize {
+        let text = self.blocks.iter().flat_map(|block| &block.segments);
+        self.size.saturating_sub(text.map(|segment| segment.len()).sum())
     }
 
     /// Writes the token counts.

@@ -54,20 +54,36 @@ pub fn escape(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Returns true if `escaped` is the escape of the text.
-pub(crate) fn is_escape(escaped: &[u8], text: &str) -> bool {
+/// Returns true if these pieces, one after the other, are the escape of the text.
+pub(crate) fn is_escape<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, text: &str) -> bool {
     const PIECE: usize = 16 * 1024;
-    let (mut escaped, mut text, mut piece) = (escaped, text, Vec::new());
+    let (mut pieces, mut left) = (pieces.into_iter(), &[][..]);
+    let (mut text, mut made) = (text, Vec::new());
     while !text.is_empty() {
         let (head, tail) = text.split_at(text.floor_char_boundary(PIECE));
-        piece.clear();
-        escape(&mut piece, head);
-        let Some(rest) = escaped.strip_prefix(piece.as_slice()) else {
-            return false;
-        };
-        (escaped, text) = (rest, tail);
+        made.clear();
+        escape(&mut made, head);
+        let mut wanted = made.as_slice();
+        while !wanted.is_empty() {
+            if left.is_empty() {
+                let Some(next) = pieces.next() else { return false };
+                left = next;
+                continue;
+            }
+            let both = left.len().min(wanted.len());
+            let (Some((now, later)), Some((head, rest))) =
+                (left.split_at_checked(both), wanted.split_at_checked(both))
+            else {
+                return false;
+            };
+            if now != head {
+                return false;
+            }
+            (left, wanted) = (later, rest);
+        }
+        text = tail;
     }
-    escaped.is_empty()
+    left.is_empty() && pieces.all(<[u8]>::is_empty)
 }
 
 /// Bytes at the beginning that need no escape. Whole chunks are looked at without a branch for each byte, which the compiler

@@ -11,13 +11,14 @@ mod prompts;
 mod repeats;
 mod vocabulary;
 
-use std::ops::Range;
 use std::time::Instant;
 
 use wire::{Dialect, Event, Message, Response, StreamEvent, Usage};
 
 pub use self::json::escape;
 pub(crate) use self::repeats::Repeats;
+#[cfg(test)]
+pub(crate) use self::repeats::Segment;
 
 use self::announced::Announced;
 use self::answer::{Answer, Prose};
@@ -102,17 +103,13 @@ impl Encoder {
         self.spoken.manner()
     }
 
-    /// From now on, text of a long answer stands in a batch once. The caller writes each batch with
-    /// [`take_repeats`](Self::take_repeats). False: each line is complete in its batch.
-    pub(crate) fn repeat_long_text(&mut self, is_on: bool) {
-        if !is_on {
-            self.repeats = None;
-        } else if self.repeats.is_none() {
-            self.repeats = Some(Repeats::default());
-        }
+    /// From now on, batches do not contain the text of a long answer. The caller writes them with
+    /// [`take_repeats`](Self::take_repeats).
+    pub(crate) fn share_long_text(&mut self) {
+        self.repeats.get_or_insert_default();
     }
 
-    /// The repeats of the batch, which ends here.
+    /// The repeats of the lines since the last call.
     pub(crate) fn take_repeats(&mut self) -> Repeats {
         self.repeats.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -126,6 +123,7 @@ impl Encoder {
     pub(crate) fn for_another(&self) -> Self {
         Self {
             message_ids: self.message_ids.for_another(),
+            repeats: self.repeats.as_ref().map(|_| Repeats::default()),
             ..Self::speaking(self.spoken.clone())
         }
     }
@@ -161,25 +159,23 @@ impl Encoder {
         self.flush(now, out);
         // Read once per line: the reading thread may detect the dialect between two lines, never within one.
         let manner = self.spoken.manner();
+        if matches!(event, Event::MessageEnd { message } if message.as_assistant().is_some()) {
+            // Before the line is written, so that memory does not hold the text of a long answer once more. The next answer is
+            // small again: it must not inherit the pace of this one.
+            self.pending.reset();
+            self.answer = None;
+        }
         self.vocabulary.event(event, manner, out);
         self.message_ids.event(event, manner.dialect, out);
-        match event {
-            Event::MessageStart { message } => {
-                if let Message::Assistant(message) = &**message {
-                    self.pending.reset();
-                    self.announced.reset();
-                    // A client may change the form with `hello`. Within an answer the form stays, or its updates
-                    // would not fit together.
-                    self.form = form(manner);
-                    self.answer = (self.form == Form::Cumulative).then(|| Answer::begin(message));
-                }
-            }
-            Event::MessageEnd { message } if message.as_assistant().is_some() => {
-                // The next answer is small again: it must not inherit the pace of this one.
-                self.pending.reset();
-                self.answer = None;
-            }
-            _ => {}
+        if let Event::MessageStart { message } = event
+            && let Message::Assistant(message) = &**message
+        {
+            self.pending.reset();
+            self.announced.reset();
+            // A client may change the form with `hello`. Within an answer the form stays, or its updates would not fit
+            // together.
+            self.form = form(manner);
+            self.answer = (self.form == Form::Cumulative).then(|| Answer::begin(message));
         }
     }
 
@@ -240,9 +236,8 @@ impl Encoder {
         let start = self.position(out);
         // All deltas of a flush show the same answer in `partial`, which is ahead of the first of them, as in pi.
         for delta in deltas {
-            self.write_update(usage, out, |_, out| {
-                write_delta(out, delta);
-                None
+            self.write_update(usage, delta.escaped.len(), out, |_, _, out| {
+                write_delta(out, delta)
             });
         }
         self.pending.wrote(now, self.position(out) - start, self.size());
@@ -329,7 +324,9 @@ impl Encoder {
             return;
         }
         let start = self.position(out);
-        self.write_update(usage, out, |answer, out| write_event(out, event, answer));
+        self.write_update(usage, 0, out, |answer, repeats, out| {
+            write_event(out, event, answer, repeats);
+        });
         let bytes = self.position(out) - start;
         self.announced.wrote(bytes);
         self.pending.wrote(now, bytes, size);
@@ -361,17 +358,19 @@ impl Encoder {
             return true;
         }
         // One delta with everything that was left out, so that the concatenation of the deltas stays the text of the block.
-        let escaped = answer.open_prose(index, prose).to_vec();
+        let mut escaped = Vec::new();
+        answer.open_prose(index, prose, &mut escaped);
         let event = match prose {
             Prose::Text => StreamEvent::TextStart { content_index: index },
             Prose::Thinking => StreamEvent::ThinkingStart { content_index: index },
         };
         let delta = Delta { index, kind, escaped };
         let start = self.position(out);
-        self.write_update(usage, out, |answer, out| write_event(out, &event, answer));
-        self.write_update(usage, out, |_, out| {
-            write_delta(out, &delta);
-            None
+        self.write_update(usage, 0, out, |answer, repeats, out| {
+            write_event(out, &event, answer, repeats);
+        });
+        self.write_update(usage, delta.escaped.len(), out, |_, _, out| {
+            write_delta(out, &delta)
         });
         let bytes = self.position(out) - start;
         self.announced.wrote(bytes);
@@ -407,28 +406,25 @@ impl Encoder {
         }
     }
 
-    /// Writes a `message_update`; `head` writes the event's own fields without its braces, and says where it wrote the text of
-    /// a block.
+    /// Writes a `message_update`; `head` writes the event's own fields without its braces, and `bytes` in addition to the answer.
     fn write_update(
         &mut self,
         usage: &Usage,
+        bytes: usize,
         out: &mut Vec<u8>,
-        head: impl FnOnce(Option<&Answer>, &mut Vec<u8>) -> Option<BlockText>,
+        head: impl FnOnce(Option<&Answer>, Option<&mut Repeats>, &mut Vec<u8>),
     ) {
         if let Some(answer) = &mut self.answer {
             answer.set_usage(usage);
             let mut repeats = self.repeats.as_mut().filter(|_| answer.size() >= REPEATED_ANSWER);
             // At once: a buffer that grows bit by bit leaves its old pieces behind in the heap.
-            let copies = if repeats.is_some() { 1 } else { 3 };
-            out.reserve(answer.size().saturating_mul(copies).saturating_add(UPDATE_HEAD));
+            let copied = repeats.as_ref().map_or(answer.size(), |_| answer.copied());
+            out.reserve(copied.saturating_mul(3) + bytes + UPDATE_HEAD);
             out.extend_from_slice(b"{\"type\":\"message_update\",\"assistantMessageEvent\":{");
-            let text = head(Some(answer), out);
+            head(Some(answer), repeats.as_deref_mut(), out);
             out.extend_from_slice(b",\"partial\":");
             let from = out.len();
-            match (&mut repeats, text) {
-                (Some(repeats), Some(text)) => answer.write_repeating(&text, repeats, out),
-                _ => answer.write(out),
-            }
+            answer.write(repeats.as_deref_mut(), out);
             let to = out.len();
             // Two names for one message. The Python client of xcsh requires both (dialects.md 4).
             out.extend_from_slice(b"},\"message\":");
@@ -445,7 +441,7 @@ impl Encoder {
             out.extend_from_slice(b"{\"type\":\"message_update\",\"usage\":");
             json::value(out, usage);
             out.extend_from_slice(b",\"assistantMessageEvent\":{");
-            let _text = head(None, out);
+            head(None, None, out);
             out.extend_from_slice(b"}}\n");
         }
         self.message_ids.update(self.spoken.manner().dialect, out);
@@ -513,7 +509,12 @@ fn apply(answer: &mut Answer, event: &StreamEvent) {
 
 /// Writes the fields of a start or an end, without braces. The text of a block that ended is in the answer already, if one is
 /// kept, as it is to be written.
-fn write_event(out: &mut Vec<u8>, event: &StreamEvent, answer: Option<&Answer>) -> Option<BlockText> {
+fn write_event(
+    out: &mut Vec<u8>,
+    event: &StreamEvent,
+    answer: Option<&Answer>,
+    repeats: Option<&mut Repeats>,
+) {
     let (kind, index, content): (&[u8], _, _) = match event {
         StreamEvent::ToolcallEnd {
             content_index,
@@ -523,7 +524,7 @@ fn write_event(out: &mut Vec<u8>, event: &StreamEvent, answer: Option<&Answer>) 
             json::value(out, content_index);
             out.extend_from_slice(b",\"toolCall\":");
             answer::tool_call(out, tool_call);
-            return None;
+            return;
         }
         StreamEvent::TextEnd {
             content_index,
@@ -543,32 +544,17 @@ fn write_event(out: &mut Vec<u8>, event: &StreamEvent, answer: Option<&Answer>) 
             if out.last() == Some(&b'}') {
                 out.pop();
             }
-            return None;
+            return;
         }
     };
     out.extend_from_slice(kind);
     json::value(out, index);
     out.extend_from_slice(b",\"content\":\"");
-    // The text of a block can be megabytes: it is copied from the answer, where it is escaped already.
-    let start = out.len();
-    let escaped = answer.and_then(|answer| answer.prose(*index));
-    match escaped {
-        Some(escaped) => out.extend_from_slice(escaped),
-        None => json::escape(out, content),
+    // The text of a block can be megabytes: it is taken from the answer, where it is escaped already.
+    if !answer.is_some_and(|answer| answer.write_prose(*index, repeats, out)) {
+        json::escape(out, content);
     }
-    let text = escaped.map(|_| BlockText {
-        index: *index,
-        place: start..out.len(),
-    });
     out.push(b'"');
-    text
-}
-
-/// Where the escaped text of a block stands in a batch.
-#[derive(Debug)]
-struct BlockText {
-    index: usize,
-    place: Range<usize>,
 }
 
 fn write_delta(out: &mut Vec<u8>, delta: &Delta) {

@@ -1,10 +1,17 @@
-//! Text that stands several times in one line and once in memory. A cumulative update of a long answer contains it up to three
-//! times (docs/internals/decisions/02-copied-text.md).
+//! Text of a line that its batch does not contain: text of a long answer, which the encoder keeps anyway, and parts of the batch
+//! that stand in it again. A cumulative update of a long answer contains it up to three times, and memory holds it once
+//! (docs/internals/decisions/02-copied-text.md).
 
 use std::io::{self, Write};
 use std::ops::Range;
+use std::sync::Arc;
 
-/// Parts of a batch that are written again at other places of it, in the order of these places.
+use crate::limits::REPEATED_ANSWER;
+
+/// Text of an answer that does not change any more. The encoder and batches share it.
+pub(crate) type Segment = Arc<Vec<u8>>;
+
+/// Text that is written between the bytes of a batch, in the order of its places.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
     list: Vec<Repeat>,
@@ -13,9 +20,25 @@ pub(crate) struct Repeats {
 
 #[derive(Debug, Clone)]
 struct Repeat {
-    /// The part comes before the byte at this place of the batch.
+    /// The text comes before the byte at this place of the batch.
     at: usize,
-    part: Range<usize>,
+    text: Text,
+}
+
+#[derive(Debug, Clone)]
+enum Text {
+    /// A part of the batch.
+    Part(Range<usize>),
+    Shared(Segment),
+}
+
+impl Text {
+    fn len(&self) -> usize {
+        match self {
+            Self::Part(part) => part.len(),
+            Self::Shared(segment) => segment.len(),
+        }
+    }
 }
 
 impl Repeats {
@@ -28,7 +51,12 @@ impl Repeats {
         self.bytes
     }
 
-    /// Repeats a part of the batch at its end, with the repeats inside of the part.
+    /// Adds text at the end of the batch.
+    pub(crate) fn share(&mut self, batch: &[u8], segment: &Segment) {
+        self.add(batch.len(), Text::Shared(Arc::clone(segment)));
+    }
+
+    /// Repeats a part of the batch at its end, with the text inside of the part.
     pub(crate) fn push(&mut self, batch: &[u8], part: Range<usize>) {
         let inner: Vec<Repeat> = self
             .list
@@ -38,23 +66,68 @@ impl Repeats {
             .collect();
         let mut from = part.start;
         for inner in inner {
-            self.add(batch.len(), from..inner.at);
-            self.add(batch.len(), inner.part);
+            self.add(batch.len(), Text::Part(from..inner.at));
+            self.add(batch.len(), inner.text);
             from = inner.at;
         }
-        self.add(batch.len(), from..part.end);
+        self.add(batch.len(), Text::Part(from..part.end));
     }
 
-    fn add(&mut self, at: usize, part: Range<usize>) {
-        self.bytes += part.len();
-        self.list.push(Repeat { at, part });
+    fn add(&mut self, at: usize, text: Text) {
+        self.bytes += text.len();
+        self.list.push(Repeat { at, text });
+    }
+
+    /// Adds the text of a later part of the same batch.
+    pub(crate) fn append(&mut self, mut later: Self) {
+        self.bytes += later.bytes;
+        self.list.append(&mut later.list);
     }
 
     /// Forgets everything from a place of the batch on.
     pub(crate) fn truncate(&mut self, len: usize) {
         while let Some(last) = self.list.pop_if(|repeat| repeat.at > len) {
-            self.bytes -= last.part.len();
+            self.bytes -= last.text.len();
         }
+    }
+
+    /// Inserts texts into the batch, each before the byte at its place, and behind the text that is repeated there; the places are in order.
+    pub(crate) fn insert(&mut self, batch: &mut Vec<u8>, texts: &[(usize, String)]) {
+        let more: usize = texts.iter().map(|(_, text)| text.len()).sum();
+        let (mut from, mut to) = (batch.len(), batch.len() + more);
+        // A long batch does not double for a few bytes, and a short one does not grow by a few bytes each time.
+        if from > REPEATED_ANSWER {
+            batch.reserve_exact(more);
+        }
+        batch.resize(to, 0);
+        // From the end, so that every byte moves once.
+        for (at, text) in texts.iter().rev() {
+            to -= from - at;
+            batch.copy_within(*at..from, to);
+            to -= text.len();
+            if let Some(place) = batch.get_mut(to..to + text.len()) {
+                place.copy_from_slice(text.as_bytes());
+            }
+            from = *at;
+        }
+        let mut shift = 0;
+        let mut texts = texts.iter().peekable();
+        for repeat in &mut self.list {
+            while let Some((_, text)) = texts.next_if(|(at, _)| *at < repeat.at) {
+                shift += text.len();
+            }
+            // A part stands in the same line, where nothing is inserted before it.
+            repeat.at += shift;
+            if let Text::Part(part) = &mut repeat.text {
+                *part = part.start + shift..part.end + shift;
+            }
+        }
+    }
+
+    /// Bytes that the reader gets for a part of the batch.
+    pub(crate) fn length(&self, part: Range<usize>) -> usize {
+        let inside = self.list.iter().filter(|repeat| part.contains(&repeat.at));
+        part.len() + inside.map(|repeat| repeat.text.len()).sum::<usize>()
     }
 
     /// Writes the batch as the reader gets it.
@@ -62,16 +135,32 @@ impl Repeats {
     /// # Errors
     /// When the output fails.
     pub(crate) fn write(&self, batch: &[u8], output: &mut impl Write) -> io::Result<()> {
-        let mut from = 0;
-        for repeat in &self.list {
-            output.write_all(batch.get(from..repeat.at).unwrap_or_default())?;
-            output.write_all(batch.get(repeat.part.clone()).unwrap_or_default())?;
-            from = repeat.at;
-        }
-        output.write_all(batch.get(from..).unwrap_or_default())
+        self.write_part(batch, 0..batch.len(), output)
     }
 
-    /// Puts the repeated parts into the batch.
+    /// Writes a part of the batch as the reader gets it.
+    ///
+    /// # Errors
+    /// When the output fails.
+    pub(crate) fn write_part(
+        &self,
+        batch: &[u8],
+        part: Range<usize>,
+        output: &mut impl Write,
+    ) -> io::Result<()> {
+        let mut from = part.start;
+        for repeat in self.list.iter().filter(|repeat| part.contains(&repeat.at)) {
+            output.write_all(batch.get(from..repeat.at).unwrap_or_default())?;
+            output.write_all(match &repeat.text {
+                Text::Part(part) => batch.get(part.clone()).unwrap_or_default(),
+                Text::Shared(segment) => segment,
+            })?;
+            from = repeat.at;
+        }
+        output.write_all(batch.get(from..part.end).unwrap_or_default())
+    }
+
+    /// Puts the text into the batch.
     pub(crate) fn expand(self, batch: &mut Vec<u8>) {
         if self.is_empty() {
             return;
