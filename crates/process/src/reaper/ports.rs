@@ -92,10 +92,16 @@ mod tests {
         };
         assert_eq!(owner(me, &command, port), PortOwner::Other);
         drop(listener);
+        // A child that another test is starting has the listener until its program runs.
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while owner(me, &command, port) != PortOwner::Nobody && std::time::Instant::now() < end {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         assert_eq!(owner(me, &command, port), PortOwner::Nobody);
         child.kill().unwrap();
         child.wait().unwrap();
     }
+
     #[test]
     fn port_of_own_process_belongs_to_command() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
