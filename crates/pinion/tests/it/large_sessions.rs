@@ -96,6 +96,11 @@ fn changed_large_file_refuses_commands_and_stays() {
     let error = pi.error(json!({"type": "prompt", "message": "Hello"}));
     assert!(error.contains("changed by another program"), "{error}");
     assert_eq!(pi.state()["messageCount"], 2);
+    // A client can leave the session, and opens the file as it is now.
+    pi.get("new_session");
+    assert_eq!(pi.messages().len(), 0);
+    pi.data(json!({"type": "switch_session", "sessionPath": file}));
+    assert_eq!(pi.messages().len(), 2);
     pi.finish();
     assert_eq!(fs::read_to_string(&file).unwrap(), content);
     assert_eq!(world.server.requests().len(), 1);

@@ -224,6 +224,7 @@ impl Session {
     async fn handle(&mut self, wakeup: Wakeup) {
         if wakeup.needs_texts()
             && let Err(error) = self.driver.core.load_texts().await
+            && !wakeup.leaves_session()
         {
             return self.turn_away(wakeup, &error).await;
         }

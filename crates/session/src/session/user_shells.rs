@@ -130,14 +130,14 @@ impl UserShells {
             tokio::pin!(running);
             let outcome = loop {
                 tokio::select! {
-                                // Output first: clients get no output of a command after its end.
-                                                    biased;
-                                                    Some(piece) = pieces.recv() => {
-                                                        let piece = ShellReport::Output(shell.clone(), piece);
-                let _gone = sender.send(Box::new(piece)).await;
-                                                    }
-                                                    outcome = &mut running => break outcome,
-                                                }
+                    // Output first: clients get no output of a command after its end.
+                    biased;
+                    Some(piece) = pieces.recv() => {
+                        let piece = Box::new(ShellReport::Output(shell.clone(), piece));
+                        let _gone = sender.send(piece).await;
+                    }
+                    outcome = &mut running => break outcome,
+                }
             };
             while let Ok(piece) = pieces.try_recv() {
                 let piece = ShellReport::Output(shell.clone(), piece);

@@ -73,6 +73,20 @@ impl Wakeup {
             _ => true,
         }
     }
+
+    /// Returns true for what leaves the session, which a client can do although its texts cannot be read.
+    pub(super) fn leaves_session(&self) -> bool {
+        matches!(
+            self,
+            Self::SessionRequest(SessionRequest::Command(
+                _,
+                SessionCommand::NewSession(_)
+                    | SessionCommand::SwitchSession(_)
+                    | SessionCommand::CloseSession(_)
+                    | SessionCommand::Abort(_)
+            ))
+        )
+    }
 }
 
 /// Waits for the next request, forever once no more can come.

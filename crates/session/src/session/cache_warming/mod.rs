@@ -291,9 +291,12 @@ async fn record(driver: &mut Driver, message: &AssistantMessage, is_overridden: 
         entry.insert("note".to_owned(), json!("extension override"));
     }
     let log = &mut driver.core.conversation.log;
-    // An entry that cannot be stored is reported with the next message, like every fault of the disk.
-    if let Ok(entry) = log.append(EntryBody::Other(entry), &driver.core.outbox).await {
-        driver.emit(Event::EntryAppended { entry }).await;
+    match log.append(EntryBody::Other(entry), &driver.core.outbox).await {
+        Ok(entry) => driver.emit(Event::EntryAppended { entry }).await,
+        Err(error) => {
+            let text = format!("The cost of a cache refresh could not be stored: {error}");
+            driver.core.outbox.notice("warning", text).await;
+        }
     }
 }
 

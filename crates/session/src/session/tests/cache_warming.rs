@@ -96,6 +96,7 @@ async fn other_model_or_conversation_ends_keeping() {
         let mut stage = stage(&mode("idle"));
         stage.prompt("hi").await;
         stage.settle().await;
+        assert!(stage.driver.warming.is_keeping());
         match changes_model {
             true => stage.driver.core.conversation.choice.model.id = "other".to_owned(),
             false => stage
@@ -113,6 +114,7 @@ async fn reached_limit_prevents_a_refresh() {
     let mut stage = stage(r#"{"cacheWarming": "idle", "limits": {"maxTurns": 1}}"#);
     stage.prompt("hi").await;
     stage.settle().await;
+    assert!(stage.driver.warming.is_keeping());
     on_event(&mut stage.driver, WarmingEvent::Due).await;
     assert!(!stage.driver.warming.is_keeping());
 }
