@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::ser::{Error as _, Serialize, SerializeMap as _, Serializer};
+use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::{Map, Value};
 use wire::content::joined_text;
 use wire::{ImageContent, ToolCall, UserBlock, UserContent};
@@ -15,44 +15,77 @@ use crate::limits::{BODY_BYTES, BODY_BYTES_PER_MESSAGE};
 
 /// A body: fields, and a conversation in the place of the field that is null and has its name. (Sampling parameters of the
 /// user may replace every field, even that one.)
-pub(crate) struct Body<T> {
+pub(crate) struct Body<'a, T> {
     /// The fields, in order.
     pub(crate) fields: Map<String, Value>,
     /// Name of the conversation's field.
     pub(crate) name: &'static str,
-    /// The conversation.
-    pub(crate) history: T,
-    /// Messages in it.
-    pub(crate) turns: usize,
+    /// What stands before the conversation, such as a system prompt.
+    pub(crate) first: Vec<T>,
+    /// The beginning of the conversation as an earlier request has encoded it, from [`elements`].
+    pub(crate) encoded: &'a [u8],
+    /// The rest of the conversation.
+    pub(crate) history: Vec<T>,
 }
 
-/// Bytes of a body with a conversation of so many messages. Room for messages of middling size is there from the start: to
-/// grow to it step by step would copy everything several times.
-pub(crate) fn encode(body: &impl Serialize, turns: usize) -> Result<Vec<u8>, LlmError> {
-    let mut out = Vec::with_capacity(BODY_BYTES + turns.saturating_mul(BODY_BYTES_PER_MESSAGE));
-    serde_json::to_writer(&mut out, body).map_err(|error| LlmError::Encode(error.to_string()))?;
+impl<T: Serialize> Body<'_, T> {
+    /// The body's bytes. Room for messages of middling size is there from the start: to grow to it step by step would copy
+    /// everything several times.
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, LlmError> {
+        let room = self.history.len().saturating_mul(BODY_BYTES_PER_MESSAGE);
+        let mut out = Vec::with_capacity(BODY_BYTES + self.encoded.len() + room);
+        for (index, (name, value)) in self.fields.iter().enumerate() {
+            out.push(if index == 0 { b'{' } else { b',' });
+            append(name, &mut out)?;
+            out.push(b':');
+            if name == self.name && value.is_null() {
+                self.append_conversation(&mut out)?;
+            } else {
+                append(value, &mut out)?;
+            }
+        }
+        out.push(b'}');
+        Ok(out)
+    }
+
+    fn append_conversation(&self, out: &mut Vec<u8>) -> Result<(), LlmError> {
+        let (first, rest) = (elements(&self.first)?, &self.history);
+        out.push(b'[');
+        for part in [first.as_slice(), self.encoded] {
+            out.extend_from_slice(part);
+            if !part.is_empty() {
+                out.push(b',');
+            }
+        }
+        append_elements(rest, out)?;
+        // No element follows the comma of the part before.
+        if out.ends_with(b",") {
+            out.pop();
+        }
+        out.push(b']');
+        Ok(())
+    }
+}
+
+/// The elements of a JSON array, with commas between them and without brackets.
+pub(crate) fn elements(entries: &[impl Serialize]) -> Result<Vec<u8>, LlmError> {
+    let mut out = Vec::with_capacity(entries.len().saturating_mul(BODY_BYTES_PER_MESSAGE));
+    append_elements(entries, &mut out)?;
     Ok(out)
 }
 
-impl<T: Serialize> Body<T> {
-    /// The body's bytes.
-    pub(crate) fn encode(&self) -> Result<Vec<u8>, LlmError> {
-        encode(self, self.turns)
+fn append_elements(entries: &[impl Serialize], out: &mut Vec<u8>) -> Result<(), LlmError> {
+    for (index, entry) in entries.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        append(entry, out)?;
     }
+    Ok(())
 }
 
-impl<T: Serialize> Serialize for Body<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.fields.len()))?;
-        for (name, value) in &self.fields {
-            if name == self.name && value.is_null() {
-                map.serialize_entry(name, &self.history)?;
-            } else {
-                map.serialize_entry(name, value)?;
-            }
-        }
-        map.end()
-    }
+fn append(value: &(impl Serialize + ?Sized), out: &mut Vec<u8>) -> Result<(), LlmError> {
+    serde_json::to_writer(out, value).map_err(|error| LlmError::Encode(error.to_string()))
 }
 
 /// What a user or a tool says.

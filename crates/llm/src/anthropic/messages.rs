@@ -15,7 +15,6 @@ use wire::{
 };
 
 use super::request::effort;
-use crate::body::images;
 use crate::ids;
 use crate::prompt_history::Instructions;
 use crate::transform::{ONLY_IMAGES, transform};
@@ -162,37 +161,6 @@ enum ResultContent<'a> {
 /// The conversation as this API can take it, for [`write`] to borrow from.
 pub(super) fn history(messages: &[Arc<Message>], model: &Model) -> Vec<Arc<Message>> {
     transform(messages, model, &|id, _| ids::anthropic(id))
-}
-
-/// How many of the messages every later request of the conversation repeats as they are: all up to the last answer, unless one of them
-/// has to be changed for the model. Images are left out later, when there are too many.
-pub(super) fn repeated(messages: &[Arc<Message>], model: &Model) -> usize {
-    let is_plain = |message: &Arc<Message>| match message.as_ref() {
-        Message::User(user) => match &user.content {
-            UserContent::Blocks(blocks) => images(blocks).next().is_none(),
-            UserContent::Text(_) => true,
-        },
-        Message::ToolResult(result) => images(&result.content).next().is_none(),
-        Message::Assistant(answer) => model.is_same(&answer.provider, &answer.api, &answer.model),
-        _ => false,
-    };
-    let last = messages
-        .iter()
-        .rposition(|message| message.as_assistant().is_some());
-    let Some(until) = last.and_then(|last| messages.get(..last)) else {
-        return 0;
-    };
-    let unchanged = history(until, model);
-    let is_unchanged = until.len() == unchanged.len()
-        && until
-            .iter()
-            .zip(&unchanged)
-            .all(|(old, new)| Arc::ptr_eq(old, new));
-    if is_unchanged && until.iter().all(is_plain) {
-        until.len()
-    } else {
-        0
-    }
 }
 
 /// The `messages` of a request. Changed instructions stand directly before the answer that was the first to follow them,

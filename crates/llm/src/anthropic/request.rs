@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use wire::{Message, Model, ThinkingLevel};
 
 use super::messages::{self, Inserts};
 use super::tools::{self, ToolStyle};
 use crate::adaptive::thinks_adaptively;
-use crate::body::encode;
+use crate::body::{Body, elements};
 use crate::compat::{flag, value, word};
 use crate::copilot;
+use crate::encoded_history::{Conversation, Encoding};
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::prompt_history::Instructions;
@@ -62,64 +62,55 @@ pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     let cache = cache_control(request.cache_retention, &compat);
     let instructions = Instructions::of(request, true);
     let inserts = inserts(request, &compat, &instructions);
-    let write = |messages: &[Arc<Message>]| {
-        let history = messages::history(messages, &request.model);
-        let body = body(request, &compat, &history, cache.as_ref(), &inserts);
-        encode(&body, history.len())
+    let family = Messages {
+        inserts: &inserts,
+        empty_signatures: flag(&request.model, "allowEmptySignature", false),
     };
     // The entries between the messages depend on all messages.
-    let is_plain = instructions.updates.is_empty() && inserts.effort.is_none();
-    let continued = if is_plain {
-        continued(request, &inserts, write)?
+    let conversation = if instructions.updates.is_empty() && inserts.effort.is_none() {
+        Conversation::continued(request, &family)?
     } else {
-        None
+        Conversation::whole(request, &family)
+    };
+    let body = Body {
+        fields: fields(request, &compat, cache.as_ref(), &instructions),
+        name: "messages",
+        first: Vec::new(),
+        encoded: conversation.encoded(),
+        history: family.write(conversation.history(), cache.as_ref()),
     };
     Ok(HttpRequest {
         url: join_url(&request.model.base_url, "v1/messages"),
         headers: headers(request, &compat, instructions.tools_change)?.finish(&request.headers)?,
-        body: match continued {
-            Some(body) => body,
-            None => write(&request.messages)?,
-        },
+        body: body.encode()?,
     })
 }
 
-/// The body with the messages that earlier requests have encoded; none if there are none. Encodes what later requests will repeat.
-fn continued(
-    request: &ModelRequest,
-    inserts: &Inserts<'_>,
-    write: impl Fn(&[Arc<Message>]) -> Result<Vec<u8>, LlmError>,
-) -> Result<Option<Vec<u8>>, LlmError> {
-    let Some(encoded) = &request.earlier.encoded else {
-        return Ok(None);
-    };
-    let (model, messages) = (&request.model, request.messages.as_slice());
-    let mut beginning = encoded.lock();
-    let mut known = beginning.known(model, messages);
-    let newer = messages.get(known..).unwrap_or_default();
-    let repeated = newer.get(..messages::repeated(newer, model)).unwrap_or_default();
-    if !repeated.is_empty() {
-        let empty_signatures = flag(model, "allowEmptySignature", false);
-        let turns = messages::write(repeated, None, inserts, empty_signatures);
-        let array = encode(&turns, turns.len())?;
-        let elements = array
-            .strip_prefix(b"[")
-            .and_then(|array| array.strip_suffix(b"]"));
-        if elements.is_some_and(|elements| beginning.extend(repeated, elements)) {
-            known += repeated.len();
-        }
+/// How messages are written for a model.
+struct Messages<'a> {
+    inserts: &'a Inserts<'a>,
+    empty_signatures: bool,
+}
+
+impl<'a> Messages<'a> {
+    fn write(&self, history: &'a [Arc<Message>], cache: Option<&'a Value>) -> Vec<messages::Turn<'a>> {
+        messages::write(history, cache, self.inserts, self.empty_signatures)
     }
-    if beginning.json().is_empty() {
-        return Ok(None);
+}
+
+impl Encoding for Messages<'_> {
+    fn prepare(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
+        messages::history(messages, self.inserts.model)
     }
-    let body = write(messages.get(known..).unwrap_or_default())?;
-    // The messages stand behind the model's id, so their place is known.
-    let id = serde_json::Value::from(model.id.as_str()).to_string();
-    let head = format!("{{\"model\":{id},\"messages\":[");
-    let tail = body.strip_prefix(head.as_bytes());
-    // Without newer messages the mark of the cache would belong to an older one.
-    let tail = tail.filter(|tail| !tail.starts_with(b"]"));
-    Ok(tail.map(|tail| [head.as_bytes(), beginning.json(), b",", tail].concat()))
+
+    fn encode(&self, history: &[Arc<Message>], _before: usize) -> Result<Vec<u8>, LlmError> {
+        elements(&messages::write(
+            history,
+            None,
+            self.inserts,
+            self.empty_signatures,
+        ))
+    }
 }
 
 /// Version, betas, key and session headers (behaviour.md 5.1).
@@ -172,45 +163,37 @@ fn headers(request: &ModelRequest, compat: &Compat, tools_change: bool) -> Resul
     Ok(headers)
 }
 
-/// The body, in the field order of the original agent.
-#[derive(Debug, Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    messages: Vec<messages::Turn<'a>>,
-    max_tokens: u64,
-    stream: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    system: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_config: Option<Value>,
-}
-
-fn body<'a>(
-    request: &'a ModelRequest,
+/// The body's fields, in the order of the original agent.
+fn fields(
+    request: &ModelRequest,
     compat: &Compat,
-    history: &'a [Arc<Message>],
-    cache: Option<&'a Value>,
-    inserts: &'a Inserts<'a>,
-) -> Body<'a> {
-    let instructions = inserts.instructions;
+    cache: Option<&Value>,
+    instructions: &Instructions<'_>,
+) -> Map<String, Value> {
     let thinking = Thinking::of(request, compat);
+    let mut body = Map::new();
+    let mut set = |name: &str, value: Value| {
+        body.insert(name.to_owned(), value);
+    };
+    set("model", json!(request.model.id));
+    set("messages", Value::Null);
+    set("max_tokens", json!(thinking.max_tokens));
+    set("stream", json!(true));
     let prompt = instructions.system_prompt;
-    let system = || json!([marked(json!({"type": "text", "text": prompt}), cache)]);
-    let empty_signatures = flag(&request.model, "allowEmptySignature", false);
-    Body {
-        model: &request.model.id,
-        messages: messages::write(history, cache, inserts, empty_signatures),
-        max_tokens: thinking.max_tokens,
-        stream: true,
-        system: (!prompt.trim().is_empty()).then(system),
-        tools: (!instructions.tools.is_empty()).then(|| tools(instructions, compat, cache)),
-        thinking: thinking.thinking,
-        output_config: thinking.effort.map(|effort| json!({"effort": effort})),
+    if !prompt.trim().is_empty() {
+        let prompt = marked(json!({"type": "text", "text": prompt}), cache);
+        set("system", Value::Array(vec![prompt]));
     }
+    if !instructions.tools.is_empty() {
+        set("tools", tools(instructions, compat, cache));
+    }
+    if let Some(thinking) = thinking.thinking {
+        set("thinking", thinking);
+    }
+    if let Some(effort) = thinking.effort {
+        set("output_config", json!({"effort": effort}));
+    }
+    body
 }
 
 /// The cache marker, unless caching is off.

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use wire::{
-    AssistantBlock, AssistantMessage, ImageContent, Message, ThinkingContent, ToolResultMessage, UserBlock,
-    UserContent,
+    AssistantBlock, AssistantMessage, ImageContent, Message, Model, ThinkingContent, ToolResultMessage,
+    UserBlock, UserContent,
 };
 
-use super::claude::CachePoint;
+use super::claude::{CachePoint, is_claude};
+use crate::body::elements;
+use crate::encoded_history::Encoding;
+use crate::error::LlmError;
 use crate::ids;
-use crate::request::ModelRequest;
 use crate::transform::transform;
 
 /// Stands where the API wants a text and there is none.
@@ -74,12 +76,20 @@ enum Reasoning<'a> {
     RedactedContent(&'a str),
 }
 
-/// The conversation as this API can take it, for [`write`] to borrow from.
-pub(super) fn history(request: &ModelRequest) -> Vec<Arc<Message>> {
-    transform(&request.messages, &request.model, &|id, _| ids::anthropic(id))
+/// How messages are written for a model.
+pub(super) struct Messages<'a>(pub(super) &'a Model);
+
+impl Encoding for Messages<'_> {
+    fn prepare(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
+        transform(messages, self.0, &|id, _| ids::anthropic(id))
+    }
+
+    fn encode(&self, history: &[Arc<Message>], _before: usize) -> Result<Vec<u8>, LlmError> {
+        elements(&write(history, is_claude(self.0), None))
+    }
 }
 
-/// The `messages` of a request. Claude wants its reasoning back signed, others take no signature.
+/// Messages of the conversation. Claude wants its reasoning back signed, others take no signature.
 pub(super) fn write(history: &[Arc<Message>], claude: bool, point: Option<CachePoint>) -> Vec<Turn<'_>> {
     let mut out: Vec<Turn<'_>> = Vec::with_capacity(history.len());
     let mut results: Vec<Block<'_>> = Vec::new();

@@ -3,14 +3,14 @@
 
 use auth::Secret;
 use auth::cloud::percent;
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use wire::ToolSpec;
 
 use super::claude::{CachePoint, Reasoning, cache_point, is_claude};
 use super::messages;
 use super::region::Target;
-use crate::body::encode;
+use crate::body::Body;
+use crate::encoded_history::Conversation;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::request::ModelRequest;
@@ -19,12 +19,19 @@ use crate::request::ModelRequest;
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     let target = Target::of(request);
     let endpoint = target.endpoint(target.likely_region());
-    let history = messages::history(request);
-    let body = body(request, &history);
+    let point = cache_point(request);
+    let conversation = Conversation::continued(request, &messages::Messages(&request.model))?;
+    let body = Body {
+        fields: fields(request, point),
+        name: "messages",
+        first: Vec::new(),
+        encoded: conversation.encoded(),
+        history: messages::write(conversation.history(), is_claude(&request.model), point),
+    };
     Ok(HttpRequest {
         url: join_url(&endpoint, &path(&request.model.id)),
         headers: headers(request)?,
-        body: encode(&body, history.len())?,
+        body: body.encode()?,
     })
 }
 
@@ -60,82 +67,37 @@ fn headers(request: &ModelRequest) -> Result<reqwest::header::HeaderMap, LlmErro
     headers.finish(&[])
 }
 
-/// The body.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Body<'a> {
-    messages: Vec<messages::Turn<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<System<'a>>,
-    inference_config: Inference,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_config: Option<Tools<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    additional_model_request_fields: Option<Value>,
-}
-
-/// A part of the system prompt.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-enum System<'a> {
-    Text(&'a str),
-    CachePoint(CachePoint),
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Inference {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u64>,
-}
-
-#[derive(Debug, Serialize)]
-struct Tools<'a> {
-    tools: Vec<Tool<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-enum Tool<'a> {
-    #[serde(rename_all = "camelCase")]
-    ToolSpec {
-        name: &'a str,
-        description: &'a str,
-        input_schema: Schema<'a>,
-    },
-}
-
-#[derive(Debug, Serialize)]
-struct Schema<'a> {
-    json: &'a Value,
-}
-
-fn body<'a>(request: &'a ModelRequest, history: &'a [std::sync::Arc<wire::Message>]) -> Body<'a> {
-    let point = cache_point(request);
-    let mut system = Vec::new();
+/// The body's fields.
+fn fields(request: &ModelRequest, point: Option<CachePoint>) -> Map<String, Value> {
+    let mut body = Map::new();
+    let mut set = |name: &str, value: Value| {
+        body.insert(name.to_owned(), value);
+    };
+    set("messages", Value::Null);
     if !request.system_prompt.trim().is_empty() {
-        system.push(System::Text(&request.system_prompt));
-        system.extend(point.map(System::CachePoint));
+        let mut system = vec![json!({"text": request.system_prompt})];
+        system.extend(point.map(|point| json!({"cachePoint": point})));
+        set("system", Value::Array(system));
     }
-    let tools: Vec<Tool<'a>> = request.tools.iter().map(tool).collect();
     let reasoning = Reasoning::of(request);
-    Body {
-        messages: messages::write(history, is_claude(&request.model), point),
-        system,
-        inference_config: Inference {
-            max_tokens: reasoning.max_tokens,
-        },
-        tool_config: (!tools.is_empty()).then_some(Tools { tools }),
-        additional_model_request_fields: reasoning.fields,
+    let limit = reasoning.max_tokens.map(|limit| json!({"maxTokens": limit}));
+    set("inferenceConfig", limit.unwrap_or_else(|| json!({})));
+    if !request.tools.is_empty() {
+        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
+        set("toolConfig", json!({"tools": tools}));
     }
+    if let Some(fields) = reasoning.fields {
+        set("additionalModelRequestFields", fields);
+    }
+    body
 }
 
-fn tool(tool: &ToolSpec) -> Tool<'_> {
-    Tool::ToolSpec {
-        name: &tool.name,
-        description: &tool.description,
-        input_schema: Schema {
-            json: &tool.parameters,
+fn tool(tool: &ToolSpec) -> Value {
+    json!({
+        "toolSpec": {
+            "name": tool.name,
+            "description": tool.description,
+            "inputSchema": {"json": tool.parameters},
         },
-    }
+    })
 }

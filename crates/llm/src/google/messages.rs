@@ -9,9 +9,10 @@ use serde_json::{Map, Value};
 use wire::{AssistantBlock, AssistantMessage, ImageContent, Message, Model, ToolCall, ToolResultMessage};
 
 use super::generation::{results_hold_images, wants_signed_calls};
-use crate::body::{Piece, images, pieces, text_of};
+use crate::body::{Piece, elements, images, pieces, text_of};
+use crate::encoded_history::Encoding;
+use crate::error::LlmError;
 use crate::ids;
-use crate::request::ModelRequest;
 use crate::transform::{IMAGES_FOLLOW, ONLY_IMAGES, transform};
 
 /// What the provider takes in place of a signature for a call that another model made.
@@ -107,13 +108,20 @@ impl<'a> From<Piece<'a>> for Part<'a> {
     }
 }
 
-/// The conversation as this API can take it, for [`write`] to borrow from.
-pub(super) fn history(request: &ModelRequest) -> Vec<Arc<Message>> {
-    let model = &request.model;
-    transform(&request.messages, model, &|id, _| ids::google(id, model))
+/// How messages are written for a model.
+pub(super) struct Contents<'a>(pub(super) &'a Model);
+
+impl Encoding for Contents<'_> {
+    fn prepare(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
+        transform(messages, self.0, &|id, _| ids::google(id, self.0))
+    }
+
+    fn encode(&self, history: &[Arc<Message>], _before: usize) -> Result<Vec<u8>, LlmError> {
+        elements(&write(self.0, history))
+    }
 }
 
-/// The `contents` of a request.
+/// Messages of the conversation.
 pub(super) fn write<'a>(model: &'a Model, history: &'a [Arc<Message>]) -> Vec<Turn<'a>> {
     let mut writer = Writer {
         sends_ids: ids::google_sends_ids(&model.id),

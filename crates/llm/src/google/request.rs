@@ -5,18 +5,20 @@ use wire::ToolSpec;
 
 use super::{generation, messages, schemas, vertex};
 use crate::body::Body;
+use crate::encoded_history::Conversation;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::request::ModelRequest;
 
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
-    let history = messages::history(request);
+    let conversation = Conversation::continued(request, &messages::Contents(&request.model))?;
     let body = Body {
-        turns: history.len(),
         fields: fields(request),
         name: "contents",
-        history: messages::write(&request.model, &history),
+        first: Vec::new(),
+        encoded: conversation.encoded(),
+        history: messages::write(&request.model, conversation.history()),
     };
     let is_vertex = request.model.api == vertex::API;
     let url = if is_vertex {

@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Serialize;
-use wire::{AssistantBlock, AssistantMessage, Message, ToolResultMessage};
+use wire::{AssistantBlock, AssistantMessage, Message, Model, ToolResultMessage};
 
-use crate::body::{Call, DataUrl, Piece, images, pieces, text_of};
+use crate::body::{Call, DataUrl, Piece, elements, images, pieces, text_of};
+use crate::encoded_history::Encoding;
+use crate::error::LlmError;
 use crate::ids;
-use crate::request::ModelRequest;
 use crate::transform::{ONLY_IMAGES, transform};
 
 /// Leads the result of a tool that failed; the API has no field for it.
@@ -57,22 +58,31 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The conversation as this API can take it, for [`write`] to borrow from.
-pub(super) fn history(request: &ModelRequest) -> Vec<Arc<Message>> {
-    transform(&request.messages, &request.model, &|id, _| ids::mistral(id))
+/// How messages are written for a model.
+pub(super) struct Messages<'a>(pub(super) &'a Model);
+
+impl Encoding for Messages<'_> {
+    fn prepare(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
+        transform(messages, self.0, &|id, _| ids::mistral(id))
+    }
+
+    fn encode(&self, history: &[Arc<Message>], _before: usize) -> Result<Vec<u8>, LlmError> {
+        elements(&write(history))
+    }
 }
 
-/// The `messages` of a request.
-pub(super) fn write<'a>(request: &'a ModelRequest, history: &'a [Arc<Message>]) -> Vec<Turn<'a>> {
-    let mut out = Vec::with_capacity(history.len() + 1);
-    let prompt = request.system_prompt.as_str();
-    if !prompt.trim().is_empty() {
-        out.push(Turn::System { content: prompt });
-    }
+/// The system prompt; none if it is blank.
+pub(super) fn prompt(text: &str) -> Option<Turn<'_>> {
+    (!text.trim().is_empty()).then_some(Turn::System { content: text })
+}
+
+/// Messages of the conversation.
+pub(super) fn write(history: &[Arc<Message>]) -> Vec<Turn<'_>> {
+    let mut out = Vec::with_capacity(history.len());
     for message in history {
         match Arc::as_ref(message) {
             Message::User(user) => {
-                let content: Vec<Part<'a>> = pieces(&user.content).map(part).collect();
+                let content: Vec<Part<'_>> = pieces(&user.content).map(part).collect();
                 if !content.is_empty() {
                     out.push(Turn::User { content });
                 }

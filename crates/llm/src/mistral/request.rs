@@ -5,6 +5,7 @@ use wire::{ThinkingLevel, ToolSpec};
 
 use super::messages;
 use crate::body::Body;
+use crate::encoded_history::Conversation;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::request::ModelRequest;
@@ -21,12 +22,13 @@ pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     if let Some(session) = request.affinity() {
         headers.set("x-affinity", session)?;
     }
-    let history = messages::history(request);
+    let conversation = Conversation::continued(request, &messages::Messages(&request.model))?;
     let body = Body {
-        turns: history.len(),
         fields: fields(request),
         name: "messages",
-        history: messages::write(request, &history),
+        first: Vec::from_iter(messages::prompt(&request.system_prompt)),
+        encoded: conversation.encoded(),
+        history: messages::write(conversation.history()),
     };
     Ok(HttpRequest {
         url: join_url(&request.model.base_url, "v1/chat/completions"),

@@ -19,17 +19,18 @@ const NO_INSTRUCTIONS: &str = "You are a helpful assistant.";
 
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
-    let history = messages::history(request);
     let inserts = Inserts {
         model: &request.model,
         instructions: Instructions::of(request, false),
         effort: None,
     };
+    let conversation = inserts.conversation(request)?;
     let body = Body {
-        turns: history.len(),
         fields: fields(request, inserts.instructions.system_prompt),
         name: "input",
-        history: messages::conversation(&inserts, &history),
+        first: Vec::new(),
+        encoded: conversation.encoded(),
+        history: messages::write(&inserts, conversation.history(), conversation.known()),
     };
     Ok(HttpRequest {
         url: url(&request.model.base_url),

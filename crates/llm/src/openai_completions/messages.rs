@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Value, json};
 use wire::{
-    AssistantBlock, AssistantMessage, ImageContent, Message, ThinkingContent, ToolCall, ToolResultMessage,
+    AssistantBlock, AssistantMessage, ImageContent, Message, Model, ThinkingContent, ToolCall,
+    ToolResultMessage,
 };
 
 use super::dialect::Dialect;
@@ -101,42 +102,48 @@ impl<'a> Part<'a> {
 }
 
 /// The conversation as this API can take it, for [`write`] to borrow from.
-pub(super) fn history(request: &ModelRequest) -> Vec<Arc<Message>> {
-    transform(&request.messages, &request.model, &|id, _| ids::completions(id))
+pub(super) fn history(messages: &[Arc<Message>], model: &Model) -> Vec<Arc<Message>> {
+    transform(messages, model, &|id, _| ids::completions(id))
 }
 
-/// The `messages` of a request.
+/// Role of instructions.
+pub(super) fn instructor(model: &Model, dialect: &Dialect) -> &'static str {
+    if model.reasoning && dialect.developer_role {
+        "developer"
+    } else {
+        "system"
+    }
+}
+
+/// The system prompt; none if it is blank.
+pub(super) fn prompt<'a>(role: &'static str, text: &'a str) -> Option<Turn<'a>> {
+    let content = Content::Text(Cow::Borrowed(text));
+    (!text.trim().is_empty()).then(|| Turn::new(role, content))
+}
+
+/// Messages of the conversation. Changed instructions get the given role.
 pub(super) fn write<'a>(
-    request: &'a ModelRequest,
+    role: &'static str,
     instructions: &'a Instructions<'a>,
     dialect: &'a Dialect,
     history: &'a [Arc<Message>],
-    marker: Option<&'a Value>,
 ) -> Vec<Turn<'a>> {
-    let developer = request.model.reasoning && dialect.developer_role;
     let mut writer = Writer {
         dialect,
         instructions,
-        role: if developer { "developer" } else { "system" },
+        role,
         answers: 0,
         written: 0,
-        out: Vec::with_capacity(history.len() + 1),
+        out: Vec::with_capacity(history.len()),
         images: Vec::new(),
         after_result: false,
     };
-    if !instructions.system_prompt.trim().is_empty() {
-        writer.instruct(instructions.system_prompt);
-    }
     for message in history {
         writer.message(Arc::as_ref(message));
     }
     writer.flush_images();
     writer.updates(usize::MAX);
-    let mut out = writer.out;
-    if let Some(marker) = marker {
-        mark(&mut out, marker);
-    }
-    out
+    writer.out
 }
 
 /// The cache marker of Anthropic, for routers that pass it on.
@@ -150,9 +157,10 @@ pub(super) fn marker(request: &ModelRequest, dialect: &Dialect) -> Option<Value>
 }
 
 /// Marks the system prompt and the last text of the last user or assistant message.
-fn mark<'a>(turns: &mut [Turn<'a>], marker: &'a Value) {
-    let first = turns
+pub(super) fn mark<'a>(prompt: &mut [Turn<'a>], turns: &mut [Turn<'a>], marker: &'a Value) {
+    let first = prompt
         .iter_mut()
+        .chain(turns.iter_mut())
         .find(|turn| matches!(turn.role, "system" | "developer"));
     if let Some(system) = first {
         mark_text(system, marker);

@@ -1,13 +1,16 @@
 //! Writes a request for chat completions (providers.md 4). The conversation is written in `messages`.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 use wire::{Message, Model, ToolSpec};
 
 use super::dialect::{Affinity, CacheKey, Dialect};
 use super::{messages, reasoning};
-use crate::body::Body;
+use crate::body::{Body, elements};
 use crate::compat;
 use crate::copilot;
+use crate::encoded_history::{Conversation, Encoding};
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::openai_responses::azure;
@@ -21,20 +24,67 @@ pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
         "" if is_azure(request) => azure::base(request)?,
         url => url.to_owned(),
     };
-    let history = messages::history(request);
     let marker = messages::marker(request, &dialect);
     let instructions = Instructions::of(request, false);
+    let family = Messages {
+        model: &request.model,
+        role: messages::instructor(&request.model, &dialect),
+        instructions: &instructions,
+        dialect: &dialect,
+    };
+    // Changed instructions depend on all messages, and a marker may belong to any of them.
+    let conversation = if instructions.updates.is_empty() && marker.is_none() {
+        Conversation::continued(request, &family)?
+    } else {
+        Conversation::whole(request, &family)
+    };
+    let mut first = Vec::from_iter(messages::prompt(family.role, instructions.system_prompt));
+    let mut history = family.write(conversation.history());
+    if let Some(marker) = &marker {
+        messages::mark(&mut first, &mut history, marker);
+    }
     let body = Body {
-        turns: history.len(),
         fields: fields(request, &dialect),
         name: "messages",
-        history: messages::write(request, &instructions, &dialect, &history, marker.as_ref()),
+        first,
+        encoded: conversation.encoded(),
+        history,
     };
     Ok(HttpRequest {
         url: join_url(&base_url, "chat/completions"),
         headers: headers(request, &dialect)?.finish(&request.headers)?,
         body: body.encode()?,
     })
+}
+
+/// How messages are written for a model.
+struct Messages<'a> {
+    model: &'a Model,
+    /// Role of instructions.
+    role: &'static str,
+    instructions: &'a Instructions<'a>,
+    dialect: &'a Dialect,
+}
+
+impl<'a> Messages<'a> {
+    fn write(&self, history: &'a [Arc<Message>]) -> Vec<messages::Turn<'a>> {
+        messages::write(self.role, self.instructions, self.dialect, history)
+    }
+}
+
+impl Encoding for Messages<'_> {
+    fn prepare(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
+        messages::history(messages, self.model)
+    }
+
+    fn encode(&self, history: &[Arc<Message>], _before: usize) -> Result<Vec<u8>, LlmError> {
+        elements(&messages::write(
+            self.role,
+            self.instructions,
+            self.dialect,
+            history,
+        ))
+    }
 }
 
 /// Azure offers some models through chat completions; address and deployment names are those of its other models.

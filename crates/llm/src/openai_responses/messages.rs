@@ -11,8 +11,10 @@ use wire::{
 };
 
 use super::TextSignature;
-use crate::body::{DataUrl, Piece, Spelled, images, pieces, text_of};
+use crate::body::{DataUrl, Piece, Spelled, elements, images, pieces, text_of};
 use crate::compat::flag;
+use crate::encoded_history::{Conversation, Encoding};
+use crate::error::LlmError;
 use crate::ids;
 use crate::limits::RESPONSES_ID_LEN;
 use crate::prompt_history::Instructions;
@@ -97,22 +99,10 @@ pub(crate) struct Output<'a> {
     annotations: [(); 0],
 }
 
-/// The conversation as this API can take it, for [`write`] and [`conversation`] to borrow from.
-pub(crate) fn history(request: &ModelRequest) -> Vec<Arc<Message>> {
-    let model = &request.model;
-    transform(&request.messages, model, &|id, from| {
-        ids::responses(id, from, model)
-    })
-}
-
-/// The `input` of a request: the system prompt and the conversation.
-pub(super) fn write<'a>(inserts: &'a Inserts<'a>, history: &'a [Arc<Message>]) -> Vec<Item<'a>> {
-    let mut out = conversation(inserts, history);
+/// The system prompt; none if it is blank.
+pub(super) fn prompt<'a>(inserts: &'a Inserts<'a>) -> Option<Item<'a>> {
     let prompt = inserts.instructions.system_prompt;
-    if !prompt.trim().is_empty() {
-        out.insert(0, inserts.instruction(prompt));
-    }
-    out
+    (!prompt.trim().is_empty()).then(|| inserts.instruction(prompt))
 }
 
 /// Entries that are written between the messages of the conversation.
@@ -125,7 +115,31 @@ pub(crate) struct Inserts<'a> {
     pub(crate) effort: Option<String>,
 }
 
+impl Encoding for Inserts<'_> {
+    fn prepare(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
+        let id = |id: &str, from: &AssistantMessage| ids::responses(id, from, self.model);
+        transform(messages, self.model, &id)
+    }
+
+    fn encode(&self, history: &[Arc<Message>], before: usize) -> Result<Vec<u8>, LlmError> {
+        elements(&write(self, history, before))
+    }
+}
+
 impl<'a> Inserts<'a> {
+    /// The conversation of a request.
+    ///
+    /// # Errors
+    /// [`LlmError::Encode`].
+    pub(crate) fn conversation(&self, request: &'a ModelRequest) -> Result<Conversation<'a>, LlmError> {
+        // What stands between the messages depends on all messages.
+        if self.instructions.updates.is_empty() && self.effort.is_none() {
+            Conversation::continued(request, self)
+        } else {
+            Ok(Conversation::whole(request, self))
+        }
+    }
+
     fn instruction(&self, text: &'a str) -> Item<'a> {
         let developer = self.model.reasoning && flag(self.model, "supportsDeveloperRole", true);
         let role = if developer { "developer" } else { "system" };
@@ -160,10 +174,14 @@ fn set_effort<'a>(effort: String) -> Item<'a> {
     Item::Other(Own::ConfigurationUpdate { reasoning })
 }
 
-/// The conversation alone.
-pub(crate) fn conversation<'a>(inserts: &'a Inserts<'a>, history: &'a [Arc<Message>]) -> Vec<Item<'a>> {
+/// Messages of the conversation. `before` others stand before them.
+pub(crate) fn write<'a>(
+    inserts: &'a Inserts<'a>,
+    history: &'a [Arc<Message>],
+    before: usize,
+) -> Vec<Item<'a>> {
     let model = inserts.model;
-    let mut out = Vec::with_capacity(history.len() + 1);
+    let mut out = Vec::with_capacity(history.len());
     let (mut answers, mut written) = (0, 0);
     for (index, message) in history.iter().enumerate() {
         match Arc::as_ref(message) {
@@ -180,7 +198,7 @@ pub(crate) fn conversation<'a>(inserts: &'a Inserts<'a>, history: &'a [Arc<Messa
             Message::Assistant(answer) => {
                 inserts.write(answers, &mut written, &mut out);
                 out.extend(inserts.effort_of(answers));
-                answer_items(answer, index, model, &mut out);
+                answer_items(answer, before + index, model, &mut out);
                 answers += 1;
             }
             Message::ToolResult(result) => out.push(tool_result(result)),

@@ -16,17 +16,18 @@ use crate::request::{CacheRetention, ModelRequest};
 
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
-    let history = messages::history(request);
     let inserts = Inserts {
         model: &request.model,
         instructions: Instructions::of(request, false),
         effort: changed_effort(request).map(str::to_owned),
     };
+    let conversation = inserts.conversation(request)?;
     let body = Body {
-        turns: history.len(),
         fields: fields(request),
         name: "input",
-        history: messages::write(&inserts, &history),
+        first: Vec::from_iter(messages::prompt(&inserts)),
+        encoded: conversation.encoded(),
+        history: messages::write(&inserts, conversation.history(), conversation.known()),
     };
     Ok(HttpRequest {
         url: url(request)?,

@@ -10,6 +10,17 @@ use crate::PromptHistory;
 use crate::family::Family;
 use crate::request::ModelRequest;
 
+/// One API of each family, and both of OpenAI's.
+const APIS: [&str; 7] = [
+    "anthropic-messages",
+    "openai-completions",
+    "openai-responses",
+    "openai-codex-responses",
+    "google-generative-ai",
+    "mistral-conversations",
+    "bedrock-converse-stream",
+];
+
 fn message(value: Value) -> Arc<Message> {
     Arc::new(serde_json::from_value(value).unwrap())
 }
@@ -18,16 +29,16 @@ fn user(text: &str) -> Arc<Message> {
     message(json!({"role": "user", "content": [{"type": "text", "text": text}], "timestamp": 1}))
 }
 
-fn answer(provider: &str, content: Value, reason: &str) -> Arc<Message> {
-    let model = model("anthropic-messages");
+fn answer(api: &str, provider: &str, content: Value, reason: &str) -> Arc<Message> {
+    let model = model(api);
     message(
         json!({"role": "assistant", "content": content, "api": model.api, "provider": provider, "model": model.id,
                    "stopReason": reason, "timestamp": 2}),
     )
 }
 
-fn own(content: Value) -> Arc<Message> {
-    answer(&model("anthropic-messages").provider, content, "stop")
+fn own(api: &str, content: Value) -> Arc<Message> {
+    answer(api, &model(api).provider, content, "stop")
 }
 
 fn call(id: &str) -> Value {
@@ -50,37 +61,39 @@ fn image() -> Value {
 }
 
 /// A conversation with everything that a request has to change. Requests may end at any place.
-fn conversation() -> Vec<Arc<Message>> {
+fn conversation(api: &str) -> Vec<Arc<Message>> {
     let mut messages = vec![
         user("first \"question\""),
-        own(json!([text("an answer\n")])),
+        own(api, json!([text("an answer\n")])),
         user("  "),
     ];
     for turn in 0..12 {
         let (a, b) = (format!("a{turn}"), format!("b|{turn}"));
         messages.push(user(&format!("question {turn}")));
-        messages.push(own(json!([text("calls"), call(&a)])));
+        messages.push(own(api, json!([text("calls"), call(&a)])));
         messages.push(result(&a, json!([text("output é")])));
         match turn {
             // Calls of another model get other ids.
             2 => {
-                messages.push(answer("other", json!([call(&b), call("b_2")]), "toolUse"));
+                messages.push(answer(api, "other", json!([call(&b), call("b_2")]), "toolUse"));
                 messages.push(result(&b, json!([text("x")])));
                 messages.push(result("b_2", json!([text("y")])));
             }
-            3 => messages.push(answer("other", json!([]), "error")),
+            3 => messages.push(answer(api, "other", json!([]), "error")),
             // A call without a result, and a result without a call.
-            4 => messages.push(own(json!([call(&a), call("lost")]))),
+            4 => messages.push(own(api, json!([call(&a), call("lost")]))),
             5 => messages.push(result("unknown", json!([text("z")]))),
             6 => messages.push(result(&a, json!([image(), text("seen")]))),
             7 => messages.push(message(
                 json!({"role": "user", "content": [image(), text("look")], "timestamp": 4}),
             )),
             8 => messages.push(own(
+                api,
                 json!([{"type": "thinking", "thinking": "", "thinkingSignature": ""}, text(" ")]),
             )),
             _ => messages.push(own(
-                json!([{"type": "thinking", "thinking": "hm", "thinkingSignature": "s"}, text("so")]),
+                api,
+                json!([{"type": "thinking", "thinking": "hm", "thinkingSignature": "c2ln"}, text("so")]),
             )),
         }
     }
@@ -92,39 +105,56 @@ fn body(request: &ModelRequest) -> String {
     String::from_utf8(http.body).unwrap()
 }
 
-/// Sends a request after every `step` messages. Returns how often the beginning was known.
-fn compare(messages: &[Arc<Message>], step: usize, change: impl Fn(usize, &mut ModelRequest)) -> usize {
+/// Sends a request after every `step` messages. Returns how often a beginning was there already.
+fn compare(
+    api: &str,
+    messages: &[Arc<Message>],
+    step: usize,
+    change: impl Fn(usize, &mut ModelRequest),
+) -> usize {
     let mut history = PromptHistory::default();
     let mut known = 0;
     for end in (1..=messages.len()).step_by(step) {
-        let mut asked = request(model("anthropic-messages"));
+        let mut asked = request(model(api));
         asked.messages = messages[..end].to_vec();
         change(end, &mut asked);
         history.observe(&mut asked);
         let mut alone = asked.clone();
         alone.earlier.encoded = None;
-        assert_eq!(body(&asked), body(&alone), "after {end} messages");
+        assert_eq!(body(&asked), body(&alone), "{api} after {end} messages");
         let encoded = asked.earlier.encoded.unwrap();
-        known += usize::from(encoded.lock().known(&asked.model, &asked.messages) > 0);
+        known += usize::from(encoded.knows_any(&asked.model, &asked.messages));
     }
     known
 }
 
 #[test]
 fn growing_conversation_gives_the_same_requests() {
-    for step in 1..6 {
-        compare(&conversation(), step, |_, _| {});
+    for api in APIS {
+        for step in 1..6 {
+            compare(api, &conversation(api), step, |_, request| {
+                request.system_prompt = "Be brief.".into();
+            });
+        }
     }
 }
 
 #[test]
 fn plain_conversation_is_encoded_once() {
-    let mut messages = vec![user("go")];
-    for turn in 0..20 {
-        let id = format!("c{turn}");
-        messages.extend([own(json!([call(&id)])), result(&id, json!([text("done")]))]);
+    for api in APIS {
+        let mut messages = vec![user("go")];
+        for turn in 0..20 {
+            let id = format!("c{turn:08}");
+            messages.extend([
+                own(api, json!([text("so"), call(&id)])),
+                result(&id, json!([text("done")])),
+            ]);
+        }
+        let known = compare(api, &messages, 2, |_, request| {
+            request.system_prompt = "Be brief.".into();
+        });
+        assert!(known > 15, "{api}: {known}");
     }
-    assert!(compare(&messages, 2, |_, _| {}) > 15);
 }
 
 #[test]
@@ -135,13 +165,17 @@ fn changed_instructions_stand_at_their_place() {
         parameters: json!({"type": "object", "properties": {}}),
         prefers_strict: false,
     };
-    for flags in [
+    let flags = [
         json!({"supportsMidConvoSystemMessages": true}),
         json!({"supportsMidConvoSystemMessages": true, "supportsMidConvoToolChanges": true}),
         json!({"supportsMidConvoEffort": true}),
         json!({"allowEmptySignature": true}),
-    ] {
-        compare(&conversation(), 2, |end, request| {
+    ];
+    for (api, flags) in APIS
+        .iter()
+        .flat_map(|api| flags.iter().map(move |flags| (api, flags)))
+    {
+        compare(api, &conversation(api), 2, |end, request| {
             request.model.compat = Some(serde_json::from_value(flags.clone()).unwrap());
             request.model.reasoning = true;
             request.thinking = if end > 20 {
@@ -162,24 +196,44 @@ fn changed_instructions_stand_at_their_place() {
 }
 
 #[test]
+fn servers_with_wishes_get_the_same_requests() {
+    let api = "openai-completions";
+    for flags in [
+        json!({"cacheControlFormat": "anthropic"}),
+        json!({"requiresAssistantAfterToolResult": true}),
+        json!({"requiresThinkingAsText": true, "requiresToolResultName": true}),
+        json!({"requiresReasoningContentOnAssistantMessages": true}),
+    ] {
+        compare(api, &conversation(api), 1, |_, request| {
+            request.model.compat = Some(serde_json::from_value(flags.clone()).unwrap());
+            request.system_prompt = "Be brief.".into();
+        });
+    }
+}
+
+#[test]
 fn image_limits_count_all_images() {
-    compare(&conversation(), 1, |_, request| {
-        request.model.input_limits =
-            Some(serde_json::from_value(json!({"images": {"maxPerRequest": 1}})).unwrap());
-    });
+    for api in APIS {
+        compare(api, &conversation(api), 1, |_, request| {
+            request.model.input_limits =
+                Some(serde_json::from_value(json!({"images": {"maxPerRequest": 1}})).unwrap());
+        });
+    }
 }
 
 #[test]
 fn another_conversation_begins_anew() {
-    let messages = conversation();
-    let mut history = PromptHistory::default();
-    for messages in [&messages[..], &messages[1..], &messages[..9], &messages[..]] {
-        let mut asked = request(model("anthropic-messages"));
-        asked.messages = messages.to_vec();
-        history.observe(&mut asked);
-        let mut alone = asked.clone();
-        alone.earlier.encoded = None;
-        assert_eq!(body(&asked), body(&alone));
+    for api in APIS {
+        let messages = conversation(api);
+        let mut history = PromptHistory::default();
+        for messages in [&messages[..], &messages[1..], &messages[..9], &messages[..]] {
+            let mut asked = request(model(api));
+            asked.messages = messages.to_vec();
+            history.observe(&mut asked);
+            let mut alone = asked.clone();
+            alone.earlier.encoded = None;
+            assert_eq!(body(&asked), body(&alone), "{api}");
+        }
+        history.forget_encoded();
     }
-    history.forget_encoded();
 }
