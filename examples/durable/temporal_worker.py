@@ -23,6 +23,8 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 class Prompt:
     session: str
     message: str
+    # Seconds without an event after which the activity counts as lost. An answer is silent while a command runs.
+    silence: float = 600
 
 
 def gateway(session: str, name: str) -> list[str]:
@@ -51,8 +53,7 @@ class PromptWorkflow:
             run,
             prompt,
             start_to_close_timeout=timedelta(hours=1),
-            # An answer can be silent while a command runs.
-            heartbeat_timeout=timedelta(minutes=10),
+            heartbeat_timeout=timedelta(seconds=prompt.silence),
         )
 
 
