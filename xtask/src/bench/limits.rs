@@ -52,6 +52,15 @@ pub(super) const TURN_CPU_MS: f64 = 3.0;
 /// Time of the last turns, as a multiple of the first; above 1 because of noise.
 pub(super) const TURN_GROWTH: f64 = 1.25;
 
+/// Tool calls of the session with very many, and of each of its runs.
+pub(super) const CALLS: u64 = 100_000;
+/// See [`CALLS`].
+pub(super) const CALLS_OF_A_RUN: u64 = 1_000;
+/// Window of its model, tokens.
+pub(super) const CALLS_WINDOW: u64 = 128_000;
+/// CPU of its last turns, as a multiple of the first; above 1 because of noise.
+pub(super) const CALLS_GROWTH: f64 = 1.1;
+
 /// Bytes of output of one command.
 pub(super) const OUTPUT_BYTES: u64 = 100_000_000;
 /// CPU of the agent for them, ms, and growth of its memory, MB.

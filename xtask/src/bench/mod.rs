@@ -6,6 +6,7 @@
 mod acp;
 mod append;
 mod background;
+mod calls;
 mod cores;
 mod extensions;
 mod families;
@@ -49,12 +50,13 @@ pub use background::print;
 type Measure = fn(&Subject) -> Result<Vec<Row>>;
 
 /// The groups in the order of the table, with the name `--only` takes.
-const GROUPS: [(&str, Measure); 20] = [
+const GROUPS: [(&str, Measure); 21] = [
     ("startup", startup::measure),
     ("stream", stream::answers),
     ("toolargs", stream::arguments),
     ("families", families::measure),
     ("tools", tools::turns),
+    ("calls", calls::measure),
     ("bashout", tools::output),
     ("sessions", sessions::measure),
     ("listing", listing::measure),
@@ -71,6 +73,9 @@ const GROUPS: [(&str, Measure); 20] = [
     ("acp", acp::measure),
     ("fuzz", fuzz::measure),
 ];
+
+/// The group that takes minutes; it is measured only where `--only` names it.
+const LONG: &str = "calls";
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -129,7 +134,8 @@ pub fn run(options: &Options) -> Result<bool> {
         .map(|subject| Column::new(&subject.name))
         .collect();
     for (group, measure) in GROUPS {
-        if !options.only.is_empty() && !options.only.iter().any(|name| name == group) {
+        let is_named = options.only.iter().any(|name| name == group);
+        if !is_named && (!options.only.is_empty() || group == LONG) {
             continue;
         }
         for (subject, column) in options.subjects.iter().zip(&mut columns) {

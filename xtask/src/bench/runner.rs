@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde_json::{Value, json};
-use testkit::llm::{Reply, ScriptedServer};
+use testkit::llm::{Options, Reply, ScriptedServer};
 use testkit::workspace::Workspace;
 
 use super::limits::{EXIT, PATIENCE, SETTLE};
@@ -30,6 +30,9 @@ pub(super) struct Cost {
     /// Peak of the memory above that before, MB.
     pub(super) grown_mb: f64,
 }
+
+/// Requests that the scripted model remembers where there are very many.
+const RECORDED: usize = 4;
 
 /// A token of ChatGPT's form: its middle names the account `acc`.
 const CHATGPT_KEY: &str =
@@ -60,12 +63,25 @@ impl Stage {
 
     /// A new stage, whose model speaks an API below a path of the server.
     pub(super) fn speaking(api: &str, path: &str) -> Result<Self> {
-        let server = ScriptedServer::start([])?;
-        let workspace = Workspace::new(&server.url())?;
         // A window that no measurement fills, so that nothing is compacted.
+        Self::set_up(ScriptedServer::start([])?, (api, path), 100_000_000)
+    }
+
+    /// A new stage for very many requests, whose model has a window of so many tokens.
+    pub(super) fn with_window(tokens: u64) -> Result<Self> {
+        let options = Options {
+            recorded: RECORDED,
+            ..Options::default()
+        };
+        let server = ScriptedServer::with_options([], options)?;
+        Self::set_up(server, ("anthropic-messages", "anthropic"), tokens)
+    }
+
+    fn set_up(server: ScriptedServer, (api, path): (&str, &str), window: u64) -> Result<Self> {
+        let workspace = Workspace::new(&server.url())?;
         let model = json!({
             "id": "mock", "name": "Mock", "reasoning": false, "input": ["text"],
-            "contextWindow": 100_000_000, "maxTokens": 1_000_000,
+            "contextWindow": window, "maxTokens": 1_000_000,
             "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
         });
         workspace.write_models(&json!({"providers": {"mock": {

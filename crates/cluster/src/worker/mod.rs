@@ -15,12 +15,14 @@ mod workspace;
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hasher as _};
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use futures_util::FutureExt as _;
 use store::{SessionId, StoreError};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -245,7 +247,9 @@ impl Worker {
             }
             let (bus, name) = (Arc::clone(&self.shared.bus), self.name.clone());
             self.takes.spawn(async move {
-                let lease = Lease::take(&bus, &id, &name).await;
+                // A session whose lease could not be asked for because of a defect must not count as owned.
+                let take = AssertUnwindSafe(Lease::take(&bus, &id, &name)).catch_unwind();
+                let lease = take.await.unwrap_or(Ok(None));
                 (id, lease)
             });
         }
