@@ -352,6 +352,13 @@ pub enum Event {
         /// The process.
         process: Box<ProcessInfo>,
     },
+    /// A background process has printed more than a response to `read_process` with `notify` contained. Sent once for each such response.
+    ProcessOutput {
+        /// The process.
+        process_id: String,
+        /// Bytes that it has printed.
+        output_bytes: u64,
+    },
     /// A background process has ended.
     ProcessEnd {
         /// The process.

@@ -78,6 +78,7 @@ events! {
     SubagentProgress = "subagent_progress", N;
     SubagentEvent = "subagent_event", N;
     ProcessStart = "process_start", OWN;
+    ProcessOutput = "process_output", OWN;
     ProcessEnd = "process_end", OWN;
     Notice = "notice", N;
     SessionDamage = "session_damage", OWN;

@@ -51,6 +51,8 @@ pub struct ProcessInfo {
 pub struct ProcessesReply {
     /// The processes, oldest first. Of ended ones, the newest 50 are kept.
     pub processes: Vec<ProcessInfo>,
+    /// Whether the end of a process may wake the session when it is idle: the setting `processes.wake`, or what `set_process_wakeups` set.
+    pub wakeups: bool,
 }
 
 /// Parameters of `read_process`.
@@ -66,6 +68,9 @@ pub struct ReadProcessParams {
     /// Most bytes of the response. Default and maximum: 512 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<u64>,
+    /// Send the event `process_output` once, as soon as the process has printed more. Default: false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notify: Option<bool>,
 }
 
 /// Response to `read_process`: a part of the output.

@@ -345,6 +345,80 @@ fn floods_cost_bounded_memory() {
     until("the end of all", || !pids.iter().any(|pid| is_alive(*pid)));
 }
 
+/// Reads the output from a position on and asks for an event.
+fn read_and_wait(id: &str, from: u64) -> Value {
+    json!({"type": "read_process", "processId": id, "fromByte": from, "notify": true})
+}
+
+#[test]
+fn output_event_follows_each_read_that_asks() {
+    let world = World::new([
+        start("b", "while read -r line; do echo \"got $line\"; done"),
+        Reply::text(["done"]),
+    ]);
+    let pi = world.start_with(&TOOLS);
+    pi.say("Go");
+    let write = |data: &str| pi.data(json!({"type": "write_process", "processId": "p1", "data": data}));
+    let has = |text: &str| {
+        until("the output", || {
+            let read = pi.data(json!({"type": "read_process", "processId": "p1"}));
+            read["text"].as_str().unwrap().ends_with(text)
+        });
+    };
+    // Nobody has asked.
+    write("one\n");
+    has("got one\n");
+    // Two lines, and one event for both: the second read asked for none.
+    let read = pi.data(read_and_wait("p1", 0));
+    assert_eq!(read["nextByte"], 8);
+    write("two\n");
+    let told = pi.wait("process_output");
+    assert_eq!(
+        (&told["processId"], &told["outputBytes"]),
+        (&json!("p1"), &json!(16))
+    );
+    write("three\n");
+    has("got three\n");
+    // Two reads at once are one request.
+    pi.data(read_and_wait("p1", 16));
+    pi.data(read_and_wait("p1", 26));
+    write("four\n");
+    assert_eq!(pi.wait("process_output")["outputBytes"], 35);
+    pi.data(read_and_wait("p1", 35));
+    pi.data(json!({"type": "kill_process", "processId": "p1"}));
+    pi.wait("process_end");
+    assert_eq!(of_type(&pi.lines(), "process_output").len(), 2);
+    pi.finish();
+}
+
+#[test]
+fn floods_cause_one_event_per_read() {
+    let mut all = Reply::new();
+    for n in 0..50 {
+        let flood = json!({"command": "exec yes 0123456789", "background": true});
+        all = all.then_tool(format!("b{n}"), "bash", flood);
+    }
+    let world = World::new([all, Reply::text(["done"])]);
+    let pi = world.start_with(&TOOLS);
+    pi.say("Go");
+    let mut heard = 0;
+    for round in 1..=3 {
+        for n in 1..=50 {
+            let read =
+                json!({"type": "read_process", "processId": format!("p{n}"), "maxBytes": 22, "notify": true});
+            pi.data(read);
+        }
+        until("an event of each", || {
+            heard = of_type(&pi.lines(), "process_output").len();
+            heard == round * 50
+        });
+    }
+    // They go on printing.
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(of_type(&pi.lines(), "process_output").len(), heard);
+    pi.finish();
+}
+
 #[test]
 fn rules_judge_commands_and_input() {
     let world = World::new([

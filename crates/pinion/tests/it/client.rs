@@ -354,6 +354,7 @@ async fn client_controls_background_processes() {
         process_id: process_id.clone(),
         from_byte: None,
         max_bytes: None,
+        notify: None,
     };
     let mut text = String::new();
     for _ in 0..1_500 {

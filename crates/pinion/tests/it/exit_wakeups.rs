@@ -23,6 +23,7 @@ fn exit_wakes_idle_session_if_user_allows() {
     ]);
     wakes(&world);
     let pi = world.start();
+    assert_eq!(pi.get("list_processes")["wakeups"], true);
     pi.say("Go");
     pi.settled();
     let requests = world.server.requests();
@@ -58,7 +59,9 @@ fn exit_wakes_only_sessions_that_allow_it() {
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(world.server.requests().len(), 2);
     // The host allows it: the model does not know of the end yet.
+    assert_eq!(pi.get("list_processes")["wakeups"], false);
     pi.data(json!({"type": "set_process_wakeups", "enabled": true}));
+    assert_eq!(pi.get("list_processes")["wakeups"], true);
     pi.settled();
     assert_eq!(world.server.requests().len(), 3);
     pi.finish();

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use process::CommandProcesses;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use wire::ToolResult;
 use wire::process::{ProcessInfo, ProcessStatus};
 
@@ -24,6 +24,8 @@ pub(super) struct Process {
     pub(super) state: Mutex<State>,
     /// Grows with each piece of output and with the end.
     pub(super) version: watch::Sender<u64>,
+    /// Notified when a client has to hear of new output.
+    pub(super) news: Notify,
     pub(super) control: Control,
 }
 
@@ -31,6 +33,8 @@ pub(super) struct State {
     pub(super) output: OutputTail,
     /// Position up to which the model has read.
     pub(super) read_by_model: u64,
+    /// A client wants to hear of the next output.
+    pub(super) is_awaited: bool,
     pub(super) status: ProcessStatus,
     pub(super) exit_code: Option<i32>,
     pub(super) signal: Option<i32>,
@@ -123,6 +127,17 @@ impl Process {
             dropped => format!("[{dropped} bytes before this are not shown]\n{text}"),
         };
         (text, part.next)
+    }
+
+    /// Takes output that the process has printed.
+    pub(super) fn take_output(&self, bytes: &[u8]) {
+        self.change(|state| {
+            state.output.push(bytes);
+            // One event for each response that asked for it: a client gets no more events than it sends commands.
+            if std::mem::take(&mut state.is_awaited) {
+                self.news.notify_one();
+            }
+        });
     }
 
     pub(super) fn change(&self, change: impl FnOnce(&mut State)) {

@@ -1,6 +1,6 @@
 //! The processes in the background of one session.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::{Notify, watch};
 use tools::{BackgroundCommand, TerminalSize, Toolbox};
@@ -143,6 +143,7 @@ impl Processes {
                 state: Mutex::new(State {
                     output: OutputTail::new(limits::PROCESS_OUTPUT),
                     read_by_model: 0,
+                    is_awaited: false,
                     status: ProcessStatus::Running,
                     exit_code: None,
                     signal: None,
@@ -151,6 +152,7 @@ impl Processes {
                     is_end_told: false,
                 }),
                 version: watch::Sender::new(0),
+                news: Notify::new(),
                 control,
             });
             known.processes.push(Arc::clone(&process));
@@ -165,7 +167,11 @@ impl Processes {
         // The task holds no owner: a process ends with its session.
         let (owner, one) = (Arc::downgrade(&self.0), Arc::clone(&process));
         tokio::spawn(async move {
-            running.read_to_end(&one).await;
+            tokio::select! {
+                () = running.read_to_end(&one) => {}
+                // Beside the reading, because it waits for clients that read slowly.
+                () = tell_output(&owner, &one) => {}
+            }
             if let Some(owner) = owner.upgrade() {
                 // Before the event, which may wait for a client that reads slowly.
                 owner.exited.notify_one();
@@ -204,13 +210,15 @@ impl Processes {
 
     /// All processes, oldest first.
     pub(crate) fn list(&self) -> ProcessesReply {
-        let processes = self.known().processes.clone();
+        let known = self.known();
         ProcessesReply {
-            processes: processes.iter().map(|process| process.info()).collect(),
+            processes: known.processes.iter().map(|process| process.info()).collect(),
+            wakeups: known.wakeups.are_on,
         }
     }
 
-    /// Output for a client. A character at the end that is not complete yet stays for the next time.
+    /// Output for a client. A character at the end that is not complete yet stays for the next time. With `notify`, the client hears of
+    /// the output after it.
     ///
     /// # Errors
     /// When there is no such process.
@@ -221,7 +229,12 @@ impl Processes {
         let most = most
             .unwrap_or(limits::PROCESS_OUTPUT)
             .clamp(4, limits::PROCESS_OUTPUT);
-        let mut part = process.state().output.read(from, most);
+        let mut part = {
+            let mut state = process.state();
+            // Together, so that no output comes between.
+            state.is_awaited |= params.notify == Some(true);
+            state.output.read(from, most)
+        };
         if process.is_running() || part.bytes.len() == most {
             let cut = incomplete(&part.bytes);
             part.bytes.truncate(part.bytes.len() - cut);
@@ -310,6 +323,25 @@ impl Processes {
             }
         };
         let _late = tokio::time::timeout(limits::END_WAIT, ended).await;
+    }
+}
+
+/// Tells clients of output that they wait for, until it is dropped.
+async fn tell_output(owner: &Weak<Owned>, process: &Process) {
+    loop {
+        process.news.notified().await;
+        // No owner is held while a slow client is waited for: the process ends with its session.
+        let Some(outbox) = owner
+            .upgrade()
+            .and_then(|owner| Processes(owner).known().outbox.clone())
+        else {
+            return;
+        };
+        let event = Event::ProcessOutput {
+            process_id: process.id.clone(),
+            output_bytes: process.state().output.end(),
+        };
+        outbox.tell(event).await;
     }
 }
 

@@ -77,7 +77,7 @@ impl Running {
                     // A closed output would be ready at every turn of the loop.
                     is_open = !bytes.is_empty();
                     if is_open {
-                        process.change(|state| state.output.push(bytes));
+                        process.take_output(bytes);
                         pause(got).await;
                     }
                 }
@@ -105,7 +105,7 @@ impl Running {
             loop {
                 let got = read(&mut self.output, buffer).await;
                 match buffer.get(..got) {
-                    Some(bytes) if !bytes.is_empty() => process.change(|state| state.output.push(bytes)),
+                    Some(bytes) if !bytes.is_empty() => process.take_output(bytes),
                     _ => break,
                 }
             }
