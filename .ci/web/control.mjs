@@ -3,7 +3,13 @@
 
 export function control() {
   return { limits: {}, used: { turns: 40, toolCalls: 12, tokens: 184220, cost: 0.61, seconds: 142.7 }, reached: null, fallback: [], changes: { checkpoints: 'files', files: [], unknown: [] },
-    rewound: { restored: [], kept: [], unknown: [] }, processes: [], output: {}, subagent: null };
+    rewound: { restored: [], kept: [], unknown: [] }, processes: [], output: {}, awaited: new Set(), wakeups: false, subagent: null };
+}
+
+/** A process prints: the bytes, and an event if a reader asked for one. */
+export function print(agent, processId, text) {
+  agent.control.output[processId] = (agent.control.output[processId] || '') + text;
+  if (agent.control.awaited.delete(processId)) agent.say({ type: 'process_output', processId, outputBytes: Buffer.byteLength(agent.control.output[processId]) });
 }
 
 const one = (agent, command) => agent.control.processes.find((process) => process.processId === command.processId);
@@ -25,14 +31,20 @@ export const CONTROL = {
   },
   rewind: (agent, _session, _command, ok) => ok(agent.control.rewound),
   unrewind: (agent, _session, _command, ok) => ok(agent.control.rewound),
-  list_processes: (agent, _session, _command, ok) => ok({ processes: agent.control.processes }),
+  list_processes: (agent, _session, _command, ok) => ok({ processes: agent.control.processes, wakeups: agent.control.wakeups }),
   read_process(agent, _session, command, ok) {
     const bytes = Buffer.from(agent.control.output[command.processId] || '');
     const part = bytes.subarray(command.fromByte || 0, (command.fromByte || 0) + command.maxBytes);
-    ok({ process: one(agent, command), fromByte: command.fromByte || 0, nextByte: (command.fromByte || 0) + part.length, droppedBytes: 0, text: part.toString() });
+    if (command.notify) agent.control.awaited.add(command.processId);
+    ok({ process: { ...one(agent, command), outputBytes: bytes.length }, fromByte: command.fromByte || 0, nextByte: (command.fromByte || 0) + part.length, droppedBytes: 0, text: part.toString() });
   },
   write_process(agent, _session, command, ok) { agent.control.onwrite?.(command); ok(); },
   resize_process: (_agent, _session, _command, ok) => ok(),
+  set_process_wakeups(agent, _session, command, ok, no) {
+    if (agent.control.refusal) { no(agent.control.refusal); return; }
+    agent.control.wakeups = command.enabled;
+    ok();
+  },
   kill_process(agent, session, command, ok) {
     const process = one(agent, command);
     process.status = 'killed';

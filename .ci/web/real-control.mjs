@@ -39,6 +39,10 @@ try {
   const [, rows] = /in (\d+) \d+/.exec(await page.evaluate(screen));
   same('the program knows the size', Number(rows), await page.evaluate("document.querySelectorAll('.xterm-rows > div').length"));
   await page.picture('real-terminal');
+  await page.click('dialog .check-row');
+  const wakeups = async () => (await agent.command({ type: 'list_processes' })).data.wakeups;
+  for (let i = 0; i < 100 && !await wakeups(); i += 1) await page.wait(50);
+  same('its end may wake the session', await wakeups(), true);
   await press(page, 'Kill');
   await page.until("document.querySelector('.process-state').innerText === 'killed'");
   await press(page, 'Close');

@@ -101,6 +101,32 @@ export async function resultIsAskedForAndShown(page, agent) {
   await page.evaluate('localStorage.clear()');
 }
 
+export async function keysAskForResult(page, agent) {
+  await command(page, '/result Count');
+  await page.until("document.activeElement?.ariaLabel === 'Message'");
+  await page.key('End');
+  await page.type(' the tests');
+  await page.key('Tab');
+  same('the schema is next', await page.evaluate('document.activeElement.ariaLabel'), 'JSON Schema');
+  await page.type('x');
+  await tabTo(page, 'Send');
+  await page.key('Enter');
+  await page.until("document.querySelector('dialog [role=alert]').innerText.includes('not JSON') && document.activeElement.ariaLabel === 'JSON Schema'");
+  await page.key('Backspace');
+  await tabTo(page, 'Send');
+  await page.key('Enter');
+  await page.until("!document.querySelector('dialog[open]')");
+  same('asked', agent.asked('prompt').map((one) => [one.message, one.outputSchema.required]), [['Count the tests', ['answer']]]);
+  sayUser(agent, 'Count the tests');
+  agent.say({ type: 'agent_start' });
+  stream(agent, [{ type: 'text', text: 'I count.' }]);
+  agent.say({ type: 'agent_end', messages: [], willRetry: false, result: { answer: '267' } });
+  await page.until("document.querySelector('.item.result')?.innerText.includes('\"answer\": \"267\"')");
+  await page.focus('#field');
+  for (let i = 0; i < 20 && !await page.evaluate("Boolean(document.activeElement.closest('.item.result'))"); i += 1) await page.key('Tab', 8);
+  check('its copy button can be reached', await page.evaluate("Boolean(document.activeElement.closest('.item.result'))"));
+}
+
 export async function subagentConversationIsReadable(page, agent) {
   const task = { type: 'toolCall', id: 't1', name: 'task', arguments: { description: 'Count files', prompt: 'How many files are here?' } };
   const details = { index: 0, id: 'reviewer-0', agent: 'reviewer', status: 'running', task: 'How many files are here?', description: 'Count files', currentTool: 'ls', currentToolArgs: '{}',
@@ -118,6 +144,10 @@ export async function subagentConversationIsReadable(page, agent) {
   await page.until("document.querySelector('.nested .user')?.innerText.includes('How many files')");
   agent.control.subagent.push({ role: 'assistant', content: [{ type: 'toolCall', id: 'n1', name: 'ls', arguments: { path: 'src' } }], stopReason: 'toolUse', timestamp: 2 },
     { role: 'toolResult', toolCallId: 'n1', toolName: 'ls', content: [{ type: 'text', text: 'a.rs' }], isError: false, timestamp: 3 });
+  const before = agent.asked('get_subagent_messages').length;
+  await page.wait(1000);
+  same('nothing is asked without news', agent.asked('get_subagent_messages').length, before);
+  agent.say({ type: 'tool_execution_update', toolCallId: 't1', toolName: 'task', args: task.arguments, partialResult: { content: [{ type: 'text', text: 'ls {} ...' }], details } });
   await page.until("document.querySelector('.nested [data-call=n1]')?.dataset.status === 'done'");
   agent.control.subagent.push({ role: 'assistant', content: [{ type: 'text', text: 'One **file**.' }], stopReason: 'stop', timestamp: 4 });
   runTool(agent, task, 'One file.', { details: { ...details, status: 'completed', currentTool: undefined } });

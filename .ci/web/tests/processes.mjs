@@ -1,7 +1,8 @@
 // Terminals of background processes: output, input, size, killing.
 
 import { check, same } from '../browser.mjs';
-import { command, press } from '../dialog.mjs';
+import { print } from '../control.mjs';
+import { command, press, tabTo } from '../dialog.mjs';
 
 const SCREEN = "document.querySelector('.xterm-rows')?.innerText.replaceAll('\\u00a0', ' ') || ''";
 const process = (processId, fields = {}) => ({ processId, command: 'npm run dev', pid: 4711, terminal: true, status: 'running', outputBytes: 0, startedAt: 1, ...fields });
@@ -22,13 +23,13 @@ export async function terminalShowsOutputAndTakesInput(page, agent) {
   const size = agent.asked('resize_process').at(-1);
   check('its size', size?.processId === 'p1' && size.columns > 20 && size.rows > 5);
   same('the cells fit', await page.evaluate("document.querySelectorAll('.xterm-rows > div').length"), size.rows);
-  agent.control.onwrite = ({ data }) => { agent.control.output.p1 += data.replace('\r', '\r\n'); };
+  agent.control.onwrite = ({ data }) => print(agent, 'p1', data.replace('\r', '\r\n'));
   await page.type('rs');
   await page.key('Enter');
   await page.until(`/^rs$/m.test((${SCREEN}).replace(/ +$/gm, ''))`);
   same('written', written(agent), 'rs\r');
   // Output that comes later, and colours beyond the palette, which are inline styles.
-  agent.control.output.p1 += '\u001b[38;2;200;30;30mred\u001b[0m line\r\n';
+  print(agent, 'p1', '\u001b[38;2;200;30;30mred\u001b[0m line\r\n');
   await page.until(`(${SCREEN}).includes('red line')`);
   await page.picture('terminal');
   await press(page, 'Kill');
@@ -86,3 +87,68 @@ export async function keysUseTerminal(page, agent) {
   await page.until("!document.querySelector('dialog[open]')");
 }
 keysUseTerminal.chromium = true;
+
+export async function terminalFollowsEvents(page, agent) {
+  print(agent, 'p1', 'one\r\n');
+  agent.control.processes.push(process('p1'));
+  await command(page, '/processes');
+  await page.until(`(${SCREEN}).includes('one')`);
+  const reads = () => agent.asked('read_process').length;
+  // Without news nothing is asked.
+  const before = reads();
+  await page.wait(1200);
+  same('no polling', reads(), before);
+  check('the event is asked for', agent.asked('read_process').every((one) => one.notify));
+  // More than one read brings comes in several reads.
+  print(agent, 'p1', `${'x'.repeat(70)}\r\n`.repeat(4000));
+  print(agent, 'p1', 'end\r\n');
+  await page.until(`(${SCREEN}).includes('end')`);
+  same('each byte once', agent.asked('read_process').map((one) => one.fromByte), [0, 5, 131077, 262149].concat(Array(reads() - 4).fill(Buffer.byteLength(agent.control.output.p1))));
+  // The last output comes with the end.
+  agent.control.output.p1 += 'bye\r\n';
+  Object.assign(agent.control.processes[0], { status: 'exited', exitCode: 0, endedAt: 5 });
+  agent.say({ type: 'process_end', process: agent.control.processes[0] });
+  await page.until(`(${SCREEN}).includes('bye') && document.querySelector('.process-state').innerText === 'exit 0'`);
+}
+
+export async function terminalGoesOnAfterLostConnection(page, agent, server) {
+  print(agent, 'p1', 'one\r\n');
+  agent.control.processes.push(process('p1'));
+  await command(page, '/processes');
+  await page.until(`(${SCREEN}).includes('one')`);
+  // What is printed meanwhile has no event that this page gets.
+  server.cut();
+  agent.keepLog = false;
+  agent.control.output.p1 += 'two\r\n';
+  await page.until(`/one *\\n+two/.test(${SCREEN})`);
+}
+
+export async function wakeupsAreSwitched(page, agent) {
+  agent.control.processes.push(process('p1', { terminal: false, command: 'make' }));
+  await command(page, '/processes');
+  const box = "document.querySelector('dialog input[type=checkbox]')";
+  await page.until(box);
+  same('as the session has it', await page.evaluate(`${box}.checked`), false);
+  await page.click('dialog .check-row');
+  for (let i = 0; i < 100 && !agent.control.wakeups; i += 1) await page.wait(50);
+  same('set', agent.asked('set_process_wakeups').map((one) => one.enabled), [true]);
+  // A refusal leaves the switch as it was.
+  agent.control.refusal = 'no';
+  await page.click('dialog .check-row');
+  await page.until("[...document.querySelectorAll('.toast')].some((one) => one.innerText.includes('no'))");
+  same('still on', await page.evaluate(`${box}.checked`), true);
+}
+
+export async function keysSwitchWakeups(page, agent) {
+  agent.control.wakeups = true;
+  agent.control.processes.push(process('p1', { status: 'exited', exitCode: 0 }));
+  await command(page, '/processes');
+  await page.until("document.querySelector('dialog input[type=checkbox]')?.checked && document.activeElement?.classList.contains('xterm-helper-textarea')");
+  for (let i = 0; i < 20 && !await page.evaluate("document.activeElement?.type === 'checkbox'"); i += 1) await page.key('Tab');
+  await page.key(' ');
+  for (let i = 0; i < 100 && agent.control.wakeups; i += 1) await page.wait(50);
+  same('set', agent.asked('set_process_wakeups').map((one) => one.enabled), [false]);
+  await tabTo(page, 'Close');
+  await page.key('Enter');
+  await page.until("!document.querySelector('dialog[open]')");
+}

@@ -67,6 +67,10 @@ export async function keysUndoRun(page, agent) {
   await page.key('Enter');
   await page.until("document.querySelector('.undo-report').innerText.includes('Rewound.')");
   same('the command', [agent.asked('rewind')[0].entryId, agent.asked('rewind')[0].what], ['u1', 'files']);
+  await tabTo(page, 'Undo the last rewind');
+  await page.key('Enter');
+  await page.until("document.querySelector('.undo-report').innerText.includes('The rewind was undone.')");
+  same('taken back', agent.asked('unrewind').length, 1);
   await page.key('Escape');
   await page.until("!document.querySelector('dialog[open]')");
 }

@@ -50,6 +50,12 @@ const ACTIONS = {
   },
   process_start: noteProcess,
   process_end: noteProcess,
+  process_output(session, event, changes) {
+    const process = session.processes.get(String(event.processId));
+    if (!process || !(event.outputBytes > process.outputBytes)) return;
+    session.processes.set(process.processId, { ...process, outputBytes: event.outputBytes });
+    changes.parts.add('output');
+  },
 
   auto_retry_start(session, event, changes) {
     session.retry = {

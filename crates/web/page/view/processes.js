@@ -1,13 +1,14 @@
-// Background processes: the button that counts them, and a dialog with a live terminal for each: output, input, size, killing.
+// Background processes: the button that counts them, and a dialog with a live terminal for each: output, input, size, killing, and
+// whether their ends wake the session.
 
 import { oneLine, visible } from '../lib/format.js';
 import { el, fill, icon, setText } from '../lib/dom.js';
 import { openDialog } from './dialogs.js';
+import { CommandError } from '../net/connection.js';
 import { openTerminal } from './terminal.js';
 
-/** How often output is asked for: while it comes, and while it does not. */
-const BUSY_MS = 60;
-const QUIET_MS = 350;
+/** Least time between two reads of a process that prints without end. */
+const READ_MS = 60;
 const MOST_BYTES = 131072;
 
 /** The button in the header. */
@@ -37,6 +38,8 @@ export async function showProcesses(app, wanted = null) {
   let shown = wanted || all().findLast((one) => one.status === 'running')?.processId || all().at(-1)?.processId || null;
   let terminal = null;
   let round = 0;
+  // The reader of the process that is shown: how far it is, and what the process was like then. Between two reads it waits for events.
+  let reader = null;
   const tabs = el('div.process-tabs', { role: 'tablist', aria: { label: 'Processes' } });
   const state = el('span.process-state', { role: 'status' });
   const place = el('div.process-screen', { role: 'region', aria: { label: 'Terminal' } });
@@ -44,10 +47,12 @@ export async function showProcesses(app, wanted = null) {
   const line = el('div.process-input', {}, input, el('button', { type: 'button', text: 'Send', onclick: () => sendLine() }));
   const kill = el('button.danger', { type: 'button', text: 'Kill', onclick: () => app.tryAsk({ type: 'kill_process', processId: shown }, handle).then((process) => { if (process?.processId) { session.processes.set(process.processId, process); show(); } }) });
   const hint = el('p.remark', { text: 'Shift+Esc leaves the terminal.' });
+  const wake = el('input', { type: 'checkbox', checked: known.wakeups === true, onchange: () => setWakeups(wake.checked) });
   let close = null;
 
   const write = (data) => app.ask({ type: 'write_process', processId: shown, data }, handle).catch((error) => app.failed(error));
   const sendLine = () => { write(`${input.value}\n`); input.value = ''; input.focus(); };
+  const setWakeups = async (enabled) => { if (!await app.tryAsk({ type: 'set_process_wakeups', enabled }, handle)) wake.checked = !enabled; };
   input.addEventListener('keydown', (event) => { if (event.key === 'Enter' && !event.isComposing) { event.preventDefault(); sendLine(); } });
 
   function show() {
@@ -75,6 +80,7 @@ export async function showProcesses(app, wanted = null) {
   async function watch() {
     round += 1;
     const mine = round;
+    reader = null;
     terminal?.close();
     terminal = null;
     fill(place);
@@ -87,26 +93,39 @@ export async function showProcesses(app, wanted = null) {
       });
       if (mine !== round || !node.open) { opened.close(); return; }
       terminal = opened;
-      read(process.processId, mine, 0);
+      reader = { processId: process.processId, next: 0, known: process, isBusy: false };
+      read(reader);
     } catch (error) { setText(state, error.message); }
   }
 
-  async function read(processId, mine, fromByte) {
-    if (mine !== round || !node.open) return;
-    // Known before the answer: its last output is in it then.
-    const wasOver = session.processes.get(processId)?.status !== 'running';
-    const answer = await app.ask({ type: 'read_process', processId, fromByte, maxBytes: MOST_BYTES }, handle).catch((error) => ({ error }));
-    if (mine !== round || !node.open) return;
-    if (answer.error) {
-      // A connection that comes back goes on where it was.
-      setText(state, answer.error.message);
-      setTimeout(() => { if (mine === round) { show(); read(processId, mine, fromByte); } }, QUIET_MS * 6);
-      return;
+  /** Reads once, and goes on if there is more. The event of the next output is asked for with each read. */
+  async function read(mine) {
+    mine.isBusy = true;
+    try {
+      const answer = await app.ask({ type: 'read_process', processId: mine.processId, fromByte: mine.next, maxBytes: MOST_BYTES, notify: true }, handle);
+      if (mine !== reader) return;
+      mine.known = answer.process;
+      if (session.processes.get(mine.processId)?.status !== answer.process.status) { session.processes.set(mine.processId, answer.process); show(); }
+      mine.hasMore = Boolean(answer.text) && answer.nextByte < answer.process.outputBytes;
+      mine.next = answer.nextByte;
+      if (answer.droppedBytes) await terminal.write(`\r\n[${answer.droppedBytes} bytes are not kept any more]\r\n`);
+      if (answer.text) await terminal.write(answer.text);
+    } catch (error) {
+      if (mine !== reader) return;
+      setText(state, error.message);
+      mine.hasMore = false;
+      // Without a connection it goes on when the page is connected again.
+      if (error instanceof CommandError) return;
     }
-    if (answer.droppedBytes) await terminal.write(`\r\n[${answer.droppedBytes} bytes are not kept any more]\r\n`);
-    if (answer.text) await terminal.write(answer.text);
-    if (wasOver && !answer.text) return;
-    setTimeout(() => read(processId, mine, answer.nextByte), answer.text ? BUSY_MS : QUIET_MS);
+    setTimeout(() => { mine.isBusy = false; goOn(mine); }, READ_MS);
+  }
+
+  /** Reads if the process has printed or ended since the last read. */
+  function goOn(mine) {
+    if (!mine || mine !== reader || mine.isBusy || !node.open) return;
+    const now = session.processes.get(mine.processId);
+    const isBehind = now && (now.outputBytes > mine.known.outputBytes || now.status !== mine.known.status);
+    if (mine.hasMore || isBehind) read(mine);
   }
 
   tabs.addEventListener('keydown', (event) => {
@@ -121,14 +140,21 @@ export async function showProcesses(app, wanted = null) {
   });
   const node = openDialog('Background processes', (end) => {
     close = el('button.primary', { type: 'button', text: 'Close', onclick: end });
-    return [tabs, el('div.process-head', {}, state, kill), place, line, hint, el('div.dialog-foot', {}, close)];
+    return [tabs, el('div.process-head', {}, state, kill), place, line, hint, el('label.check-row', {}, wake, el('span', { text: 'Wake the session when a process ends' })), el('div.dialog-foot', {}, close)];
   }, { wide: true });
   node.classList.add('process-dialog');
   // In a terminal Escape belongs to the program that runs in it.
   node.addEventListener('cancel', (event) => { const process = session.processes.get(shown); if (process?.terminal && process.status === 'running' && place.contains(document.activeElement)) event.preventDefault(); });
-  const follow = ({ session: changed, changes }) => { if (node.open && changed === session && changes.parts.has('processes')) show(); };
+  const follow = ({ session: changed, changes }) => {
+    if (!node.open || changed !== session) return;
+    if (changes.parts.has('processes')) show();
+    if (changes.parts.has('processes') || changes.parts.has('output')) goOn(reader);
+  };
+  // What was printed while there was no connection: the events may be gone.
+  const again = () => { if (reader) { show(); reader.hasMore = true; goOn(reader); } };
   app.on('change', follow);
-  node.addEventListener('close', () => { round += 1; terminal?.close(); app.off('change', follow); });
+  app.on('ready', again);
+  node.addEventListener('close', () => { round += 1; reader = null; terminal?.close(); app.off('change', follow); app.off('ready', again); });
   show();
   if (shown) choose(shown);
   else close.focus();

@@ -4,7 +4,8 @@ import { Session, isOver } from '../state/session.js';
 import { cost, count, duration, oneLine, tokens } from '../lib/format.js';
 import { el, fill, icon } from '../lib/dom.js';
 
-const POLL_MS = 700;
+/** Least time between two reads: progress may come faster. */
+const READ_MS = 250;
 
 /** What a call of `task` shows. The button asks the page for the conversation with an event. */
 export function taskView(tool) {
@@ -45,17 +46,29 @@ export function showSubagent(tool, app, { openDialog, viewOf }) {
     for (const id of changes.tools) views.get(nested.tools.get(id)?.item)?.updateTool?.(id);
     if (isAtEnd) list.scrollTop = list.scrollHeight;
   };
-  const poll = async (fromByte) => {
+  let next = 0;
+  let isBusy = false;
+  let isBehind = false;
+  const read = async () => {
     if (!node.open) return;
+    isBehind = isBusy;
+    if (isBusy) return;
+    isBusy = true;
     // Asked before the answer: a message of the last moment is not missed.
     const wasOver = isOver(app.sessionOf(handle).tools.get(tool.id) || tool);
     try {
-      const answer = await app.ask({ type: 'get_subagent_messages', fromByte, ...(details.sessionFile ? { sessionFile: details.sessionFile } : { subagentId: details.id }) }, handle);
-      if (answer.reset && fromByte) { nested.reset(); views.clear(); fill(list); }
+      const answer = await app.ask({ type: 'get_subagent_messages', fromByte: next, ...(details.sessionFile ? { sessionFile: details.sessionFile } : { subagentId: details.id }) }, handle);
+      if (answer.reset && next) { nested.reset(); views.clear(); fill(list); }
       add(answer.messages || []);
+      next = answer.nextByte ?? next;
       said.textContent = wasOver ? '' : 'Working…';
-      if (!wasOver) setTimeout(() => poll(answer.nextByte ?? fromByte), POLL_MS);
     } catch (error) { said.textContent = error.message; }
+    setTimeout(() => { isBusy = false; if (isBehind) read(); }, READ_MS);
   };
-  poll(0);
+  // Each event of the call's progress says that the conversation may be longer.
+  const follow = ({ session, changes }) => { if (session === app.sessionOf(handle) && changes.tools.has(tool.id)) read(); };
+  app.on('change', follow);
+  app.on('ready', read);
+  node.addEventListener('close', () => { app.off('change', follow); app.off('ready', read); });
+  read();
 }
