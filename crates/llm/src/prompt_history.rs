@@ -35,6 +35,13 @@ pub struct EarlierRequests {
     pub(crate) encoded: Option<EncodedHistory>,
 }
 
+impl EarlierRequests {
+    /// Shares nothing with further requests of the session. The instructions stay, because they are in the prompt.
+    pub(crate) fn stand_alone(&mut self) {
+        self.encoded = None;
+    }
+}
+
 /// The instructions of a session's requests to one model, oldest first.
 #[derive(Debug, Default)]
 pub struct PromptHistory {

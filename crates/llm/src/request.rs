@@ -185,6 +185,18 @@ impl ModelRequest {
         }
     }
 
+    /// The same prompt again for one token of output, without retries: it keeps the entry of the prompt in the provider's cache.
+    /// Keeps no encoded messages: the session may be idle, and its next run may be far away.
+    #[must_use]
+    pub fn refresh(&self, timestamp: i64) -> Self {
+        let mut refresh = self.clone();
+        refresh.max_tokens = Some(1);
+        refresh.provider_retries = 0;
+        refresh.timestamp = timestamp;
+        refresh.earlier.stand_alone();
+        refresh
+    }
+
     /// The output limit to ask for: the caller's, else the model's; none when neither is known.
     pub(crate) fn output_limit(&self) -> Option<u64> {
         self.max_tokens

@@ -237,3 +237,29 @@ fn another_conversation_begins_anew() {
         history.forget_encoded();
     }
 }
+
+#[test]
+fn refresh_of_idle_session_keeps_nothing_encoded() {
+    let mut history = PromptHistory::default();
+    let mut asked = request(model("anthropic-messages"));
+    asked.messages = vec![
+        user("go"),
+        own("anthropic-messages", json!([text("done")])),
+        user("again"),
+    ];
+    history.observe(&mut asked);
+    let sent: Value = serde_json::from_str(&body(&asked)).unwrap();
+    let encoded = asked.earlier.encoded.clone().unwrap();
+    assert!(
+        encoded.knows_any(&asked.model, &asked.messages),
+        "the run keeps them"
+    );
+    history.forget_encoded();
+    let refresh = asked.refresh(7);
+    let mut again: Value = serde_json::from_str(&body(&refresh)).unwrap();
+    assert!(!encoded.knows_any(&asked.model, &asked.messages));
+    // The prompt is the same, byte for byte.
+    assert_eq!(again["max_tokens"], 1);
+    again["max_tokens"] = sent["max_tokens"].clone();
+    assert_eq!(again, sent);
+}

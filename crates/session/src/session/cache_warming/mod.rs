@@ -243,10 +243,7 @@ fn act(driver: &mut Driver, kept: &KeptEntry, action: Action) -> Option<Step> {
     if action == Action::Stop || kept.is_late(now_ms()) {
         return None;
     }
-    let mut request = kept.request.get()?.clone();
-    request.max_tokens = Some(1);
-    request.provider_retries = 0;
-    request.timestamp = now_ms();
+    let request = kept.request.get()?.refresh(now_ms());
     let spending = driver.extensions.tasks.spending.clone();
     let mut budget = driver.core.machine.task_budget(spending);
     if budget.reached().is_some() || budget.check_price(&request.model).is_err() {
