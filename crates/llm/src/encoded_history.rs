@@ -4,12 +4,13 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use wire::{Message, Model, UserBlock, UserContent};
+use wire::{AssistantMessage, Message, Model, UserBlock, UserContent};
 
 use crate::body::images;
 use crate::error::LlmError;
 use crate::limits::ENCODED_BYTES;
 use crate::request::ModelRequest;
+use crate::transform::transform;
 
 /// The encoded beginning, shared by the requests of a session. Clones share it.
 #[derive(Clone, Default)]
@@ -85,7 +86,7 @@ impl<'a> Conversation<'a> {
     pub(crate) fn whole(request: &ModelRequest, family: &impl Encoding) -> Self {
         Self {
             encoded: None,
-            history: family.prepare(&request.messages),
+            history: prepare(request, &request.messages, family),
         }
     }
 
@@ -101,11 +102,11 @@ impl<'a> Conversation<'a> {
         let mut encoded = earlier.lock();
         let mut known = encoded.known(model, messages);
         let newer = messages.get(known..).unwrap_or_default();
-        let repeated = repeated(newer, model, family);
+        let repeated = repeated(request, newer, family);
         if !repeated.is_empty() && encoded.extend(repeated, &family.encode(repeated, known)?) {
             known += repeated.len();
         }
-        let history = family.prepare(messages.get(known..).unwrap_or_default());
+        let history = prepare(request, messages.get(known..).unwrap_or_default(), family);
         // The mark of a cache belongs to the last message, which must not be an encoded one.
         if known == 0 || !history.last().is_some_and(|last| is_prompt(last)) {
             return Ok(Self::whole(request, family));
@@ -134,8 +135,8 @@ impl<'a> Conversation<'a> {
 
 /// How a family writes messages.
 pub(crate) trait Encoding {
-    /// The messages as the API can take them. Messages that need no change are shared.
-    fn prepare(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>>;
+    /// The id of a call of another model, whose answer is given, as the API takes it.
+    fn call_id(&self, id: &str, from: &AssistantMessage) -> String;
 
     /// Encodes prepared messages as elements of an array, without its brackets. `before` others stand before them.
     ///
@@ -144,9 +145,20 @@ pub(crate) trait Encoding {
     fn encode(&self, history: &[Arc<Message>], before: usize) -> Result<Vec<u8>, LlmError>;
 }
 
+/// Messages as the API can take them. Messages that need no change are shared.
+fn prepare(request: &ModelRequest, messages: &[Arc<Message>], family: &impl Encoding) -> Vec<Arc<Message>> {
+    let call_id = |id: &str, from: &AssistantMessage| family.call_id(id, from);
+    transform(messages, &request.model, request.foreign_thinking, &call_id)
+}
+
 /// The messages that every later request of the conversation repeats as they are: all up to the last answer, none if one of them has
 /// to be changed for the model. Images are left out later, when there are too many.
-fn repeated<'m>(messages: &'m [Arc<Message>], model: &Model, family: &impl Encoding) -> &'m [Arc<Message>] {
+fn repeated<'m>(
+    request: &ModelRequest,
+    messages: &'m [Arc<Message>],
+    family: &impl Encoding,
+) -> &'m [Arc<Message>] {
+    let model = &request.model;
     let is_plain = |message: &Arc<Message>| match message.as_ref() {
         Message::User(user) => match &user.content {
             UserContent::Blocks(blocks) => images(blocks).next().is_none(),
@@ -160,7 +172,7 @@ fn repeated<'m>(messages: &'m [Arc<Message>], model: &Model, family: &impl Encod
         .iter()
         .rposition(|message| message.as_assistant().is_some());
     let until = last.and_then(|last| messages.get(..last)).unwrap_or_default();
-    let prepared = family.prepare(until);
+    let prepared = prepare(request, until, family);
     let is_unchanged = until.len() == prepared.len()
         && until
             .iter()

@@ -61,6 +61,8 @@ pub use lent::{Lent, LentEvents};
 pub use offline::check_script;
 pub use overflow::is_context_overflow;
 pub use prompt_history::{EarlierRequests, PromptHistory, PromptState};
-pub use request::{Budgets, CacheRetention, ModelRequest, RequestHooks, Rewrite, Rewritten, ToolChoice};
+pub use request::{
+    Budgets, CacheRetention, ForeignThinking, ModelRequest, RequestHooks, Rewrite, Rewritten, ToolChoice,
+};
 pub use retry::{is_retryable, is_unavailable};
 pub use stream::ModelStream;

@@ -99,8 +99,20 @@ pub struct ModelRequest {
     /// True if token counts also state the usual case: that the total was computed, and that nothing was written to the cache
     /// for an hour (pi-1.5-delta.md 3).
     pub full_usage: bool,
+    /// The form in which the model gets the reasoning of other models.
+    pub foreign_thinking: ForeignThinking,
     /// Functions of extensions that see or change the request.
     pub hooks: RequestHooks,
+}
+
+/// The form in which a model gets the reasoning that another model wrote earlier in the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ForeignThinking {
+    /// As text of the answer (recorded from pi 0.74).
+    #[default]
+    Text,
+    /// Not at all (recorded from pi 1.5.2): as text, the model takes the reasoning for a part of the visible answer.
+    Omit,
 }
 
 /// Functions that see or change a request on its way.
@@ -181,6 +193,7 @@ impl ModelRequest {
             temperature: None,
             tool_choice: None,
             full_usage: false,
+            foreign_thinking: ForeignThinking::default(),
             hooks: RequestHooks::default(),
         }
     }

@@ -12,6 +12,7 @@ use wire::{
 
 use crate::ids;
 use crate::image_limits;
+use crate::request::ForeignThinking;
 
 /// Stands for an image in a user message.
 pub(crate) const USER_IMAGE: &str = "(image omitted: model does not support images)";
@@ -36,10 +37,12 @@ pub(crate) type Normalise<'a> = &'a dyn Fn(&str, &AssistantMessage) -> String;
 pub(crate) fn transform<'a>(
     messages: &'a [Arc<Message>],
     target: &'a Model,
+    foreign_thinking: ForeignThinking,
     normalise: Normalise<'a>,
 ) -> Vec<Arc<Message>> {
     let mut pass = Pass {
         target,
+        foreign_thinking,
         normalise,
         renamed: HashMap::new(),
         taken: HashMap::new(),
@@ -68,6 +71,7 @@ pub(crate) fn transform<'a>(
 /// One pass over a conversation.
 struct Pass<'a> {
     target: &'a Model,
+    foreign_thinking: ForeignThinking,
     normalise: Normalise<'a>,
     /// Ids of another model's calls, and what they are called now.
     renamed: HashMap<String, String>,
@@ -160,7 +164,9 @@ impl<'a> Pass<'a> {
         match block {
             AssistantBlock::Text(text) => Some(AssistantBlock::text(text.text.clone())),
             AssistantBlock::Thinking(thinking) => {
-                let hidden = thinking.redacted == Some(true) || thinking.thinking.trim().is_empty();
+                let hidden = self.foreign_thinking == ForeignThinking::Omit
+                    || thinking.redacted == Some(true)
+                    || thinking.thinking.trim().is_empty();
                 (!hidden).then(|| AssistantBlock::Text(TextContent::new(thinking.thinking.clone())))
             }
             AssistantBlock::ToolCall(call) => {

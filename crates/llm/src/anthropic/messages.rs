@@ -15,9 +15,8 @@ use wire::{
 };
 
 use super::request::effort;
-use crate::ids;
 use crate::prompt_history::Instructions;
-use crate::transform::{ONLY_IMAGES, transform};
+use crate::transform::ONLY_IMAGES;
 
 /// A message as the API takes it.
 #[derive(Debug, Serialize)]
@@ -156,11 +155,6 @@ struct Source<'a> {
 enum ResultContent<'a> {
     Text(Cow<'a, str>),
     Blocks(Vec<Block<'a>>),
-}
-
-/// The conversation as this API can take it, for [`write`] to borrow from.
-pub(super) fn history(messages: &[Arc<Message>], model: &Model) -> Vec<Arc<Message>> {
-    transform(messages, model, &|id, _| ids::anthropic(id))
 }
 
 /// The `messages` of a request. Changed instructions stand directly before the answer that was the first to follow them,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use wire::{Message, Model, ThinkingLevel};
+use wire::{AssistantMessage, Message, Model, ThinkingLevel};
 
 use super::messages::{self, Inserts};
 use super::tools::{self, ToolStyle};
@@ -14,6 +14,7 @@ use crate::copilot;
 use crate::encoded_history::{Conversation, Encoding};
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
+use crate::ids;
 use crate::prompt_history::Instructions;
 use crate::request::{CacheRetention, ModelRequest};
 
@@ -99,8 +100,8 @@ impl<'a> Messages<'a> {
 }
 
 impl Encoding for Messages<'_> {
-    fn prepare(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
-        messages::history(messages, self.inserts.model)
+    fn call_id(&self, id: &str, _from: &AssistantMessage) -> String {
+        ids::anthropic(id)
     }
 
     fn encode(&self, history: &[Arc<Message>], _before: usize) -> Result<Vec<u8>, LlmError> {

@@ -15,7 +15,6 @@ use crate::body::elements;
 use crate::encoded_history::Encoding;
 use crate::error::LlmError;
 use crate::ids;
-use crate::transform::transform;
 
 /// Stands where the API wants a text and there is none.
 const EMPTY: &str = "<empty>";
@@ -80,8 +79,8 @@ enum Reasoning<'a> {
 pub(super) struct Messages<'a>(pub(super) &'a Model);
 
 impl Encoding for Messages<'_> {
-    fn prepare(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
-        transform(messages, self.0, &|id, _| ids::anthropic(id))
+    fn call_id(&self, id: &str, _from: &AssistantMessage) -> String {
+        ids::anthropic(id)
     }
 
     fn encode(&self, history: &[Arc<Message>], _before: usize) -> Result<Vec<u8>, LlmError> {

@@ -13,7 +13,7 @@ use crate::body::{Piece, elements, images, pieces, text_of};
 use crate::encoded_history::Encoding;
 use crate::error::LlmError;
 use crate::ids;
-use crate::transform::{IMAGES_FOLLOW, ONLY_IMAGES, transform};
+use crate::transform::{IMAGES_FOLLOW, ONLY_IMAGES};
 
 /// What the provider takes in place of a signature for a call that another model made.
 const UNSIGNED: &str = "skip_thought_signature_validator";
@@ -112,8 +112,8 @@ impl<'a> From<Piece<'a>> for Part<'a> {
 pub(super) struct Contents<'a>(pub(super) &'a Model);
 
 impl Encoding for Contents<'_> {
-    fn prepare(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
-        transform(messages, self.0, &|id, _| ids::google(id, self.0))
+    fn call_id(&self, id: &str, _from: &AssistantMessage) -> String {
+        ids::google(id, self.0)
     }
 
     fn encode(&self, history: &[Arc<Message>], _before: usize) -> Result<Vec<u8>, LlmError> {

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Serialize;
-use wire::{AssistantBlock, AssistantMessage, Message, Model, ToolResultMessage};
+use wire::{AssistantBlock, AssistantMessage, Message, ToolResultMessage};
 
 use crate::body::{Call, DataUrl, Piece, elements, images, pieces, text_of};
 use crate::encoded_history::Encoding;
 use crate::error::LlmError;
 use crate::ids;
-use crate::transform::{ONLY_IMAGES, transform};
+use crate::transform::ONLY_IMAGES;
 
 /// Leads the result of a tool that failed; the API has no field for it.
 const TOOL_ERROR: &str = "[tool error] ";
@@ -59,11 +59,11 @@ impl<'a> Part<'a> {
 }
 
 /// How messages are written for a model.
-pub(super) struct Messages<'a>(pub(super) &'a Model);
+pub(super) struct Messages;
 
-impl Encoding for Messages<'_> {
-    fn prepare(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
-        transform(messages, self.0, &|id, _| ids::mistral(id))
+impl Encoding for Messages {
+    fn call_id(&self, id: &str, _from: &AssistantMessage) -> String {
+        ids::mistral(id)
     }
 
     fn encode(&self, history: &[Arc<Message>], _before: usize) -> Result<Vec<u8>, LlmError> {

@@ -22,7 +22,7 @@ pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     if let Some(session) = request.affinity() {
         headers.set("x-affinity", session)?;
     }
-    let conversation = Conversation::continued(request, &messages::Messages(&request.model))?;
+    let conversation = Conversation::continued(request, &messages::Messages)?;
     let body = Body {
         fields: fields(request),
         name: "messages",

@@ -13,10 +13,9 @@ use wire::{
 
 use super::dialect::Dialect;
 use crate::body::{Call, DataUrl, Piece, images, pieces, text_of};
-use crate::ids;
 use crate::prompt_history::Instructions;
 use crate::request::{CacheRetention, ModelRequest};
-use crate::transform::{IMAGES_FOLLOW, ONLY_IMAGES, transform};
+use crate::transform::{IMAGES_FOLLOW, ONLY_IMAGES};
 
 /// Stands between a tool result and a user message for servers that want an answer there.
 const BRIDGE: &str = "I have processed the tool results.";
@@ -99,11 +98,6 @@ impl<'a> Part<'a> {
             image_url: ImageUrl { url },
         }
     }
-}
-
-/// The conversation as this API can take it, for [`write`] to borrow from.
-pub(super) fn history(messages: &[Arc<Message>], model: &Model) -> Vec<Arc<Message>> {
-    transform(messages, model, &|id, _| ids::completions(id))
 }
 
 /// Role of instructions.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use wire::{Message, Model, ToolSpec};
+use wire::{AssistantMessage, Message, Model, ToolSpec};
 
 use super::dialect::{Affinity, CacheKey, Dialect};
 use super::{messages, reasoning};
@@ -13,6 +13,7 @@ use crate::copilot;
 use crate::encoded_history::{Conversation, Encoding};
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
+use crate::ids;
 use crate::openai_responses::azure;
 use crate::prompt_history::Instructions;
 use crate::request::{CacheRetention, ModelRequest};
@@ -27,7 +28,6 @@ pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     let marker = messages::marker(request, &dialect);
     let instructions = Instructions::of(request, false);
     let family = Messages {
-        model: &request.model,
         role: messages::instructor(&request.model, &dialect),
         instructions: &instructions,
         dialect: &dialect,
@@ -59,7 +59,6 @@ pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
 
 /// How messages are written for a model.
 struct Messages<'a> {
-    model: &'a Model,
     /// Role of instructions.
     role: &'static str,
     instructions: &'a Instructions<'a>,
@@ -73,8 +72,8 @@ impl<'a> Messages<'a> {
 }
 
 impl Encoding for Messages<'_> {
-    fn prepare(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
-        messages::history(messages, self.model)
+    fn call_id(&self, id: &str, _from: &AssistantMessage) -> String {
+        ids::completions(id)
     }
 
     fn encode(&self, history: &[Arc<Message>], _before: usize) -> Result<Vec<u8>, LlmError> {

@@ -19,7 +19,6 @@ use crate::ids;
 use crate::limits::RESPONSES_ID_LEN;
 use crate::prompt_history::Instructions;
 use crate::request::ModelRequest;
-use crate::transform::transform;
 
 /// An item as the API takes it.
 #[derive(Debug, Serialize)]
@@ -116,9 +115,8 @@ pub(crate) struct Inserts<'a> {
 }
 
 impl Encoding for Inserts<'_> {
-    fn prepare(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
-        let id = |id: &str, from: &AssistantMessage| ids::responses(id, from, self.model);
-        transform(messages, self.model, &id)
+    fn call_id(&self, id: &str, from: &AssistantMessage) -> String {
+        ids::responses(id, from, self.model)
     }
 
     fn encode(&self, history: &[Arc<Message>], before: usize) -> Result<Vec<u8>, LlmError> {

@@ -7,11 +7,16 @@ use wire::{Message, Model};
 
 use super::model;
 use crate::ids;
+use crate::request::ForeignThinking;
 use crate::transform::transform;
 
 fn given(messages: Value, target: &Model) -> Vec<Value> {
+    given_with(messages, target, ForeignThinking::Text)
+}
+
+fn given_with(messages: Value, target: &Model, thinking: ForeignThinking) -> Vec<Value> {
     let messages: Vec<Arc<Message>> = serde_json::from_value(messages).unwrap();
-    transform(&messages, target, &|id, _| ids::anthropic(id))
+    transform(&messages, target, thinking, &|id, _| ids::anthropic(id))
         .iter()
         .map(|message| serde_json::to_value(&**message).unwrap())
         .collect()
@@ -47,11 +52,22 @@ fn reasoning_is_kept_only_for_same_model() {
     let kept: Vec<usize> = [0, 2, 3, 4].into();
     let expected: Vec<Value> = kept.into_iter().map(|index| content[index].clone()).collect();
     assert_eq!(home[0]["content"], json!(expected));
-    let abroad = given(json!([answer("other", "stop", content)]), &target);
-    assert_eq!(
-        abroad[0]["content"],
-        json!([{"type": "text", "text": "open"}, {"type": "text", "text": "t"}])
+    let abroad = |thinking| {
+        given_with(
+            json!([answer("other", "stop", content.clone())]),
+            &target,
+            thinking,
+        )
+    };
+    let (open, text) = (
+        json!({"type": "text", "text": "open"}),
+        json!({"type": "text", "text": "t"}),
     );
+    assert_eq!(
+        abroad(ForeignThinking::Text)[0]["content"],
+        json!([open, text.clone()])
+    );
+    assert_eq!(abroad(ForeignThinking::Omit)[0]["content"], json!([text]));
 }
 
 #[test]
