@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use tokio_util::sync::CancellationToken;
-use wire::ToolResult;
+use wire::{Dialect, ToolResult};
 
 use crate::args::Args;
 use crate::binary;
@@ -27,12 +27,16 @@ pub(crate) struct Window {
     pub(crate) offset: usize,
     /// Lines at most.
     pub(crate) limit: Option<usize>,
+    /// Decides whether `details.truncation` counts the empty line after the last line feed, as pi 0.74 does and 1.5.2 does not
+    /// (recorded: tool-read-truncate-lines).
+    pub(crate) dialect: Dialect,
 }
 
 impl Window {
     /// Reads validated arguments; values below 1 count as 1.
-    pub(crate) fn of(args: &Args) -> Self {
+    pub(crate) fn of(args: &Args, dialect: Dialect) -> Self {
         Self {
+            dialect,
             offset: args.count("offset", 1).unwrap_or(1),
             limit: args.count("limit", 0),
         }
@@ -219,9 +223,12 @@ fn text_result(scan: Scan, shown: &str, window: Window) -> Result<ToolResult, St
             more_lines(total - offset + 1, offset)
         )));
     }
-    let cut = truncate::head(&text, totals, MAX_LINES);
+    let mut cut = truncate::head(&text, totals, MAX_LINES);
     if cut.truncated {
         let text = cut_text(&cut, scan.first_line, shown, offset, total);
+        if window.dialect.is_newest_pi() && totals.ends_in_newline {
+            cut.total_lines -= 1;
+        }
         let mut result = ToolResult::text(text);
         result.details = Some(serde_json::json!({ "truncation": cut.to_value() }));
         return Ok(result);
@@ -268,6 +275,15 @@ mod tests {
     use super::*;
 
     fn run(content: &[u8], offset: usize, limit: Option<usize>) -> Result<ToolResult, String> {
+        run_in(Dialect::Auto, content, offset, limit)
+    }
+
+    fn run_in(
+        dialect: Dialect,
+        content: &[u8],
+        offset: usize,
+        limit: Option<usize>,
+    ) -> Result<ToolResult, String> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         std::fs::write(&path, content).unwrap();
@@ -278,7 +294,11 @@ mod tests {
         read(
             &path,
             "f",
-            Window { offset, limit },
+            Window {
+                offset,
+                limit,
+                dialect,
+            },
             images,
             &CancellationToken::new(),
         )
@@ -330,6 +350,16 @@ mod tests {
             "Offset 11 is beyond end of file (10 lines total)"
         );
         assert_eq!(run(b"a\xffb", 1, None).unwrap().joined_text(), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn truncation_of_newest_pi_counts_true_lines() {
+        for (dialect, lines_counted) in [(Dialect::PiDelta, 3000), (Dialect::Auto, 3001)] {
+            let result = run_in(dialect, lines(3000).as_bytes(), 1, None).unwrap();
+            assert_eq!(result.details.unwrap()["truncation"]["totalLines"], lines_counted);
+        }
+        let unended = run_in(Dialect::PiDelta, lines(3000).trim_end().as_bytes(), 1, None).unwrap();
+        assert_eq!(unended.details.unwrap()["truncation"]["totalLines"], 3000);
     }
 
     #[test]
@@ -440,6 +470,7 @@ mod tests {
         let window = Window {
             offset: 1,
             limit: None,
+            dialect: Dialect::Auto,
         };
         let images = ImageRules {
             resize: true,

@@ -159,7 +159,11 @@ impl Toolbox {
     #[must_use]
     pub fn read_text(args: Map<String, Value>, text: &str) -> ToolOutcome {
         let args = Args::new(args);
-        ToolOutcome::from(read::read_text(text, args.str("path"), Window::of(&args)))
+        ToolOutcome::from(read::read_text(
+            text,
+            args.str("path"),
+            Window::of(&args, Dialect::default()),
+        ))
     }
 
     /// Runs a command of the user (pi-core.md 1.13). Any number may run at once.
@@ -273,15 +277,16 @@ impl Toolbox {
             resize: self.shared.config.auto_resize_images,
             seen: ctx.sees_images,
         };
+        let window = Window::of(&args, self.shared.config.dialect);
         if let Some(client) = self.client(ctx, Some(&path), &[Service::Read])
             && let Some(text) = client.text(&path, &ctx.cancel).await?
         {
-            return read::read_text(&text, args.str("path"), Window::of(&args));
+            return read::read_text(&text, args.str("path"), window);
         }
         let policy = self.policy(ctx)?;
         blocking(&ctx.cancel, Duration::ZERO, move |cancel| {
             file_tool(policy.as_ref(), Aim::Read, &path, || {
-                read::read(&path, args.str("path"), Window::of(&args), images, &cancel)
+                read::read(&path, args.str("path"), window, images, &cancel)
                     .map_err(|error| with_similar_paths(error, &path, policy.as_ref()))
             })
         })
