@@ -135,7 +135,7 @@ fn convert(value: &Value, name: &str, null: NullText) -> Option<Value> {
 }
 
 /// A number as JavaScript writes it: no fraction where there is none.
-fn plain_number(number: &Number) -> String {
+pub(super) fn plain_number(number: &Number) -> String {
     let text = number.to_string();
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }

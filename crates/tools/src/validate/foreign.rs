@@ -10,7 +10,7 @@ use boon::{
 use serde_json::{Map, Value};
 use wire::Dialect;
 
-use super::{Budget, Fault, Problem, check, cost, failure, patterns};
+use super::{Budget, Fault, Problem, check, coerce, cost, failure, patterns};
 use crate::limits;
 
 /// Location under which the schema is compiled. Never fetched: [`NoLoader`] refuses every load.
@@ -22,6 +22,8 @@ pub struct ForeignSchema {
     schema: Value,
     /// None when it cannot be used: it is no schema, or it refers to something outside of itself.
     validator: OnceLock<Option<Validator>>,
+    /// The words of failures.
+    dialect: Dialect,
 }
 
 /// A compiled schema.
@@ -93,7 +95,14 @@ impl ForeignSchema {
         Self {
             schema,
             validator: OnceLock::new(),
+            dialect: Dialect::default(),
         }
+    }
+
+    /// The same schema with failures in the words of a dialect.
+    #[must_use]
+    pub fn with_dialect(self, dialect: Dialect) -> Self {
+        Self { dialect, ..self }
     }
 
     /// The schema as it was given.
@@ -103,7 +112,8 @@ impl ForeignSchema {
     }
 
     /// Brings a model's arguments into the schema's types and checks them: optional fields that are `null`, or the word
-    /// `null`, go; texts that hold a number, a truth value, an array or an object where one is wanted are read as such. A
+    /// `null`, go; texts that hold a number, a truth value, an array or an object where one is wanted are read as such; a
+    /// number or a truth value becomes a text, and a single value a list, where that is wanted (recorded from pi 1.5.2). A
     /// schema that cannot be used, or would take too long for these arguments, lets them pass as they are.
     ///
     /// # Errors
@@ -124,12 +134,12 @@ impl ForeignSchema {
                     _ => Ok(args.clone()),
                 };
             }
-            if !read_texts(validator, &mut value) {
+            if !convert(validator, &mut value, Conversion::Any) {
                 break;
             }
         }
         let problems = problems(&self.schema, validator, &value);
-        Err(failure(tool, &problems, args, Dialect::default()))
+        Err(failure(tool, &problems, args, self.dialect))
     }
 
     fn validator(&self) -> Option<&Validator> {
@@ -238,38 +248,68 @@ fn names(schema: &Value, value: &Value) -> bool {
         || value.is_null() && super::types(schema).contains(&"null")
 }
 
-/// Parses strings where the schema wants another type. False when there was none to parse.
-pub(super) fn read_texts(validator: &Validator, value: &mut Value) -> bool {
+/// Which values are brought into the types of a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Conversion {
+    /// Texts that hold a value of another type.
+    Texts,
+    /// Also numbers and truth values where a text is wanted, and single values where a list is wanted.
+    Any,
+}
+
+/// Converts values where the schema wants another type. False when there was none to convert.
+pub(super) fn convert(validator: &Validator, value: &mut Value, conversion: Conversion) -> bool {
     let mut found = Vec::new();
     if let Some(error) = validator.fault(value) {
-        readable(&error, value, limits::SCHEMA_DEPTH, &mut found);
+        convertible(&error, value, conversion, limits::SCHEMA_DEPTH, &mut found);
     }
     let mut changed = false;
-    for (pointer, read) in found {
-        // Two choices may ask for the same text; the first wins.
-        if let Some(place) = value.pointer_mut(&pointer).filter(|place| place.is_string()) {
-            *place = read;
+    for (pointer, converted) in found {
+        if let Some(place) = value.pointer_mut(&pointer) {
+            *place = converted;
             changed = true;
         }
     }
     changed
 }
 
-fn readable(error: &ValidationError<'_, '_>, root: &Value, depth: usize, found: &mut Vec<(String, Value)>) {
+fn convertible(
+    error: &ValidationError<'_, '_>,
+    root: &Value,
+    conversion: Conversion,
+    depth: usize,
+    found: &mut Vec<(String, Value)>,
+) {
     if found.len() >= limits::SCHEMA_ERRORS {
         return;
     }
     if let ErrorKind::Type { want, .. } = &error.kind {
         let pointer = error.instance_location.to_string();
-        let text = root.pointer(&pointer).and_then(Value::as_str);
-        if let Some(read) = text.and_then(|text| read_as(text, *want)) {
-            found.push((pointer, read));
+        // Two choices may ask for the same value; the first wins.
+        let is_new = found.iter().all(|(known, _)| *known != pointer);
+        let value = root.pointer(&pointer).filter(|_| is_new);
+        if let Some(converted) = value.and_then(|value| as_type(value, *want, conversion)) {
+            found.push((pointer, converted));
         }
     }
     if depth > 0 {
         for cause in &error.causes {
-            readable(cause, root, depth - 1, found);
+            convertible(cause, root, conversion, depth - 1, found);
         }
+    }
+}
+
+fn as_type(value: &Value, wanted: Types, conversion: Conversion) -> Option<Value> {
+    let wants = |kind| wanted.iter().any(|one| one == kind);
+    let read = value.as_str().and_then(|text| read_as(text, wanted));
+    if read.is_some() || conversion == Conversion::Texts {
+        return read;
+    }
+    match value {
+        Value::Number(number) if wants(Type::String) => Some(Value::String(coerce::plain_number(number))),
+        Value::Bool(bool) if wants(Type::String) => Some(Value::String(bool.to_string())),
+        Value::Null | Value::Array(_) => None,
+        single => wants(Type::Array).then(|| Value::Array(vec![single.clone()])),
     }
 }
 

@@ -20,7 +20,7 @@ fn field(schema: Value, value: Value) -> Result<Value, String> {
 }
 
 #[test]
-fn text_arguments_are_parsed_to_schema_types() {
+fn arguments_are_converted_to_schema_types() {
     for (schema, given, wanted) in [
         (json!({ "type": "number" }), json!("1.5"), json!(1.5)),
         (json!({ "type": "integer" }), json!(" 3 "), json!(3)),
@@ -33,6 +33,14 @@ fn text_arguments_are_parsed_to_schema_types() {
         ),
         (json!({ "type": ["array", "null"] }), json!("[]"), json!([])),
         (json!({ "type": "string" }), json!("[1]"), json!("[1]")),
+        (json!({ "type": "string" }), json!(7), json!("7")),
+        (json!({ "type": "string" }), json!(true), json!("true")),
+        (json!({ "type": "array" }), json!("one"), json!(["one"])),
+        (
+            json!({ "type": "array", "items": { "type": "string" } }),
+            json!(7),
+            json!(["7"]),
+        ),
         (
             json!({ "anyOf": [{ "type": "object" }, { "type": "array" }] }),
             json!("[1]"),
@@ -79,8 +87,8 @@ fn validation_failures_name_location_and_arguments() {
         "Validation failed for tool \"t\":\n  - message: must have required properties message\n\nReceived arguments:\n{}"
     );
     assert_eq!(
-        prepare(schema, json!({ "message": 5 })).unwrap_err(),
-        "Validation failed for tool \"t\":\n  - message: must be string\n\nReceived arguments:\n{\n  \"message\": 5\n}"
+        prepare(schema, json!({ "message": {} })).unwrap_err(),
+        "Validation failed for tool \"t\":\n  - message: must be string\n\nReceived arguments:\n{\n  \"message\": {}\n}"
     );
     // A rule that only the validator knows; the value itself is not repeated.
     let schema =

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 use wire::Dialect;
 
-use super::foreign::{Validator, drop_nothings, problems, read_texts};
+use super::foreign::{Conversion, Validator, convert, drop_nothings, problems};
 use super::{cost, failure, patterns};
 use crate::limits;
 
@@ -101,7 +101,7 @@ impl OutputSchema {
             if self.is_valid(&value)? {
                 return Ok(value);
             }
-            if !read_texts(&self.validator, &mut value) {
+            if !convert(&self.validator, &mut value, Conversion::Texts) {
                 break;
             }
         }

@@ -38,7 +38,7 @@ pub(crate) fn use_registrations(extensions: &mut Extensions, core: &mut SessionC
     let options = &core.agent.options;
     core.tools.replace(
         Layer::Extension,
-        extension_tools(&extensions.links),
+        extension_tools(&extensions.links, options.dialect),
         // The command line may name a tool before its extension is loaded again.
         |name| options.tools.iter().any(|named| named == name),
         |name| {

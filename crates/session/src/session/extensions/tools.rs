@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::{ForeignSchema, ToolOutcome};
-use wire::{ToolCall, ToolResult, ToolSpec};
+use wire::{Dialect, ToolCall, ToolResult, ToolSpec};
 
 use crate::{limits, strings};
 
@@ -114,7 +114,7 @@ impl Tool for ExtensionTool {
 }
 
 /// The tools that extensions register. If two have the same name, the first one counts, as with commands.
-pub(crate) fn extension_tools(links: &ExtensionLinks) -> Vec<Arc<dyn Tool>> {
+pub(crate) fn extension_tools(links: &ExtensionLinks, dialect: Dialect) -> Vec<Arc<dyn Tool>> {
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     for extension in links.registered() {
         for tool in extension.tools.iter().take(limits::REGISTRATIONS) {
@@ -122,7 +122,7 @@ pub(crate) fn extension_tools(links: &ExtensionLinks) -> Vec<Arc<dyn Tool>> {
                 let mut tool = tool.clone();
                 tools.push(Arc::new(ExtensionTool {
                     extension: extension.path.clone(),
-                    schema: ForeignSchema::new(tool.parameters.take()),
+                    schema: ForeignSchema::new(tool.parameters.take()).with_dialect(dialect),
                     tool,
                     processes: links.pool().cloned(),
                     handle: links.handle().to_owned(),
