@@ -77,6 +77,9 @@ pub struct ToolResult {
     /// True if the command of `bash` ended with another exit code than 0, even if hooks changed the result.
     #[serde(skip)]
     pub has_failed: bool,
+    /// True if an extension replaced the content: nothing may repeat the original.
+    #[serde(skip)]
+    pub is_replaced: bool,
 }
 
 impl ToolResult {
@@ -89,6 +92,7 @@ impl ToolResult {
             usage: None,
             terminate: None,
             has_failed: false,
+            is_replaced: false,
         }
     }
 

@@ -230,7 +230,7 @@ fn newest_result(tool: &str, result: &ToolResult, is_error: bool) -> Option<Map<
         shown.insert("isError".to_owned(), true.into());
         return Some(shown);
     }
-    if is_error || result.structured_content.is_some() {
+    if is_error || result.is_replaced || result.structured_content.is_some() {
         return None;
     }
     let text = wire::content::joined_text(&result.content);

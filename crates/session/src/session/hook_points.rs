@@ -231,6 +231,7 @@ fn reviewed(mut result: ToolResult, mut is_error: bool, answer: Value) -> HooksO
         result.content = content.into_iter().map(block).collect();
         // It repeats the text that was replaced.
         result.structured_content = None;
+        result.is_replaced = true;
     }
     if let Some(content) = patch.remove("structuredContent") {
         result.structured_content = Some(content).filter(|content| !content.is_null());

@@ -42,6 +42,7 @@ async fn run_command(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Resul
         usage: None,
         terminate: None,
         has_failed: false,
+        is_replaced: false,
     });
     let mut spec = means
         .shell
@@ -70,6 +71,13 @@ async fn run_command(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Resul
     let began = Instant::now();
     let mut sink = Updates::new(&ctx.progress, collector());
     let stop = drive(child, pipe, limit, &ctx.cancel, &mut sink).await;
+    let stop = match stop {
+        // As shells report it (recorded from pi 1.5.2).
+        Stop::Ended(Ended::Signal(number)) if means.dialect.is_newest_pi() => {
+            Stop::Ended(Ended::Code(128 + number))
+        }
+        stop => stop,
+    };
     let collector = sink.finish().await;
     let done = conclude(&collector, stop, seconds);
     let done = match confined {
@@ -251,6 +259,7 @@ impl<'a> Updates<'a> {
             usage: None,
             terminate: None,
             has_failed: false,
+            is_replaced: false,
         });
         self.sent = Some(Instant::now());
         self.dirty = false;

@@ -59,6 +59,7 @@ pub(super) fn shown(outcome: Outcome, room: &Room) -> ToolResult {
         usage: None,
         terminate: None,
         has_failed: false,
+        is_replaced: false,
     }
 }
 

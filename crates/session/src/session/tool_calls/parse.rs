@@ -24,6 +24,7 @@ pub(crate) fn result(value: Value) -> Option<ToolResult> {
             .and_then(|usage| serde_json::from_value(usage).ok()),
         terminate: None,
         has_failed: false,
+        is_replaced: false,
     })
 }
 
