@@ -57,9 +57,9 @@ impl Queues {
                 true
             }
             Input::ClearQueue => {
-                let is_full = !self.is_empty();
+                // Told even if nothing waited (recorded from pi 1.5.2): a client may wait for it.
                 self.clear();
-                is_full
+                true
             }
             Input::EditQueued(number, item) => self.edit(number, item),
             Input::RemoveQueued(number) => self.remove(number),

@@ -284,6 +284,9 @@ pub(crate) const BAD_BRANCH: &str = "Invalid entry ID for branching";
 /// See [`BAD_BRANCH`].
 pub(crate) const BAD_BRANCH_INDEX: &str = "Invalid entry index for branching";
 
+/// A clone of a session without messages, for clients of today's pi.
+pub(crate) const NOT_SAVED: &str =
+    "This session has not been saved yet. Send a message before cloning or forking it.";
 /// A clone of an empty session.
 pub(crate) const NOTHING_TO_CLONE: &str = "Cannot clone session: no current entry selected";
 

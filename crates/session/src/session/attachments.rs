@@ -52,6 +52,35 @@ impl Attachments {
             .collect()
     }
 
+    /// True if there are images.
+    pub(super) fn has_images(&self) -> bool {
+        self.blocks
+            .iter()
+            .any(|block| matches!(block, UserBlock::Image(_)))
+    }
+
+    /// Makes images small enough for a model and leaves out those that it could not read, which would fail every later request.
+    /// Returns a line for each image that is not as it was sent (recorded from pi 1.5.2). Blocks.
+    pub(super) fn fit_images(&mut self) -> Vec<String> {
+        let mut notes = Vec::new();
+        self.blocks.retain_mut(|block| {
+            let UserBlock::Image(image) = block else {
+                return true;
+            };
+            match fitting(image) {
+                Ok(note) => {
+                    notes.extend(note);
+                    true
+                }
+                Err(note) => {
+                    notes.push(note.to_owned());
+                    false
+                }
+            }
+        });
+        notes
+    }
+
     /// Other images; what else is among the blocks is left out.
     pub(super) fn set_images(&mut self, blocks: Vec<UserBlock>) {
         self.blocks.retain(|block| !matches!(block, UserBlock::Image(_)));
@@ -77,6 +106,28 @@ impl Attachments {
         })
     }
 }
+
+/// Makes an image fit for a model. Returns a note if it was changed.
+///
+/// # Errors
+/// The note in its place if it cannot be sent.
+fn fitting(image: &mut ImageContent) -> Result<Option<String>, &'static str> {
+    if !SUPPORTED.contains(&image.mime_type.as_str()) {
+        return Err("[Image omitted: could not be converted to a supported inline image format.]");
+    }
+    let bytes = STANDARD.decode(&image.data).unwrap_or_default();
+    let resized = tools::image::resize(&bytes, &image.mime_type);
+    let resized =
+        resized.ok_or("[Image omitted: could not be resized below the inline image size limit.]")?;
+    // An image that fits stays as the client sent it.
+    if resized.note.is_some() {
+        (image.data, image.mime_type) = (resized.data, resized.mime_type);
+    }
+    Ok(resized.note)
+}
+
+/// Types of images that every provider takes.
+const SUPPORTED: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// An attachment that was looked at.
 struct Reader(Attachment);

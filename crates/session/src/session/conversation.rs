@@ -177,7 +177,7 @@ impl Conversation {
     /// # Errors
     /// When the name is empty or cannot be stored.
     pub(super) async fn store_name(&mut self, name: &str, outbox: &Outbox) -> Result<String, String> {
-        let name = name.trim().to_owned();
+        let name = one_line(name);
         if name.is_empty() {
             return Err(strings::EMPTY_NAME.to_owned());
         }
@@ -238,4 +238,10 @@ pub(super) fn messages_of(context: Context) -> (Vec<Arc<Message>>, usize) {
     messages.extend(close_dangling_calls(newer));
     let (messages, count) = without_retried(messages, count);
     (messages, if is_compacted { count } else { 0 })
+}
+
+/// A name without line feeds, which lists of sessions cannot show (recorded from pi 1.5.2).
+fn one_line(name: &str) -> String {
+    let lines = name.split(['\r', '\n']).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ").trim().to_owned()
 }

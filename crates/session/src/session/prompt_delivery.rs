@@ -11,6 +11,7 @@ use wire::table::Respond;
 use wire::{Message, UserBlock};
 
 use crate::limits;
+use crate::off_thread::off_thread;
 use crate::strings;
 
 use super::asker::Asker;
@@ -22,6 +23,7 @@ use super::extensions::{Continuation, custom, failure, prompt_options, put};
 use super::pending_prompt::{PendingPrompt, PendingRun, PromptSender};
 use super::queue::{self, queued_id};
 use super::run_options::CheckedOptions;
+use super::session_core::SessionCore;
 use super::storage::Batch;
 
 /// Says something; extensions may change it first, or deal with it themselves.
@@ -73,8 +75,9 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
     } else {
         prompt.text
     };
+    let (text, attachments) = fit_images(&driver.core, text, prompt.attachments).await;
     if let Some(kind) = prompt.queue {
-        let outcome = push(driver, kind, text, prompt.attachments, false).await;
+        let outcome = push(driver, kind, text, attachments, false).await;
         return answer_prompt(driver, prompt.sender, outcome).await;
     }
     if !driver.core.machine.is_idle() {
@@ -83,9 +86,9 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
             _ if !prompt.options.is_empty() => Err(strings::LIMITS_OF_QUEUED.to_owned()),
             None => Err(strings::BUSY.to_owned()),
             Some("followUp" | "follow_up") => {
-                push(driver, QueueKind::FollowUp, text, prompt.attachments, false).await
+                push(driver, QueueKind::FollowUp, text, attachments, false).await
             }
-            Some(_) => push(driver, QueueKind::Steering, text, prompt.attachments, false).await,
+            Some(_) => push(driver, QueueKind::Steering, text, attachments, false).await,
         };
         return answer_prompt(driver, prompt.sender, outcome).await;
     }
@@ -100,10 +103,10 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
         Ok(options) => options,
         Err(error) => return answer_prompt(driver, prompt.sender, Err(error)).await,
     };
-    let images = prompt.attachments.images();
+    let images = attachments.images();
     let run = PendingRun {
         sender: prompt.sender,
-        message: Arc::new(prompt.attachments.message(text.clone())),
+        message: Arc::new(attachments.message(text.clone())),
         text,
         options,
     };
@@ -124,6 +127,23 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
         &event,
         Continuation::Begin(run),
     );
+}
+
+/// Makes the images of a prompt fit for a model, as today's pi does. Notes about them follow the text.
+async fn fit_images(core: &SessionCore, text: String, attachments: Attachments) -> (String, Attachments) {
+    if !core.is_newest_pi() || !core.agent.settings.images.auto_resize || !attachments.has_images() {
+        return (text, attachments);
+    }
+    let (attachments, notes) = off_thread(move || {
+        let mut attachments = attachments;
+        let notes = attachments.fit_images();
+        (attachments, notes)
+    })
+    .await;
+    match notes.is_empty() {
+        true => (text, attachments),
+        false => (format!("{text}\n\n{}", notes.join("\n")), attachments),
+    }
 }
 
 /// Begins a run, with what extensions add to it.

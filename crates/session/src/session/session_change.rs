@@ -187,7 +187,11 @@ pub(super) async fn clone_session(
             change(driver, ChangeAsker::Session(responder), Change::Clone(leaf)).await
         }
         _ => {
-            responder.refuse(strings::NOTHING_TO_CLONE).await;
+            let refusal = match driver.core.is_newest_pi() {
+                true => strings::NOT_SAVED,
+                false => strings::NOTHING_TO_CLONE,
+            };
+            responder.refuse(refusal).await;
             None
         }
     }

@@ -68,6 +68,23 @@ fn message_without_attachments_has_no_such_member() {
 }
 
 #[test]
+fn unreadable_images_become_notes() {
+    // One black pixel.
+    let pixel =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==";
+    let odd = ImageContent {
+        mime_type: "image/x-odd".to_owned(),
+        ..image(pixel)
+    };
+    let mut attachments = Attachments::from(vec![image("AAAA"), image(pixel), odd, image("no base64")]);
+    let resize = "[Image omitted: could not be resized below the inline image size limit.]";
+    let convert = "[Image omitted: could not be converted to a supported inline image format.]";
+    assert_eq!(attachments.fit_images(), [resize, convert, resize]);
+    let images = attachments.images();
+    assert_eq!((images.len(), &images[0]["data"]), (1, &json!(pixel)));
+}
+
+#[test]
 fn attachment_that_is_not_base64_is_refused() {
     let refusal =
         refused(json!({"type": "image", "fileName": "a.png", "content": "???", "mimeType": "image/png"}));
