@@ -60,6 +60,7 @@ mod long_sessions;
 mod mcp;
 mod message_members;
 mod models;
+mod newest_pi_edges;
 mod omp_commands;
 mod oneshot;
 mod openings;

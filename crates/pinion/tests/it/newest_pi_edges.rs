@@ -1,0 +1,159 @@
+//! Edges of behaviour in which pi 1.5.2 differs from 0.74, or from what Pinion did: each was recorded beside the real pi
+//! (`.ci/conformance/scenarios`).
+
+use serde_json::{Value, json};
+use testkit::llm::Reply;
+
+use crate::extensions::{can_run, extended};
+use crate::kit::{World, bash, of_type};
+
+/// One black pixel.
+const PIXEL: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==";
+
+const NEWEST: [&str; 2] = ["--rpc-dialect", "pi-delta"];
+
+#[test]
+fn command_killed_by_signal_has_exit_code() {
+    for (dialect, text) in [
+        ("pi-delta", "Command exited with code 137"),
+        ("pi", "Command was killed by signal 9 (SIGKILL)"),
+    ] {
+        let world = World::new([bash("c1", "kill -9 $$"), Reply::text(["x"])]);
+        let pi = world.start_with(&["--rpc-dialect", dialect]);
+        let lines = pi.say("go");
+        let result = &of_type(&lines, "tool_execution_end")[0]["result"];
+        let shown = result["content"][0]["text"].as_str().unwrap();
+        assert!(shown.ends_with(text), "{dialect}: {shown}");
+        if dialect == "pi-delta" {
+            assert_eq!(result["structuredContent"]["exit_code"], 137);
+        }
+        pi.finish();
+    }
+}
+
+#[test]
+fn clearing_empty_queue_sends_update() {
+    let world = World::new([]);
+    let pi = world.start_with(&NEWEST);
+    pi.get("clear_queue");
+    let lines = pi.lines();
+    let updates = of_type(&lines, "queue_update");
+    assert_eq!(updates.len(), 1);
+    assert_eq!(
+        (&updates[0]["steering"], &updates[0]["followUp"]),
+        (&json!([]), &json!([]))
+    );
+    pi.finish();
+}
+
+#[test]
+fn session_name_is_one_line() {
+    let world = World::new([]);
+    let pi = world.start_with(&NEWEST);
+    pi.data(json!({"type": "set_session_name", "name": " two\nlines\r\n\nhere\n"}));
+    assert_eq!(pi.state()["sessionName"], "two lines here");
+    let error = pi.error(json!({"type": "set_session_name", "name": "\n"}));
+    assert_eq!(error, "Session name cannot be empty");
+    pi.finish();
+}
+
+#[test]
+fn clone_of_unsaved_session_says_so() {
+    for (dialect, text) in [
+        (
+            "pi-delta",
+            "This session has not been saved yet. Send a message before cloning or forking it.",
+        ),
+        ("pi", "Cannot clone session: no current entry selected"),
+    ] {
+        let world = World::new([]);
+        let pi = world.start_with(&["--rpc-dialect", dialect]);
+        assert_eq!(pi.error(json!({"type": "clone"})), text);
+        pi.finish();
+    }
+}
+
+#[test]
+fn unreadable_image_of_prompt_becomes_note() {
+    let image = |data: &str| json!({"type": "image", "data": data, "mimeType": "image/png"});
+    let note = "look\n\n[Image omitted: could not be resized below the inline image size limit.]";
+    for (dialect, text, count) in [("pi-delta", note, 1), ("pi", "look", 2)] {
+        let world = World::new([Reply::text(["x"])]);
+        let pi = world.start_with(&["--rpc-dialect", dialect]);
+        pi.data(json!({"type": "prompt", "message": "look", "images": [image("AAAA"), image(PIXEL)]}));
+        pi.settled();
+        let user = pi
+            .messages()
+            .into_iter()
+            .find(|message| message["role"] == "user");
+        let content = user.unwrap()["content"].take();
+        assert_eq!(
+            (&content[0]["text"], content.as_array().unwrap().len()),
+            (&json!(text), 1 + count)
+        );
+        assert_eq!(content[count]["data"], PIXEL, "{dialect}");
+        pi.finish();
+    }
+}
+
+#[test]
+fn replaced_result_is_not_repeated_for_programs() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [
+            Reply::tool("c1", "read", json!({"path": "a.txt"})),
+            Reply::tool("c2", "odd", json!({"how": 7})),
+            Reply::tool("c3", "odd", json!({})),
+            Reply::text(["x"]),
+        ],
+        r#"
+        pi.on("tool_result", async (event) => event.toolName === "read" ? { content: [{ type: "text", text: "changed" }] } : undefined);
+        pi.registerTool({ name: "odd", label: "Odd", description: "Odd",
+          parameters: { type: "object", properties: { how: { type: "string" } }, required: ["how"] },
+          execute: async (_id, params) => ({ content: [{ type: "text", text: JSON.stringify(params) }] }) });
+        "#,
+    );
+    world.dir.write("a.txt", "alpha\n").unwrap();
+    let pi = world.start_with(&NEWEST);
+    let lines = pi.say("go");
+    let ends = of_type(&lines, "tool_execution_end");
+    let text = |end: &Value| end["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+    assert_eq!(text(ends[0]), "changed");
+    assert_eq!(ends[0]["result"].get("structuredContent"), None);
+    assert_eq!(text(ends[1]), r#"{"how":"7"}"#, "a number for a text");
+    assert_eq!(
+        text(ends[2]),
+        "Validation failed for tool \"odd\":\n  - how: missing\n\nReceived arguments:\n{}"
+    );
+    pi.finish();
+}
+
+#[test]
+fn reasoning_of_another_model_is_left_out() {
+    for (dialect, blocks) in [
+        ("pi-delta", json!(["Read it."])),
+        ("pi", json!(["Plan.", "Read it."])),
+    ] {
+        let world = World::new([
+            Reply::new().thinking(["Plan."], "sig").then_text(["Read it."]),
+            Reply::text(["x"]),
+        ]);
+        let pi = world.start_with(&["--rpc-dialect", dialect]);
+        pi.say("go");
+        pi.data(json!({"type": "set_model", "provider": "mock-anthropic", "modelId": "claude-plain"}));
+        pi.say("on");
+        let requests = world.server.requests();
+        let answer = &requests[1].body["messages"][1]["content"];
+        let texts: Vec<&Value> = answer
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|block| &block["text"])
+            .collect();
+        assert_eq!(json!(texts), blocks, "{dialect}");
+        pi.finish();
+    }
+}
