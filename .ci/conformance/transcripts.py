@@ -23,6 +23,24 @@ from typing import Any
 VOLATILE = {"ttft": "<ms>", "duration": "<ms>", "wallTimeMs": "<ms>",
             "durationMs": "<ms>", "wall_time_seconds": "<s>", "estimatedTokensAfter": "<tokens>"}
 
+# Parts of texts that are not compared if the list beside the golden names them: patterns, and what takes the place of a match.
+TEXTS = {
+    # Before long texts become a hash: the number of lines in the notices and errors of `read`.
+    "line-counts": [(re.compile(r"\[\d+( more lines in file\. Use offset=)"), r"[<lines>\1"),
+                    (re.compile(r"(\[Showing lines \d+-\d+ of )\d+((?: \([^)]*\))?\. Use offset=)"), r"\1<lines>\2"),
+                    (re.compile(r"(^Offset \d+ is beyond end of file \()\d+( lines total\))"), r"\1<lines>\2")],
+    # What Pinion adds below an error of `edit`.
+    "edit-hints": [(re.compile(r"\nThey begin in lines [^\n]*\.$"), ""),
+                   (re.compile(r"\nThe nearest text is in lines? .*", re.DOTALL), "")],
+}
+
+
+def without_parts(text, names):
+    for name in names:
+        for pattern, replacement in TEXTS[name]:
+            text = pattern.sub(replacement, text)
+    return text
+
 
 def load_kit(path):
     sys.path.insert(0, path)
@@ -44,6 +62,8 @@ def normaliser(kit):
             return super().transcript()
 
         def value(self, v, key=None):
+            if isinstance(v, str):
+                v = without_parts(v, ["line-counts"])
             if isinstance(v, dict) and v.get("role") == "system" and "sections" in v:
                 # Prompt texts and tool descriptions are the agent's own: that there are some is compared, not what they say.
                 v = dict(v, content="", sections="<prompt>" if v["sections"] else v["sections"])
@@ -74,9 +94,13 @@ def whole_outputs(lines):
 
 
 def adapt(scenario):
-    """The scenario for agents whose message_update has the delta and no message."""
+    """The scenario for agents whose message_update has the delta and no message. A pause follows an `abort` that no step waits for:
+    without a run, pi answers it before or after the next command, as the two lines arrive."""
     steps = []
     for step in scenario["steps"]:
+        if step.get("send") == {"type": "abort"}:
+            steps += [step, {"sleep": 0.5}]
+            continue
         wait = step.get("wait")
         if isinstance(wait, dict) and wait.get("type") == "message_update" and "message" in wait:
             wait = {"type": "message_update", "assistantMessageEvent": wait["message"]}
@@ -84,9 +108,18 @@ def adapt(scenario):
     return dict(scenario, steps=steps)
 
 
+def scenario_files(kit):
+    """Name and file of every scenario: those of the kit, and those beside this script."""
+    golden = os.path.join(kit, "golden")
+    for name in os.listdir(golden):
+        yield name, os.path.join(golden, name, "scenario.json")
+    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scenarios")
+    for name in os.listdir(own):
+        yield name.removesuffix(".json"), os.path.join(own, name)
+
+
 def scenarios(kit, only):
-    for name in sorted(os.listdir(os.path.join(kit, "golden"))):
-        path = os.path.join(kit, "golden", name, "scenario.json")
+    for name, path in sorted(scenario_files(kit)):
         if os.path.isfile(path) and (not only or any(fnmatch.fnmatch(name, glob) for glob in only)):
             with open(path, encoding="utf-8") as file:
                 yield name, adapt(json.load(file))
@@ -118,8 +151,11 @@ def reduced(run, doc):
 
 
 def left_out(golden):
-    """Names of the members and events that are not compared, from the list beside the golden, and whether the texts of tools are not."""
+    """Names of the members, events, files and parts of texts that are not compared, from the list beside the golden, and whether the
+    texts of tools are not."""
     members: list[str] = []
+    files: list[str] = []
+    parts: list[str] = []
     has_own_tools = False
     events = ["extension_ui_request:setWidget"]
     path = golden.replace(".jsonl.gz", ".left-out")
@@ -129,8 +165,10 @@ def left_out(golden):
                 kind, _, rest = line.partition(" ")
                 if kind in ("member", "event"):
                     (members if kind == "member" else events).append(rest.split()[0])
+                if kind in ("file", "text"):
+                    (files if kind == "file" else parts).append(rest.split()[0])
                 has_own_tools = has_own_tools or kind == "texts"
-    return members, events, has_own_tools
+    return members, events, has_own_tools, files, parts
 
 
 def extra_members(golden):
@@ -170,7 +208,15 @@ def without_texts(value):
     return value
 
 
-def without(run, doc, members, events, has_own_tools):
+def without_part(value, parts):
+    if isinstance(value, str):
+        return without_parts(value, parts)
+    if isinstance(value, list):
+        return [without_part(v, parts) for v in value]
+    return {k: without_part(v, parts) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def without(run, doc, members, events, has_own_tools, files, parts):
     def is_left_out(line):
         kind = line.get("type") if isinstance(line, dict) else None
         method = line.get("method") if kind else None
@@ -178,7 +224,9 @@ def without(run, doc, members, events, has_own_tools):
 
     rows = [row for row in doc["transcript"] if not is_left_out(row.get("out"))]
     rows = without_texts(rows) if has_own_tools else rows
-    return dict(doc, transcript=run.scrub(rows, members) if members else rows)
+    kept = {name: text for name, text in doc["result"].get("files", {}).items() if name.rsplit("/", 1)[-1] not in files}
+    doc = dict(doc, transcript=run.scrub(rows, members) if members else rows, result=dict(doc["result"], files=kept))
+    return dict(doc, **{k: without_part(doc[k], parts) for k in ("transcript", "llm", "sessions")}) if parts else doc
 
 
 def is_built_in(value):
@@ -225,6 +273,8 @@ def joined(rows):
 
 
 def pack(run, args):
+    """Adds the recorded scenarios to the file, in place of those of the same name."""
+    before = load_golden(args.golden) if os.path.exists(args.golden) else {}
     with gzip.GzipFile(args.golden, "wb", mtime=0) as out:
         for name, _ in scenarios(args.kit, None):
             folder = os.path.join(args.dir, name)
@@ -237,6 +287,9 @@ def pack(run, args):
                     doc["result"]["stderr"] = ""
                     doc.update(llm=[], sessions=[], sections=["events"])
                 doc.pop("wall", None)
+            else:
+                doc = before.get(name)
+            if doc:
                 out.write((json.dumps({"name": name, **doc}, ensure_ascii=True, separators=(",", ":")) + "\n").encode())
     print(f"{args.golden}: {os.path.getsize(args.golden)} bytes")
     return 0

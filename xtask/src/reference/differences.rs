@@ -79,6 +79,12 @@ pub(super) fn render(root: &Path, sent: &BTreeSet<&str>) -> Result<String> {
         for (why, names) in reasons {
             out.push_str(&format!("| {} | {} |\n", cell(why), names.join(", ")));
         }
+        if list.contains("/pi-") {
+            out.push_str(&everywhere(&read(
+                root,
+                &list.replace(".differences", ".left-out"),
+            )?));
+        }
     }
     out.push_str("\n## Commands and events that Pinion does not have\n\nAn unknown command gets the error `Unknown command: ...` with its id.\n\n| agent | commands | events |\n| --- | --- | --- |\n");
     let (family, family_sent) = (family_commands(), family_events());
@@ -105,6 +111,25 @@ pub(super) fn render(root: &Path, sent: &BTreeSet<&str>) -> Result<String> {
     }
     out.push_str("\nOptions without effect are listed under the last heading of the [command line reference](cli.md); members of the extension API without\neffect on the page [TypeScript extension API](extension-api.md#without-effect).\n");
     Ok(out)
+}
+
+/// What differs wherever it occurs, from a list of what is not compared: kind, name, reason.
+fn everywhere(list: &str) -> String {
+    let rows = list.lines().filter(|line| !line.starts_with('#'));
+    let rows = rows.filter_map(|line| {
+        let (kind, rest) = line.split_once(' ')?;
+        let (name, why) = rest.trim().split_once(' ')?;
+        let place = match kind {
+            "extra" => format!("member `{name}`"),
+            "file" => format!("file `{name}`"),
+            _ => "texts of tools".to_owned(),
+        };
+        Some(format!("| {} | {place} |\n", cell(why.trim())))
+    });
+    let rows: String = rows.collect();
+    format!(
+        "\nThese differences are in every session in which the part occurs:\n\n| difference | part |\n| --- | --- |\n{rows}"
+    )
 }
 
 fn missing(rows: &[wire::protocol::Belongs], dialects: &[Dialect], here: &BTreeSet<&str>) -> String {
