@@ -85,6 +85,11 @@ impl Answer {
         &mut self.message
     }
 
+    /// The content so far.
+    pub(crate) fn content(&self) -> &[AssistantBlock] {
+        &self.message.content
+    }
+
     /// The token counts so far.
     pub(crate) fn usage(&self) -> Usage {
         self.message.usage.clone()

@@ -39,8 +39,11 @@ pub(crate) trait StreamParser: Send {
     /// Handles an abort; returns its error text (behaviour.md 3.6).
     fn abort(&mut self, out: &mut Vec<ModelEvent>) -> &'static str;
 
-    /// The answer so far.
+    /// The answer, to be changed.
     fn answer(&mut self) -> &mut Answer;
+
+    /// The answer so far.
+    fn answer_so_far(&self) -> &Answer;
 }
 
 /// API families that talk HTTP.

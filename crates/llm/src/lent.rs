@@ -123,6 +123,11 @@ impl Lending {
         }
     }
 
+    /// The answer so far.
+    pub(crate) fn answer_so_far(&self) -> &Answer {
+        &self.answer
+    }
+
     /// Waits for the next event and takes it. True after the last one. Dropping it while it waits loses nothing.
     pub(crate) async fn step(&mut self, cancel: &CancellationToken, out: &mut Vec<ModelEvent>) -> bool {
         let taken = tokio::select! {

@@ -10,7 +10,7 @@ use futures_util::{FutureExt, Stream, StreamExt};
 use tokio::time::{Instant, Sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
-use wire::StopReason;
+use wire::{AssistantBlock, StopReason};
 
 use crate::answer::{Answer, Fault};
 use crate::event::ModelEvent;
@@ -140,6 +140,18 @@ impl ModelStream {
             return true;
         }
         self.fill(out).await
+    }
+
+    /// The content that has arrived, which is ahead of the events that the caller has handled. Empty before the first event and
+    /// after the last one, which has the message.
+    #[must_use]
+    pub fn content(&self) -> &[AssistantBlock] {
+        match &self.state {
+            State::Reading(reading) => reading.parser.answer_so_far().content(),
+            State::Playing(playing) => playing.answer_so_far().content(),
+            State::Lending(lending) => lending.answer_so_far().content(),
+            State::Waiting(_) | State::Refused(_) | State::Finished => &[],
+        }
     }
 
     /// Waits until there are events. Never waits once it has put one into `out`.

@@ -315,4 +315,8 @@ impl StreamParser for MessagesParser {
     fn answer(&mut self) -> &mut Answer {
         &mut self.answer
     }
+
+    fn answer_so_far(&self) -> &Answer {
+        &self.answer
+    }
 }

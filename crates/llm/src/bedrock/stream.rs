@@ -391,4 +391,8 @@ impl StreamParser for ConverseParser {
     fn answer(&mut self) -> &mut Answer {
         &mut self.answer
     }
+
+    fn answer_so_far(&self) -> &Answer {
+        &self.answer
+    }
 }

@@ -306,4 +306,8 @@ impl StreamParser for GeminiParser {
     fn answer(&mut self) -> &mut Answer {
         &mut self.answer
     }
+
+    fn answer_so_far(&self) -> &Answer {
+        &self.answer
+    }
 }

@@ -66,6 +66,11 @@ impl Playing {
         }
     }
 
+    /// The answer so far.
+    pub(crate) fn answer_so_far(&self) -> &Answer {
+        &self.answer
+    }
+
     /// Plays on until there are events and the next step is a wait. True after the last event. Dropping it while it waits
     /// loses nothing.
     pub(crate) async fn step(&mut self, cancel: &CancellationToken, out: &mut Vec<ModelEvent>) -> bool {

@@ -386,6 +386,10 @@ impl StreamParser for CompletionsParser {
     fn answer(&mut self) -> &mut Answer {
         &mut self.answer
     }
+
+    fn answer_so_far(&self) -> &Answer {
+        &self.answer
+    }
 }
 
 /// The id of a call, if it has one; Mistral says "null" for none.

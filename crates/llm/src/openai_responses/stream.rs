@@ -380,6 +380,10 @@ impl StreamParser for ResponsesParser {
     fn answer(&mut self) -> &mut Answer {
         &mut self.answer
     }
+
+    fn answer_so_far(&self) -> &Answer {
+        &self.answer
+    }
 }
 
 /// The item of an event; an unreadable one is of no known kind.

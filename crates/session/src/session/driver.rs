@@ -320,24 +320,36 @@ impl Driver {
         self.turn.request = Some(RunningRequest::open(agent, model, making, cancel, span));
     }
 
-    pub(super) async fn on_model(&mut self, events: Vec<ModelEvent>) {
+    pub(super) async fn on_model(&mut self, mut events: Vec<ModelEvent>) {
+        if let Some(request) = &mut self.turn.request {
+            request.keep_last(&mut events);
+        }
         for event in events {
-            // An input of the same batch may have ended the request. What it still sent is of no run.
-            let Some(answering) = &mut self.turn.request else {
-                return;
-            };
-            let compacts = self.core.conversation.auto_compaction;
-            let Received { input, warning } = answering.accept(event, &self.core.agent.registry, compacts);
-            if let Some(warning) = warning {
-                self.core.outbox.notice("warning", warning).await;
+            self.on_model_event(event).await;
+        }
+        // An input of the same batch may have ended the request.
+        let last = self.turn.request.as_mut().and_then(RunningRequest::take_last);
+        if let Some(last) = last {
+            self.on_model_event(last).await;
+        }
+    }
+
+    async fn on_model_event(&mut self, event: ModelEvent) {
+        // An input of the same batch may have ended the request. What it still sent is of no run.
+        let Some(answering) = &mut self.turn.request else {
+            return;
+        };
+        let compacts = self.core.conversation.auto_compaction;
+        let Received { input, warning } = answering.accept(event, &self.core.agent.registry, compacts);
+        if let Some(warning) = warning {
+            self.core.outbox.notice("warning", warning).await;
+        }
+        if let Some(input) = input {
+            if matches!(input, ModelInput::Finished(..)) {
+                // Before the machine learns of the end: among the effects may be the next request.
+                self.turn.request = None;
             }
-            if let Some(input) = input {
-                if matches!(input, ModelInput::Finished(..)) {
-                    // Before the machine learns of the end: among the effects may be the next request.
-                    self.turn.request = None;
-                }
-                self.drive(Input::Model(input)).await;
-            }
+            self.drive(Input::Model(input)).await;
         }
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct RunningRequest {
     usage: Usage,
     /// The answer as far as it has come, once it began.
     progress: Option<Progress>,
+    /// The last event of the stream, while those before it are handled.
+    last: Option<ModelEvent>,
 }
 
 impl RunningRequest {
@@ -63,7 +65,23 @@ impl RunningRequest {
 
     /// The answer as far as it has come; none before it began.
     pub(super) fn partial_message(&self) -> Option<Message> {
-        Some(self.progress.as_ref()?.message(&self.usage))
+        let content = match (&self.last, &self.source) {
+            // The stream has given its text away.
+            (Some(ModelEvent::Done(message) | ModelEvent::Error { message, .. }), _) => &message.content,
+            (_, Source::Open(stream)) => stream.content(),
+            _ => &[],
+        };
+        Some(self.progress.as_ref()?.message(content, &self.usage))
+    }
+
+    /// Takes the last event out of a batch, until [`take_last`](Self::take_last). The text of the events before it is in its
+    /// message.
+    pub(super) fn keep_last(&mut self, events: &mut Vec<ModelEvent>) {
+        self.last = events.pop_if(|event| event.is_last());
+    }
+
+    pub(super) fn take_last(&mut self) -> Option<ModelEvent> {
+        self.last.take()
     }
 }
 
@@ -77,6 +95,7 @@ impl RunningRequest {
             model,
             usage: Usage::default(),
             progress: None,
+            last: None,
         }
     }
 }
@@ -110,6 +129,7 @@ impl RunningRequest {
             model,
             usage: Usage::default(),
             progress: None,
+            last: None,
         }
     }
 

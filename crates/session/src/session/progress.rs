@@ -1,5 +1,6 @@
-//! The beginning of the answer that is streaming in, for snapshots: clients that join or lost events in the middle of an answer
-//! get it. The updates for all clients are made from the events themselves, in `serve`.
+//! The beginning of the answer that is streaming in, for snapshots and extensions: clients that join or lost events in the middle
+//! of an answer get it. The stream holds the text, which can be megabytes, so here is only how much of it was announced. The
+//! updates for all clients are made from the events themselves, in `serve`.
 
 use wire::partial_json::PartialJson;
 use wire::{
@@ -9,56 +10,54 @@ use wire::{
 /// An answer in the making.
 #[derive(Debug)]
 pub(super) struct Progress {
-    message: AssistantMessage,
-    /// JSON text of the arguments of calls that are not complete, by content index.
-    arguments: Vec<(usize, String)>,
+    /// The message as it began.
+    head: AssistantMessage,
+    blocks: Vec<Block>,
+}
+
+/// As much of a block as was announced.
+#[derive(Debug)]
+enum Block {
+    /// Bytes of a text.
+    Text(usize),
+    /// Bytes of reasoning.
+    Thinking(usize),
+    /// A call, and the JSON text of its arguments until it is complete.
+    Call(ToolCall, Option<String>),
 }
 
 impl Progress {
     /// An answer that begins.
-    pub(super) fn new(message: AssistantMessage) -> Self {
+    pub(super) fn new(head: AssistantMessage) -> Self {
         Self {
-            message,
-            arguments: Vec::new(),
+            head,
+            blocks: Vec::new(),
         }
     }
 
     /// The answer grew.
     pub(super) fn grow(&mut self, event: &StreamEvent) {
         match event {
-            StreamEvent::TextStart { content_index } => {
-                self.put(*content_index, AssistantBlock::Text(TextContent::default()));
-            }
-            StreamEvent::TextDelta { content_index, delta } => {
-                if let Some(AssistantBlock::Text(text)) = self.message.content.get_mut(*content_index) {
-                    text.text.push_str(delta);
+            StreamEvent::TextStart { content_index } => self.put(*content_index, Block::Text(0)),
+            StreamEvent::ThinkingStart { content_index } => self.put(*content_index, Block::Thinking(0)),
+            StreamEvent::TextDelta { content_index, delta }
+            | StreamEvent::ThinkingDelta { content_index, delta } => {
+                if let Some(Block::Text(bytes) | Block::Thinking(bytes)) = self.blocks.get_mut(*content_index)
+                {
+                    *bytes += delta.len();
                 }
             }
             StreamEvent::TextEnd {
                 content_index,
                 content,
-            } => {
-                if let Some(AssistantBlock::Text(text)) = self.message.content.get_mut(*content_index) {
-                    text.text.clone_from(content);
-                }
             }
-            StreamEvent::ThinkingStart { content_index } => {
-                self.put(
-                    *content_index,
-                    AssistantBlock::Thinking(ThinkingContent::default()),
-                );
-            }
-            StreamEvent::ThinkingDelta { content_index, delta } => {
-                if let Some(AssistantBlock::Thinking(block)) = self.message.content.get_mut(*content_index) {
-                    block.thinking.push_str(delta);
-                }
-            }
-            StreamEvent::ThinkingEnd {
+            | StreamEvent::ThinkingEnd {
                 content_index,
                 content,
             } => {
-                if let Some(AssistantBlock::Thinking(block)) = self.message.content.get_mut(*content_index) {
-                    block.thinking.clone_from(content);
+                if let Some(Block::Text(bytes) | Block::Thinking(bytes)) = self.blocks.get_mut(*content_index)
+                {
+                    *bytes = content.len();
                 }
             }
             StreamEvent::ToolcallStart {
@@ -71,56 +70,126 @@ impl Progress {
                     name: tool_name.clone(),
                     ..ToolCall::default()
                 };
-                self.put(*content_index, AssistantBlock::ToolCall(call));
-                self.arguments.push((*content_index, String::new()));
+                self.put(*content_index, Block::Call(call, Some(String::new())));
             }
             StreamEvent::ToolcallDelta { content_index, delta } => {
-                if let Some((_, text)) = self.arguments.iter_mut().find(|(at, _)| at == content_index) {
+                if let Some(Block::Call(_, Some(text))) = self.blocks.get_mut(*content_index) {
                     text.push_str(delta);
                 }
             }
             StreamEvent::ToolcallEnd {
                 content_index,
                 tool_call,
-            } => {
-                self.put(*content_index, AssistantBlock::ToolCall(tool_call.clone()));
-                self.arguments.retain(|(at, _)| at != content_index);
-            }
+            } => self.put(*content_index, Block::Call(tool_call.clone(), None)),
         }
     }
 
-    /// The message so far; arguments that are still arriving are closed where they stand.
-    pub(super) fn message(&self, usage: &Usage) -> Message {
-        let mut message = self.message.clone();
+    /// The message so far, with text of `content`, which may be ahead; arguments that are still arriving are closed where they
+    /// stand.
+    pub(super) fn message(&self, content: &[AssistantBlock], usage: &Usage) -> Message {
+        let mut message = self.head.clone();
         message.usage = usage.clone();
-        for (at, text) in &self.arguments {
-            if let Some(AssistantBlock::ToolCall(call)) = message.content.get_mut(*at) {
-                let mut json = PartialJson::new();
-                json.push(text);
-                call.arguments = json.finish();
-            }
-        }
+        let blocks = self.blocks.iter().enumerate();
+        message
+            .content
+            .extend(blocks.map(|(at, block)| block.shown(content.get(at))));
         Message::Assistant(message)
     }
 
     /// Blocks come in their order; a block that leaves a gap or repeats a place goes to the nearest place.
-    fn put(&mut self, at: usize, block: AssistantBlock) {
-        match self.message.content.get_mut(at) {
+    fn put(&mut self, at: usize, block: Block) {
+        match self.blocks.get_mut(at) {
             Some(place) => *place = block,
-            None => self.message.content.push(block),
+            None => self.blocks.push(block),
         }
     }
+}
+
+impl Block {
+    fn shown(&self, whole: Option<&AssistantBlock>) -> AssistantBlock {
+        match (self, whole) {
+            (Self::Text(bytes), whole) => {
+                let text = match whole {
+                    Some(AssistantBlock::Text(whole)) => start(&whole.text, *bytes),
+                    _ => "",
+                };
+                AssistantBlock::Text(TextContent {
+                    text: text.to_owned(),
+                    ..TextContent::default()
+                })
+            }
+            (Self::Thinking(bytes), whole) => {
+                let text = match whole {
+                    Some(AssistantBlock::Thinking(whole)) => start(&whole.thinking, *bytes),
+                    _ => "",
+                };
+                AssistantBlock::Thinking(ThinkingContent {
+                    thinking: text.to_owned(),
+                    ..ThinkingContent::default()
+                })
+            }
+            (Self::Call(call, None), _) => AssistantBlock::ToolCall(call.clone()),
+            (Self::Call(call, Some(text)), _) => {
+                let mut json = PartialJson::new();
+                json.push(text);
+                AssistantBlock::ToolCall(ToolCall {
+                    arguments: json.finish(),
+                    ..call.clone()
+                })
+            }
+        }
+    }
+}
+
+/// The first bytes of a text.
+fn start(text: &str, bytes: usize) -> &str {
+    // A provider may have replaced the text since, so that the place may be inside of a character.
+    text.get(..text.floor_char_boundary(bytes)).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wire::{AssistantMessage, StreamEvent, Usage};
+    use wire::{AssistantBlock, AssistantMessage, StreamEvent, TextContent, Usage};
 
     use super::Progress;
 
-    fn shown(progress: &Progress) -> serde_json::Value {
-        serde_json::to_value(progress.message(&Usage::default())).unwrap()["content"].clone()
+    fn shown(progress: &Progress, text: &str) -> serde_json::Value {
+        let content = [AssistantBlock::Text(TextContent {
+            text: text.to_owned(),
+            ..TextContent::default()
+        })];
+        let message = progress.message(&content, &Usage::default());
+        serde_json::to_value(message).unwrap()["content"].clone()
+    }
+
+    #[test]
+    fn text_ahead_of_events_is_cut() {
+        let mut progress = Progress::new(AssistantMessage::begin("a", "p", "m", 0));
+        let text = |delta: &str| StreamEvent::TextDelta {
+            content_index: 0,
+            delta: delta.to_owned(),
+        };
+        progress.grow(&StreamEvent::TextStart { content_index: 0 });
+        assert_eq!(shown(&progress, "one"), json!([{"type": "text", "text": ""}]));
+        progress.grow(&text("one"));
+        assert_eq!(
+            shown(&progress, "one two"),
+            json!([{"type": "text", "text": "one"}])
+        );
+        // Replaced since: the place is in the middle of a character.
+        assert_eq!(
+            shown(&progress, "o\u{20ac}"),
+            json!([{"type": "text", "text": "o"}])
+        );
+        progress.grow(&StreamEvent::TextEnd {
+            content_index: 0,
+            content: "one two".to_owned(),
+        });
+        assert_eq!(
+            shown(&progress, "one two"),
+            json!([{"type": "text", "text": "one two"}])
+        );
     }
 
     #[test]
@@ -143,7 +212,7 @@ mod tests {
             delta: "{\"path\": \"Car".to_owned(),
         });
         assert_eq!(
-            shown(&progress),
+            shown(&progress, "one two three"),
             json!([
                 {"type": "text", "text": "one two"},
                 {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "Car"}},
@@ -158,6 +227,6 @@ mod tests {
             content_index: 7,
             delta: "lost".to_owned(),
         });
-        assert_eq!(shown(&progress), json!([]));
+        assert_eq!(shown(&progress, "lost"), json!([]));
     }
 }
