@@ -99,3 +99,6 @@ pub const STORED_ID: usize = 128;
 
 /// Bytes of lines after which one load from a store ends; the line that reaches it is included.
 pub const LOADED_AT_ONCE: usize = 4 << 20;
+
+/// Longest line that is made in a buffer that grows, in bytes. The length of a longer one is counted first.
+pub const SHORT_LINE: usize = 1024 * 1024;

@@ -11,6 +11,7 @@ use crate::damage::Damage;
 use crate::error::{Result, StoreError};
 use crate::forest::Forest;
 use crate::fork::{self, ForkScope};
+use crate::limits::SHORT_LINE;
 use crate::log_file::LogFile;
 use crate::medium::{FileMedium, Medium};
 use crate::open;
@@ -246,9 +247,37 @@ impl SessionLog {
 
 /// A value as one line of JSON with its line feed.
 pub(crate) fn json_line(value: &impl serde::Serialize) -> Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(value)?;
+    let mut short = ShortLine::default();
+    serde_json::to_writer(&mut short, value)?;
+    let mut line = short.bytes;
+    if short.length > line.len() {
+        // A buffer that grows to a line of megabytes takes three times its memory for a moment.
+        line = Vec::with_capacity(short.length + 1);
+        serde_json::to_writer(&mut line, value)?;
+    }
     line.push(b'\n');
     Ok(line)
+}
+
+/// The beginning of a line, and its length.
+#[derive(Default)]
+struct ShortLine {
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+impl std::io::Write for ShortLine {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.length += bytes.len();
+        if self.length <= SHORT_LINE {
+            self.bytes.extend_from_slice(bytes);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The lines of entries.

@@ -90,7 +90,11 @@ impl SessionLog {
             return Ok(());
         }
         let lines_before = self.lines;
-        let mut offset = self.write(&lines.concat())?;
+        let mut offset = match lines.as_slice() {
+            // Nearly always, and a line can be megabytes.
+            [line] => self.write(line)?,
+            lines => self.write(&lines.concat())?,
+        };
         self.lines = self.lines.max(lines_before + lines.len() as u64);
         let written = std::mem::take(&mut self.unwritten);
         // Fewer when another writer got in between: then they were read back, and their places are known.
