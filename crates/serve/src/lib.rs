@@ -27,7 +27,7 @@ pub mod writer;
 
 pub use codec::{Line, LineReader};
 pub use connection::Connection;
-pub use encode::{Encoder, Form};
+pub use encode::{Encoder, Form, Piece};
 pub use error::Error;
 pub use manner::{Manner, Spoken, WantedUi};
 pub use parse::{Inbound, Request, parse_line};

@@ -2,7 +2,7 @@
 //! it is written is decided in `encode`.
 
 use wire::partial_json::PartialJson;
-use wire::{AssistantBlock, AssistantMessage, ToolCall, Usage};
+use wire::{AssistantBlock, AssistantMessage, StreamEvent, ToolCall, Usage};
 
 use super::json;
 use super::repeats::{Repeats, Segment};
@@ -34,15 +34,15 @@ struct Block {
 }
 
 impl Block {
-    fn of_text(index: usize, prose: Prose, escaped: Vec<u8>, tail: Tail) -> Self {
+    fn of_text(index: usize, prose: Prose, escaped: &[u8], tail: Tail) -> Self {
         let mut block = Self {
             index,
             prose: Some(prose),
             segments: Vec::new(),
-            json: escaped,
+            json: Vec::new(),
             tail,
         };
-        block.freeze();
+        block.grow(escaped);
         block
     }
 
@@ -55,19 +55,17 @@ impl Block {
             }
     }
 
-    /// Adds to the text.
-    fn grow(&mut self, escaped: &[u8]) {
-        self.json.extend_from_slice(escaped);
-        self.freeze();
-    }
-
-    /// Makes a segment of the end of the text if it is long enough.
-    fn freeze(&mut self) {
-        if self.json.len() >= ANSWER_SEGMENT {
-            let mut text = std::mem::take(&mut self.json);
-            text.shrink_to_fit();
-            self.segments.push(Segment::new(text));
+    /// Adds to the text. A segment is made of the end of the text each time that it is long enough: all have one size, and none is
+    /// moved as it grows, so that the heap has no gaps.
+    fn grow(&mut self, mut escaped: &[u8]) {
+        while let Some((now, later)) = escaped.split_at_checked(ANSWER_SEGMENT - self.json.len()) {
+            let mut segment = std::mem::replace(&mut self.json, Vec::with_capacity(ANSWER_SEGMENT));
+            segment.extend_from_slice(now);
+            segment.shrink_to_fit();
+            self.segments.push(Segment::new(segment));
+            escaped = later;
         }
+        self.json.extend_from_slice(escaped);
     }
 
     /// Writes the text of the block, or the block if it has none. With `repeats`, segments are not copied.
@@ -183,6 +181,34 @@ impl Answer {
         self.size
     }
 
+    /// Carries out a start or an end of a block. Deltas were carried out when they were taken.
+    pub(crate) fn apply(&mut self, event: &StreamEvent) {
+        match event {
+            StreamEvent::TextStart { content_index } => self.start_prose(*content_index, Prose::Text),
+            StreamEvent::ThinkingStart { content_index } => self.start_prose(*content_index, Prose::Thinking),
+            StreamEvent::ToolcallStart {
+                content_index,
+                id,
+                tool_name,
+            } => self.start_call(*content_index, id, tool_name),
+            StreamEvent::TextEnd {
+                content_index,
+                content,
+            } => self.end_prose(*content_index, Prose::Text, content),
+            StreamEvent::ThinkingEnd {
+                content_index,
+                content,
+            } => self.end_prose(*content_index, Prose::Thinking, content),
+            StreamEvent::ToolcallEnd {
+                content_index,
+                tool_call,
+            } => self.end_call(*content_index, tool_call),
+            StreamEvent::TextDelta { .. }
+            | StreamEvent::ThinkingDelta { .. }
+            | StreamEvent::ToolcallDelta { .. } => {}
+        }
+    }
+
     /// Token counts from now on.
     pub(crate) fn set_usage(&mut self, usage: &Usage) {
         // Counts come with every delta and rarely change: their JSON is made again only then.
@@ -195,7 +221,7 @@ impl Answer {
 
     /// A text or reasoning block begins.
     pub(crate) fn start_prose(&mut self, index: usize, prose: Prose) {
-        self.put(Block::of_text(index, prose, Vec::new(), Tail::Text));
+        self.put(Block::of_text(index, prose, &[], Tail::Text));
     }
 
     /// A tool call begins.
@@ -259,7 +285,7 @@ impl Answer {
         }
         let mut text = Vec::with_capacity(content.len());
         json::escape(&mut text, content);
-        self.put(Block::of_text(index, prose, text, Tail::Done));
+        self.put(Block::of_text(index, prose, &text, Tail::Done));
     }
 
     /// Writes the text of a block as it stands between JSON quotes; false if there is no such block. With `repeats`, long text is
@@ -296,6 +322,12 @@ impl Answer {
             json,
             tail,
         });
+    }
+
+    /// The text that is not copied.
+    pub(crate) fn into_long_text(self) -> Vec<Vec<Segment>> {
+        let texts = self.blocks.into_iter().map(|block| block.segments);
+        texts.filter(|segments| !segments.is_empty()).collect()
     }
 
     /// Adds a block or replaces the one with its index.

@@ -5,6 +5,7 @@
 mod announced;
 mod answer;
 mod json;
+mod long_text;
 mod message_ids;
 mod pending;
 mod prompts;
@@ -16,12 +17,14 @@ use std::time::Instant;
 use wire::{Dialect, Event, Message, Response, StreamEvent, Usage};
 
 pub use self::json::escape;
+pub use self::repeats::Piece;
 pub(crate) use self::repeats::Repeats;
 #[cfg(test)]
 pub(crate) use self::repeats::Segment;
 
 use self::announced::Announced;
 use self::answer::{Answer, Prose};
+use self::long_text::{LongText, ends_long_text, has_long_text};
 use self::message_ids::MessageIds;
 use self::pending::{Delta, Kind, Pending};
 use self::prompts::Prompts;
@@ -61,6 +64,8 @@ pub struct Encoder {
     pending: Pending,
     /// Parts of the batch that are to be written again; none when each line must be complete in the batch.
     repeats: Option<Repeats>,
+    /// The text of the newest answer, until the end of the run repeats it.
+    long_text: LongText,
 }
 
 impl Encoder {
@@ -104,14 +109,27 @@ impl Encoder {
     }
 
     /// From now on, batches do not contain the text of a long answer. The caller writes them with
-    /// [`take_repeats`](Self::take_repeats).
-    pub(crate) fn share_long_text(&mut self) {
+    /// [`take_lines`](Self::take_lines).
+    pub fn share_long_text(&mut self) {
         self.repeats.get_or_insert_default();
     }
 
     /// The repeats of the lines since the last call.
     pub(crate) fn take_repeats(&mut self) -> Repeats {
         self.repeats.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The lines of a batch, which ends here, without their line feeds. The last piece of a line is no shared one.
+    pub fn take_lines(&mut self, batch: Vec<u8>) -> Vec<Vec<Piece>> {
+        self.take_repeats().lines(batch)
+    }
+
+    /// Appends a step of an answer as JSON, for callers that write updates themselves. Long text is shared as in other lines.
+    pub fn step(&mut self, event: &StreamEvent, out: &mut Vec<u8>) {
+        match &mut self.repeats {
+            Some(repeats) if ends_long_text(event) => self.long_text.value(event, repeats, out),
+            _ => json::value(out, event),
+        }
     }
 
     /// Bytes that the reader of a batch gets up to here.
@@ -160,18 +178,29 @@ impl Encoder {
         // Read once per line: the reading thread may detect the dialect between two lines, never within one.
         let manner = self.spoken.manner();
         if matches!(event, Event::MessageEnd { message } if message.as_assistant().is_some()) {
-            // Before the line is written, so that memory does not hold the text of a long answer once more. The next answer is
-            // small again: it must not inherit the pace of this one.
+            // The next answer is small again: it must not inherit the pace of this one.
             self.pending.reset();
-            self.answer = None;
+            // In the delta form, the text is known from the ends of blocks.
+            if let Some(answer) = self.answer.take() {
+                self.long_text.keep(answer.into_long_text());
+            }
         }
-        self.vocabulary.event(event, manner, out);
+        match &mut self.repeats {
+            Some(repeats) if has_long_text(event) && Vocabulary::is_plain(event, manner) => {
+                self.long_text.line(event, repeats, out);
+            }
+            _ => self.vocabulary.event(event, manner, out),
+        }
+        if matches!(event, Event::AgentEnd { .. }) {
+            self.long_text.forget();
+        }
         self.message_ids.event(event, manner.dialect, out);
         if let Event::MessageStart { message } = event
             && let Message::Assistant(message) = &**message
         {
             self.pending.reset();
             self.announced.reset();
+            self.long_text.forget();
             // A client may change the form with `hello`. Within an answer the form stays, or its updates would not fit
             // together.
             self.form = form(manner);
@@ -312,7 +341,7 @@ impl Encoder {
         // The block's deltas come before its end.
         self.flush_block(index, now, out);
         if let Some(answer) = &mut self.answer {
-            apply(answer, event);
+            answer.apply(event);
         }
         let size = self.size();
         // Asked after the change of the answer: the cost of announcing a block is that of the answer with the block.
@@ -324,12 +353,26 @@ impl Encoder {
             return;
         }
         let start = self.position(out);
-        self.write_update(usage, 0, out, |answer, repeats, out| {
-            write_event(out, event, answer, repeats);
-        });
+        if self.answer.is_none() && ends_long_text(event) {
+            self.write_end(event, usage, out);
+        } else {
+            self.write_update(usage, 0, out, |answer, repeats, out| {
+                write_event(out, event, answer, repeats);
+            });
+        }
         let bytes = self.position(out) - start;
         self.announced.wrote(bytes);
         self.pending.wrote(now, bytes, size);
+    }
+
+    /// Writes the end of a block with long text in the delta form.
+    fn write_end(&mut self, event: &StreamEvent, usage: &Usage, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"type\":\"message_update\",\"usage\":");
+        json::value(out, usage);
+        out.extend_from_slice(b",\"assistantMessageEvent\":");
+        self.step(event, out);
+        out.extend_from_slice(b"}\n");
+        self.message_ids.update(self.spoken.manner().dialect, out);
     }
 
     /// Takes a delta of a block that was left out. True when it is now part of the answer, and nothing of it is to be written.
@@ -476,34 +519,6 @@ fn block(event: &StreamEvent) -> (usize, Stage) {
         StreamEvent::TextEnd { content_index, .. }
         | StreamEvent::ThinkingEnd { content_index, .. }
         | StreamEvent::ToolcallEnd { content_index, .. } => (*content_index, Stage::End),
-    }
-}
-
-/// Carries out a start or an end on the answer. Deltas were carried out when they were taken.
-fn apply(answer: &mut Answer, event: &StreamEvent) {
-    match event {
-        StreamEvent::TextStart { content_index } => answer.start_prose(*content_index, Prose::Text),
-        StreamEvent::ThinkingStart { content_index } => answer.start_prose(*content_index, Prose::Thinking),
-        StreamEvent::ToolcallStart {
-            content_index,
-            id,
-            tool_name,
-        } => answer.start_call(*content_index, id, tool_name),
-        StreamEvent::TextEnd {
-            content_index,
-            content,
-        } => answer.end_prose(*content_index, Prose::Text, content),
-        StreamEvent::ThinkingEnd {
-            content_index,
-            content,
-        } => answer.end_prose(*content_index, Prose::Thinking, content),
-        StreamEvent::ToolcallEnd {
-            content_index,
-            tool_call,
-        } => answer.end_call(*content_index, tool_call),
-        StreamEvent::TextDelta { .. }
-        | StreamEvent::ThinkingDelta { .. }
-        | StreamEvent::ToolcallDelta { .. } => {}
     }
 }
 

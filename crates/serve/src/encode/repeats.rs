@@ -11,6 +11,15 @@ use crate::limits::REPEATED_ANSWER;
 /// Text of an answer that does not change any more. The encoder and batches share it.
 pub(crate) type Segment = Arc<Vec<u8>>;
 
+/// A part of a line that is complete elsewhere.
+#[derive(Debug, Clone)]
+pub enum Piece {
+    /// Bytes of this line alone.
+    Own(Vec<u8>),
+    /// Text that other lines share.
+    Shared(Arc<Vec<u8>>),
+}
+
 /// Text that is written between the bytes of a batch, in the order of its places.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
@@ -158,6 +167,38 @@ impl Repeats {
             from = repeat.at;
         }
         output.write_all(batch.get(from..part.end).unwrap_or_default())
+    }
+
+    /// The lines of a batch without their line feeds.
+    pub(crate) fn lines(&self, batch: Vec<u8>) -> Vec<Vec<Piece>> {
+        // Nearly always, and a line can be as long as an answer.
+        if self.is_empty() && memchr::memchr(b'\n', &batch).is_some_and(|end| end + 1 == batch.len()) {
+            let mut line = batch;
+            line.pop();
+            return vec![vec![Piece::Own(line)]];
+        }
+        let mut from = 0;
+        let ends = memchr::memchr_iter(b'\n', &batch);
+        let parts = ends.map(|end| std::mem::replace(&mut from, end + 1)..end);
+        parts.map(|part| self.pieces(&batch, part)).collect()
+    }
+
+    /// A part of the batch as the reader gets it. The last piece is no shared one.
+    fn pieces(&self, batch: &[u8], part: Range<usize>) -> Vec<Piece> {
+        let own = |part: Range<usize>| Piece::Own(batch.get(part).unwrap_or_default().to_vec());
+        let (mut pieces, mut from) = (Vec::new(), part.start);
+        for repeat in self.list.iter().filter(|repeat| part.contains(&repeat.at)) {
+            if from < repeat.at {
+                pieces.push(own(from..repeat.at));
+            }
+            pieces.push(match &repeat.text {
+                Text::Part(part) => own(part.clone()),
+                Text::Shared(segment) => Piece::Shared(Arc::clone(segment)),
+            });
+            from = repeat.at;
+        }
+        pieces.push(own(from..part.end));
+        pieces
     }
 
     /// Puts the text into the batch.

@@ -68,6 +68,16 @@ impl Vocabulary {
         }
     }
 
+    /// Returns true if [`event`](Self::event) writes an event with an answer as it is.
+    pub(super) fn is_plain(event: &Event, manner: Manner) -> bool {
+        match event {
+            Event::MessageEnd { message } => known(message, manner).is_none(),
+            Event::AgentEnd { messages, .. } => all_known(messages, manner).is_none(),
+            Event::TurnEnd { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Writes a response: one line, or an event in its place, or nothing.
     pub(super) fn response(response: &Response, manner: Manner, out: &mut Vec<u8>) {
         if let Err(error) = &response.outcome {
