@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use serve::connection::{ConnectionRules, FixedOption, FollowUp, NegotiatedOptions, UnknownNumber};
 use serve::encode::escape;
 use serve::queues::{QueueItem, SessionQueues};
@@ -20,8 +20,9 @@ use wire::ui::UiMethod;
 use wire::{ConnectionCommand, Dialect, Event, Message, Response, StopReason, StreamEvent, Usage};
 
 use crate::clients::Clients;
+use crate::frame_text::{FrameText, OpenObject};
 use crate::limits::WEB_PICTURE;
-use crate::log::{Delta, Entry, Text};
+use crate::log::{Delta, Entry, Subject, Text};
 
 /// The `extensionPath` of errors that no extension made but the model's provider.
 pub(crate) const MODEL: &str = "<model>";
@@ -89,10 +90,9 @@ impl SessionStream {
             titles: Some(true),
             cancels: Some(true),
         });
-        Self {
-            encoder: Encoder::speaking(spoken),
-            began: 0,
-        }
+        let mut encoder = Encoder::speaking(spoken);
+        encoder.share_long_text();
+        Self { encoder, began: 0 }
     }
 }
 
@@ -181,7 +181,7 @@ impl Broadcaster {
             assistant_message_event,
         } = event
         {
-            let text = update(stream.began, assistant_message_event, usage);
+            let text = update(stream, assistant_message_event, usage);
             let waits = matches!(text, Text::Delta(_));
             self.push(session, event.name(), text);
             if waits {
@@ -193,7 +193,7 @@ impl Broadcaster {
         }
         let mut out = Vec::new();
         stream.encoder.event(event, Instant::now(), &mut out);
-        let lines = lines(out);
+        let lines = lines(&mut stream.encoder, out);
         let first = lines
             .first()
             .filter(|_| matches!(event, Event::ExtensionUiRequest { .. }));
@@ -210,7 +210,7 @@ impl Broadcaster {
                 UiMethod::Select | UiMethod::Confirm | UiMethod::Input | UiMethod::Editor
             );
             if let (true, Some(frame)) = (is_question, frame) {
-                self.clients.asked(&request.id, frame.into());
+                self.clients.asked(&request.id, frame);
             } else if let (UiMethod::Cancel, Some(target)) = (request.method, &request.target_id) {
                 self.clients.settled(target);
             }
@@ -219,21 +219,22 @@ impl Broadcaster {
     }
 
     fn push(&self, session: &Handle, name: &'static str, text: Text) {
+        let session = session.clone();
         self.clients.push(Entry {
-            name,
-            session: session.clone(),
+            subject: Subject { name, session },
             text,
         });
     }
 
     fn respond(&mut self, session: &Handle, client: ClientId, response: &Response) {
         self.publish();
+        let Some(stream) = self.streams.get_mut(session) else {
+            return;
+        };
         let mut out = Vec::new();
-        if let Some(stream) = self.streams.get_mut(session) {
-            stream.encoder.response(response, Instant::now(), &mut out);
-        }
-        for line in lines(out) {
-            self.clients.tell(client, whole(line, session).into());
+        stream.encoder.response(response, Instant::now(), &mut out);
+        for line in lines(&mut stream.encoder, out) {
+            self.clients.tell(client, whole(line, session));
         }
     }
 
@@ -283,8 +284,8 @@ pub(crate) fn first_options() -> NegotiatedOptions {
 }
 
 /// A `message_update` without its closing brace.
-fn update(began: i64, event: &StreamEvent, usage: &Usage) -> Text {
-    let message = json!({"role": "assistant", "content": [], "timestamp": began});
+fn update(stream: &mut SessionStream, event: &StreamEvent, usage: &Usage) -> Text {
+    let message = json!({"role": "assistant", "content": [], "timestamp": stream.began});
     let head = format!("{{\"type\":\"message_update\",\"message\":{message},\"assistantMessageEvent\":");
     let usage = serde_json::to_string(usage).unwrap_or_else(|_| "{}".to_owned());
     let (kind, index, delta) = match event {
@@ -292,8 +293,11 @@ fn update(began: i64, event: &StreamEvent, usage: &Usage) -> Text {
         StreamEvent::ThinkingDelta { content_index, delta } => ("thinking_delta", content_index, delta),
         StreamEvent::ToolcallDelta { content_index, delta } => ("toolcall_delta", content_index, delta),
         other => {
-            let event = serde_json::to_string(other).unwrap_or_else(|_| "{}".to_owned());
-            return Text::Line(format!("{head}{event},\"usage\":{usage}"));
+            let mut out = head.into_bytes();
+            stream.encoder.step(other, &mut out);
+            out.extend_from_slice(format!(",\"usage\":{usage}}}\n").as_bytes());
+            let line = lines(&mut stream.encoder, out).pop();
+            return Text::Line(line.unwrap_or_default());
         }
     };
     let mut text = Vec::new();
@@ -325,30 +329,14 @@ fn failed(event: &Event) -> Option<Event> {
     })
 }
 
-/// The objects of an encoder's lines, without their closing braces. A single line, which is nearly always all, is not copied:
-/// it can be as long as an answer.
-fn lines(mut out: Vec<u8>) -> Vec<String> {
-    if memchr::memchr(b'\n', &out).is_some_and(|end| end + 1 == out.len()) && out.ends_with(b"}\n") {
-        out.truncate(out.len() - 2);
-        return vec![text(out)];
-    }
-    let whole = out.split(|byte| *byte == b'\n');
-    whole
-        .filter_map(|line| line.strip_suffix(b"}"))
-        .map(|line| text(line.to_vec()))
-        .collect()
-}
-
-fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+/// The objects of an encoder's lines, without their closing braces.
+fn lines(encoder: &mut Encoder, out: Vec<u8>) -> Vec<OpenObject> {
+    let lines = encoder.take_lines(out).into_iter();
+    lines.filter_map(OpenObject::of_line).collect()
 }
 
 /// A whole object that has no number.
-fn whole(mut line: String, session: &Handle) -> String {
-    if let Some(session) = session {
-        line.push_str(",\"session\":");
-        line.push_str(&Value::from(session.as_ref()).to_string());
-    }
-    line.push('}');
-    line
+fn whole(mut line: OpenObject, session: &Handle) -> FrameText {
+    line.add_session(session.as_deref());
+    line.close()
 }

@@ -7,7 +7,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::extract::ws::Utf8Bytes;
 use serve::connection::{EventNumbers, NegotiatedOptions};
 use session::ClientId;
 use tokio::sync::Notify;
@@ -15,8 +14,9 @@ use uuid::Uuid;
 use wire::Event;
 
 use crate::broadcaster::first_options;
+use crate::frame_text::FrameText;
 use crate::limits::{WEB_CLIENTS, WEB_LOG_BYTES, WEB_LOG_ENTRIES, WEB_READ_BYTES, WEB_UNREAD_BYTES};
-use crate::log::{Entry, Gone, Log, Place, Text};
+use crate::log::{Entry, Gone, Log, Place, Subject, Text};
 use crate::memory::{Account, Memory, Reservation};
 
 /// Why a client is not served any more.
@@ -31,7 +31,7 @@ pub(crate) enum Over {
 /// An entry for one client alone, at its position between the entries of the log.
 #[derive(Debug)]
 enum Private {
-    Frame(Utf8Bytes, Reservation),
+    Frame(FrameText, Reservation),
     /// The client's options change from here on.
     Agree(Box<NegotiatedOptions>),
     /// Continue to read from this position.
@@ -75,7 +75,7 @@ struct State {
     /// No new client is taken.
     is_ending: bool,
     /// Dialogs that wait for an answer, by the id of their frame: the frame without its number.
-    questions: Vec<(String, Utf8Bytes)>,
+    questions: Vec<(String, FrameText)>,
 }
 
 /// All clients. Clones share them.
@@ -224,7 +224,7 @@ impl Clients {
     }
 
     /// Returns the first frame of a client that asked to resume.
-    fn greeting(&self, is_complete: bool, place: Place) -> Utf8Bytes {
+    fn greeting(&self, is_complete: bool, place: Place) -> FrameText {
         let event = Event::Connected {
             instance_id: self.instance.to_string(),
             is_complete,
@@ -239,7 +239,7 @@ impl Clients {
     }
 
     /// Sends a frame without a number to each client.
-    pub(crate) fn tell_all(&self, frame: &Utf8Bytes) {
+    pub(crate) fn tell_all(&self, frame: &FrameText) {
         let ids: Vec<ClientId> = self.state().clients.keys().copied().collect();
         for id in ids {
             self.tell(id, frame.clone());
@@ -265,7 +265,7 @@ impl Clients {
 
     /// Sends a frame to one client, at the current position of the log; does nothing after it has left. A client with
     /// too many unread bytes is disconnected.
-    pub(crate) fn tell(&self, id: ClientId, frame: Utf8Bytes) {
+    pub(crate) fn tell(&self, id: ClientId, frame: FrameText) {
         let mut state = self.state();
         state.publish();
         let State { log, clients, .. } = &mut *state;
@@ -305,8 +305,8 @@ impl Clients {
     }
 
     /// Replaces the open dialogs. Returns the frames of unknown ones, and the ids of closed ones.
-    pub(crate) fn ask_instead(&self, dialogs: Vec<(String, Utf8Bytes)>) -> (Vec<Utf8Bytes>, Vec<String>) {
-        type Dialogs = [(String, Utf8Bytes)];
+    pub(crate) fn ask_instead(&self, dialogs: Vec<(String, FrameText)>) -> (Vec<FrameText>, Vec<String>) {
+        type Dialogs = [(String, FrameText)];
         let questions = &mut self.state().questions;
         let known = std::mem::replace(questions, dialogs);
         let has = |dialogs: &Dialogs, id: &str| dialogs.iter().any(|(open, _)| open == id);
@@ -317,7 +317,7 @@ impl Clients {
     }
 
     /// Stores an open dialog, so that clients that connect later get it too.
-    pub(crate) fn asked(&self, id: &str, frame: Utf8Bytes) {
+    pub(crate) fn asked(&self, id: &str, frame: FrameText) {
         self.state().questions.push((id.to_owned(), frame));
     }
 
@@ -335,12 +335,15 @@ impl Clients {
             return;
         }
         let target = serde_json::Value::from(id);
+        let cancel = format!(
+            "{{\"type\":\"extension_ui_request\",\"id\":{target},\"method\":\"cancel\",\"targetId\":{target}"
+        );
         self.push(Entry {
-            name: "extension_ui_request",
-            session: None,
-            text: Text::Line(format!(
-                "{{\"type\":\"extension_ui_request\",\"id\":{target},\"method\":\"cancel\",\"targetId\":{target}"
-            )),
+            subject: Subject {
+                name: "extension_ui_request",
+                session: None,
+            },
+            text: Text::Line(cancel.into()),
         });
         self.publish();
     }
@@ -427,7 +430,7 @@ impl Subscription {
     ///
     /// # Errors
     /// When the client must be disconnected. Frames from before that are returned first.
-    pub(crate) fn take(&self, frames: &mut Vec<Utf8Bytes>) -> Result<(), Over> {
+    pub(crate) fn take(&self, frames: &mut Vec<FrameText>) -> Result<(), Over> {
         let mut state = self.clients.state();
         let State { log, clients, .. } = &mut *state;
         let Some(client) = clients.get_mut(&self.id) else {
@@ -456,7 +459,7 @@ impl Client {
     }
 
     /// Queues a frame for this client alone. If no other frame is queued, it may have any length that memory allows.
-    fn tell(&mut self, log: &Log, frame: Utf8Bytes) {
+    fn tell(&mut self, log: &Log, frame: FrameText) {
         if self.over.is_some() {
             return;
         }
@@ -488,7 +491,7 @@ impl Client {
         }
     }
 
-    fn take(&mut self, log: &Log, frames: &mut Vec<Utf8Bytes>) -> Result<(), Gone> {
+    fn take(&mut self, log: &Log, frames: &mut Vec<FrameText>) -> Result<(), Gone> {
         let mut bytes = 0;
         self.taken.clear();
         self.written = self.place;
@@ -498,11 +501,11 @@ impl Client {
             if self.place < until {
                 let from = frames.len();
                 let options = &self.reading;
-                let wanted = |entry: &Entry| {
-                    options.wants(entry.name) && options.wants_session(entry.session.as_deref())
+                let wanted = |subject: &Subject| {
+                    options.wants(subject.name) && options.wants_session(subject.session.as_deref())
                 };
                 self.place = log.read(self.place, until, WEB_READ_BYTES, wanted, frames)?;
-                bytes += frames.iter().skip(from).map(|frame| frame.len()).sum::<usize>();
+                bytes += frames.iter().skip(from).map(FrameText::len).sum::<usize>();
                 continue;
             }
             match self.private.pop_front() {

@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 use tungstenite::{Error, Message};
 
+use crate::frame_text::FrameText;
 use crate::limits::{WEB_MESSAGE_BYTES, WEB_SOCKET_BUFFER};
 use crate::memory::{Account, Full, Reservation};
 
@@ -254,13 +255,14 @@ impl<R> Write for Wire<'_, '_, R> {
 struct Frame {
     head: [u8; 10],
     head_length: usize,
-    payload: Bytes,
+    payload: FrameText,
 }
 
 impl Frame {
-    fn new(kind: u8, payload: Bytes) -> Self {
-        let length = (payload.len() as u64).to_be_bytes();
-        let (short, long) = match payload.len() {
+    fn new(kind: u8, payload: FrameText) -> Self {
+        let bytes = payload.len();
+        let length = (bytes as u64).to_be_bytes();
+        let (short, long) = match bytes {
             0..=125 => (length.get(7).copied().unwrap_or_default(), 0),
             126..=0xffff => (126, 2),
             _ => (127, 8),
@@ -283,7 +285,7 @@ impl Frame {
         Self {
             head: [0; 10],
             head_length: 0,
-            payload: bytes.into(),
+            payload: Bytes::from(bytes).into(),
         }
     }
 
@@ -292,10 +294,10 @@ impl Frame {
     }
 
     /// Its bytes after the first `skip`.
-    fn pieces(&self, skip: usize) -> [&[u8]; 2] {
+    fn pieces(&self, skip: usize) -> impl Iterator<Item = &[u8]> {
         let head = self.head.get(skip..self.head_length).unwrap_or_default();
-        let skip = skip.saturating_sub(self.head_length);
-        [head, self.payload.get(skip..).unwrap_or_default()]
+        let rest = self.payload.after(skip.saturating_sub(self.head_length));
+        std::iter::once(head).chain(rest)
     }
 }
 
@@ -318,19 +320,20 @@ impl<W: AsyncWrite + Unpin> Outgoing<W> {
     }
 
     /// A text comes next.
-    pub(crate) fn text(&mut self, text: impl Into<Bytes>) {
+    pub(crate) fn text(&mut self, text: impl Into<FrameText>) {
         self.frames.push_back(Frame::new(TEXT, text.into()));
     }
 
     /// A ping comes next.
     pub(crate) fn ping(&mut self) {
-        self.frames.push_back(Frame::new(PING, Bytes::new()));
+        self.frames.push_back(Frame::new(PING, Bytes::new().into()));
     }
 
     /// The end comes next: a code of RFC 6455 and a reason of less than 120 bytes.
     pub(crate) fn close(&mut self, code: u16, reason: &str) {
         let payload = [&code.to_be_bytes(), reason.as_bytes()].concat();
-        self.frames.push_back(Frame::new(CLOSE, payload.into()));
+        self.frames
+            .push_back(Frame::new(CLOSE, Bytes::from(payload).into()));
     }
 
     /// Frames come next that are bytes already.

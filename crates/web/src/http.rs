@@ -5,7 +5,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::ws::Utf8Bytes;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
@@ -14,8 +13,10 @@ use hyper::body::Body as _;
 use tokio::time::timeout;
 
 use crate::clients::{Over, Resume, Subscription};
+use crate::frame_text::FrameText;
 use crate::limits::{
     WEB_ANSWER_WAIT, WEB_BODY_WAIT, WEB_FREE_BYTES, WEB_IDLE_WAIT, WEB_MESSAGE_BYTES, WEB_PING,
+    WEB_READ_BYTES,
 };
 use crate::memory::{Account, Full, Reservation};
 use crate::page::{only, plain};
@@ -63,7 +64,7 @@ pub(crate) async fn command(state: Arc<WebState>, parts: &Parts, body: Body) -> 
         return empty(StatusCode::ACCEPTED);
     }
     match timeout(WEB_ANSWER_WAIT, first(&subscription)).await {
-        Ok(Some(frame)) => answered(status, frame.into(), subscription),
+        Ok(Some(frame)) => answered(status, &frame, subscription),
         Ok(None) => busy(),
         Err(_) => empty(StatusCode::GATEWAY_TIMEOUT),
     }
@@ -130,11 +131,13 @@ async fn read(body: Body, account: &Account) -> Result<(Vec<u8>, Reservation), R
     }
 }
 
-/// An answer. The seat is kept until it is through, and with it the memory that the answer takes.
-fn answered(status: StatusCode, frame: Bytes, subscription: Subscription) -> Response {
+/// An answer. The client stays until it is sent, and with it the memory that the answer takes.
+fn answered(status: StatusCode, frame: &FrameText, subscription: Subscription) -> Response {
     let length = HeaderValue::from(frame.len());
-    let pieces = stream::unfold((Some(frame), subscription), |(frame, subscription)| async move {
-        frame.map(|frame| (Ok::<_, Infallible>(frame), (None, subscription)))
+    let pieces: Vec<Bytes> = frame.pieces().cloned().collect();
+    let rest = (pieces.into_iter(), subscription);
+    let pieces = stream::unfold(rest, |(mut pieces, subscription)| async move {
+        Some((Ok::<_, Infallible>(pieces.next()?), (pieces, subscription)))
     });
     let mut response = json(status, Body::from_stream(pieces));
     response.headers_mut().insert(header::CONTENT_LENGTH, length);
@@ -142,7 +145,7 @@ fn answered(status: StatusCode, frame: Bytes, subscription: Subscription) -> Res
 }
 
 /// Waits for the first frame for this client.
-async fn first(subscription: &Subscription) -> Option<Utf8Bytes> {
+async fn first(subscription: &Subscription) -> Option<FrameText> {
     let mut frames = Vec::new();
     loop {
         let outcome = subscription.take(&mut frames);
@@ -170,7 +173,7 @@ pub(crate) fn events(state: &WebState, parts: &Parts) -> Response {
             match subscription.take(&mut frames) {
                 Ok(()) if frames.is_empty() => {
                     if timeout(WEB_PING, subscription.rung()).await.is_err() {
-                        return Some((Bytes::from_static(b": still here\n\n"), Some(subscription)));
+                        return Some((vec![Bytes::from_static(b": still here\n\n")], Some(subscription)));
                     }
                 }
                 Ok(()) => return Some((written(&frames), Some(subscription))),
@@ -179,6 +182,7 @@ pub(crate) fn events(state: &WebState, parts: &Parts) -> Response {
             }
         }
     });
+    let pieces = pieces.flat_map(stream::iter);
     let body = Body::from_stream(pieces.map(Ok::<_, Infallible>));
     let mut response = Response::new(body);
     let headers = response.headers_mut();
@@ -190,26 +194,37 @@ pub(crate) fn events(state: &WebState, parts: &Parts) -> Response {
     response
 }
 
-/// Frames as server-sent events.
-fn written(frames: &[Utf8Bytes]) -> Bytes {
-    let mut out = String::with_capacity(frames.iter().map(|frame| frame.len() + 32).sum());
+/// Frames as server-sent events. Long text is not copied.
+fn written(frames: &[FrameText]) -> Vec<Bytes> {
+    let (mut pieces, mut out) = (Vec::new(), Vec::new());
     for frame in frames {
-        if let Some(number) = number(frame) {
-            out.push_str("id: ");
-            out.push_str(number);
-            out.push('\n');
+        if let Some(number) = number(frame.end()) {
+            out.extend_from_slice(b"id: ");
+            out.extend_from_slice(number);
+            out.push(b'\n');
         }
-        out.push_str("data: ");
-        out.push_str(frame);
-        out.push_str("\n\n");
+        out.extend_from_slice(b"data: ");
+        for piece in frame.pieces() {
+            if piece.len() > WEB_READ_BYTES / 2 {
+                pieces.push(std::mem::take(&mut out).into());
+                pieces.push(piece.clone());
+            } else {
+                out.extend_from_slice(piece);
+            }
+        }
+        out.extend_from_slice(b"\n\n");
     }
-    out.into()
+    pieces.push(out.into());
+    pieces
 }
 
 /// The number of an event, which is the last thing in its frame.
-fn number(frame: &str) -> Option<&str> {
-    let number = frame.strip_suffix('}')?.rsplit_once(",\"seq\":")?.1;
-    number.bytes().all(|byte| byte.is_ascii_digit()).then_some(number)
+fn number(end: &[u8]) -> Option<&[u8]> {
+    let object = end.strip_suffix(b"}")?;
+    let member = b",\"seq\":";
+    let at = memchr::memmem::rfind(object, member)?;
+    let number = object.get(at + member.len()..)?;
+    number.iter().all(u8::is_ascii_digit).then_some(number)
 }
 
 /// Where a client wants to go on, as it says in `?after=` or `Last-Event-ID`, and `?instance=`.

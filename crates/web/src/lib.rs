@@ -10,6 +10,7 @@
 mod broadcaster;
 mod clients;
 mod error;
+mod frame_text;
 mod frames;
 mod guard;
 mod http;

@@ -7,8 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use axum::extract::ws::Utf8Bytes;
-
+use crate::frame_text::{FrameText, OpenObject};
 use crate::limits::WEB_UNREAD_BYTES;
 
 /// A position in the log: the number of the last entry that a client got.
@@ -18,13 +17,20 @@ pub(crate) type Place = u64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gone;
 
+/// What an entry is about: clients may not want all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Subject {
+    /// The event's name.
+    pub(crate) name: &'static str,
+    /// The session; none is the first.
+    pub(crate) session: Option<Arc<str>>,
+}
+
 /// A line for all clients.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// The event's name, for clients that do not want all.
-    pub(crate) name: &'static str,
-    /// The session it is about; none is the first.
-    pub(crate) session: Option<Arc<str>>,
+    /// What it is about.
+    pub(crate) subject: Subject,
     /// What it says.
     pub(crate) text: Text,
 }
@@ -33,7 +39,7 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) enum Text {
     /// As it is.
-    Line(String),
+    Line(OpenObject),
     /// A delta, which later deltas may be merged into.
     Delta(Delta),
 }
@@ -57,30 +63,63 @@ impl Delta {
 }
 
 impl Entry {
-    fn bytes(&self) -> usize {
-        match &self.text {
-            Text::Line(line) => line.len(),
-            Text::Delta(delta) => delta.before.len() + delta.text.len() + delta.after.len(),
+    /// The text becomes the frame, and is not kept twice: of a delta, only the places are kept where it can be taken apart.
+    fn published(self, place: Place) -> Published {
+        let session = self.subject.session.as_deref();
+        let (object, delta) = match self.text {
+            Text::Line(line) => (line, None),
+            Text::Delta(delta) => {
+                let places = DeltaPlaces {
+                    text: delta.before.len(),
+                    after: delta.before.len() + delta.text.len(),
+                    end: delta.before.len() + delta.text.len() + delta.after.len(),
+                };
+                (object(&[&delta.before, &delta.text, &delta.after]), Some(places))
+            }
+        };
+        Published {
+            frame: finish(object, session, place),
+            subject: self.subject,
+            delta,
         }
     }
+}
 
-    /// What goes over the wire as one frame need not be kept twice: its text becomes the frame. Only deltas are ever taken
-    /// apart again.
-    fn published(mut self, place: Place) -> Published {
-        let session = self.session.as_deref();
-        let frame = match &mut self.text {
-            Text::Line(line) => finish(std::mem::take(line), session, place),
-            Text::Delta(delta) => frame(&[&delta.before, &delta.text, &delta.after], session, place),
-        };
-        Published { entry: self, frame }
-    }
+/// Where the parts of a delta begin in its frame, which has one piece.
+#[derive(Debug, Clone, Copy)]
+struct DeltaPlaces {
+    text: usize,
+    after: usize,
+    /// Behind the last part.
+    end: usize,
 }
 
 /// An entry that clients may read, with its frame, which they share.
 #[derive(Debug)]
 struct Published {
-    entry: Entry,
-    frame: Utf8Bytes,
+    subject: Subject,
+    frame: FrameText,
+    delta: Option<DeltaPlaces>,
+}
+
+/// A delta as bytes of its frame.
+#[derive(Debug, Clone, Copy)]
+struct DeltaParts<'a> {
+    before: &'a [u8],
+    text: &'a [u8],
+    after: &'a [u8],
+}
+
+impl Published {
+    fn delta(&self) -> Option<DeltaParts<'_>> {
+        let DeltaPlaces { text, after, end } = self.delta?;
+        let whole = self.frame.end();
+        Some(DeltaParts {
+            before: whole.get(..text)?,
+            text: whole.get(text..after)?,
+            after: whole.get(after..end)?,
+        })
+    }
 }
 
 /// The newest entries. Their numbers are consecutive.
@@ -132,7 +171,7 @@ impl Log {
         // Numbers have no gaps, so a position gives an index.
         let count = usize::try_from(self.last.saturating_sub(place)).unwrap_or(usize::MAX);
         let newest = self.published.iter().rev().take(count);
-        newest.map(|one| one.frame.len() + one.entry.bytes()).sum()
+        newest.map(|one| one.frame.len()).sum()
     }
 
     /// How many entries came after this place; none when not all of them are here any more, or the place was never reached.
@@ -149,7 +188,7 @@ impl Log {
                 .fresh
                 .iter_mut()
                 .rev()
-                .find(|before| before.session == entry.session);
+                .find(|before| before.subject.session == entry.subject.session);
             if let Some(Entry {
                 text: Text::Delta(before),
                 ..
@@ -169,7 +208,7 @@ impl Log {
         for entry in std::mem::take(&mut self.fresh) {
             self.last += 1;
             let published = entry.published(self.last);
-            self.bytes += published.frame.len() + published.entry.bytes();
+            self.bytes += published.frame.len();
             self.published.push_back(published);
         }
         if self.bytes <= self.most_bytes && self.published.len() <= self.most_entries {
@@ -187,7 +226,7 @@ impl Log {
             let Some(oldest) = self.published.pop_front() else {
                 break;
             };
-            self.bytes -= oldest.frame.len() + oldest.entry.bytes();
+            self.bytes -= oldest.frame.len();
         }
     }
 
@@ -201,27 +240,27 @@ impl Log {
         place: Place,
         until: Place,
         most: usize,
-        wanted: impl Fn(&Entry) -> bool,
-        frames: &mut Vec<Utf8Bytes>,
+        wanted: impl Fn(&Subject) -> bool,
+        frames: &mut Vec<FrameText>,
     ) -> Result<Place, Gone> {
         let count = self.count_after(place).ok_or(Gone)?;
         let (mut place, mut bytes) = (place, 0);
         let mut joined = Joined::default();
-        for Published { entry, frame } in self.published.iter().skip(self.published.len() - count) {
+        for entry in self.published.iter().skip(self.published.len() - count) {
             if place >= until || bytes >= most {
                 break;
             }
             place += 1;
-            if !wanted(entry) {
+            if !wanted(&entry.subject) {
                 continue;
             }
-            bytes += frame.len();
-            match &entry.text {
-                Text::Line(_) => {
+            bytes += entry.frame.len();
+            match entry.delta() {
+                None => {
                     joined.close(frames);
-                    frames.push(frame.clone());
+                    frames.push(entry.frame.clone());
                 }
-                Text::Delta(delta) => joined.take(entry, delta, frame, place, frames),
+                Some(delta) => joined.take(entry, delta, place, frames),
             }
         }
         joined.close(frames);
@@ -232,63 +271,62 @@ impl Log {
 /// Consecutive deltas that are merged for one reader. A single delta uses its existing frame.
 #[derive(Default)]
 struct Joined<'a> {
-    first: Option<(&'a Entry, &'a Delta, &'a Utf8Bytes)>,
-    all: Option<(Delta, Place)>,
+    first: Option<(&'a Published, DeltaParts<'a>)>,
+    /// The text of all, what follows it, and the place of the last.
+    all: Option<(Vec<u8>, &'a [u8], Place)>,
 }
 
 impl<'a> Joined<'a> {
     fn take(
         &mut self,
-        entry: &'a Entry,
-        delta: &'a Delta,
-        frame: &'a Utf8Bytes,
+        entry: &'a Published,
+        delta: DeltaParts<'a>,
         place: Place,
-        frames: &mut Vec<Utf8Bytes>,
+        frames: &mut Vec<FrameText>,
     ) {
-        if let Some((first, begin, _)) = self.first
-            && first.session == entry.session
+        if let Some((first, begin)) = self.first
+            && first.subject.session == entry.subject.session
             && begin.before == delta.before
         {
-            let (all, last) = self.all.get_or_insert_with(|| (begin.clone(), place));
-            all.join(delta);
-            *last = place;
+            let (text, after, last) = self
+                .all
+                .get_or_insert_with(|| ([begin.before, begin.text].concat(), begin.after, place));
+            text.extend_from_slice(delta.text);
+            (*after, *last) = (delta.after, place);
             return;
         }
         self.close(frames);
-        self.first = Some((entry, delta, frame));
+        self.first = Some((entry, delta));
     }
 
-    fn close(&mut self, frames: &mut Vec<Utf8Bytes>) {
-        let Some((entry, _, own)) = self.first.take() else {
+    fn close(&mut self, frames: &mut Vec<FrameText>) {
+        let Some((entry, _)) = self.first.take() else {
             return;
         };
         frames.push(match self.all.take() {
-            None => own.clone(),
-            Some((all, place)) => frame(
-                &[&all.before, &all.text, &all.after],
-                entry.session.as_deref(),
-                place,
-            ),
+            None => entry.frame.clone(),
+            Some((text, after, place)) => {
+                let mut object = OpenObject::of_pieces(Vec::new(), text);
+                object.add(after);
+                finish(object, entry.subject.session.as_deref(), place)
+            }
         });
     }
 }
 
-/// A whole object: its text, the session it is about, its number.
-fn frame(parts: &[&str], session: Option<&str>, place: Place) -> Utf8Bytes {
+/// An object of these parts, with room for its session and number.
+fn object(parts: &[&str]) -> OpenObject {
     let length: usize = parts.iter().map(|part| part.len()).sum();
-    let mut frame = String::with_capacity(length + session.map_or(0, |session| session.len() + 16) + 32);
+    let mut object = String::with_capacity(length + 64);
     for part in parts {
-        frame.push_str(part);
+        object.push_str(part);
     }
-    finish(frame, session, place)
+    object.into()
 }
 
-/// Adds the session and the number to an object without its closing brace, and closes it.
-fn finish(mut frame: String, session: Option<&str>, place: Place) -> Utf8Bytes {
-    if let Some(session) = session {
-        frame.push_str(",\"session\":");
-        frame.push_str(&serde_json::Value::from(session).to_string());
-    }
-    frame.push_str(&format!(",\"seq\":{place}}}"));
-    frame.into()
+/// Adds the session and the number to an object, and closes it.
+fn finish(mut object: OpenObject, session: Option<&str>, place: Place) -> FrameText {
+    object.add_session(session);
+    object.add_number("seq", place);
+    object.close()
 }

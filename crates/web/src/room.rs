@@ -19,7 +19,7 @@ use wire::{Command, ConnectionCommand, EVENT_NAMES, Response};
 use crate::broadcaster::{MODEL, rules};
 use crate::clients::Clients;
 use crate::limits::WEB_GATEWAY_EVENTS;
-use crate::log::{Delta, Entry, Place, Text};
+use crate::log::{Delta, Entry, Place, Subject, Text};
 
 /// A JSON object.
 type Object = Map<String, Value>;
@@ -361,11 +361,8 @@ impl Room {
         }
         let failed = is_new.then(|| failed(&line)).flatten();
         let text = self.text(name, line);
-        self.clients.push(Entry {
-            name,
-            session: None,
-            text,
-        });
+        let subject = Subject { name, session: None };
+        self.clients.push(Entry { subject, text });
         self.clients.publish();
         if let Some(failed) = failed {
             self.clients.tell_all(&failed.to_string().into());
@@ -439,7 +436,7 @@ impl Room {
                     after: format!("\"}}{usage}"),
                 })
             }
-            _ => Text::Line(format!("{head},\"assistantMessageEvent\":{event}{usage}")),
+            _ => Text::Line(format!("{head},\"assistantMessageEvent\":{event}{usage}").into()),
         }
     }
 }
@@ -447,7 +444,7 @@ impl Room {
 fn open_object(line: &Value) -> Text {
     let mut line = line.to_string();
     line.pop();
-    Text::Line(line)
+    Text::Line(line.into())
 }
 
 /// What says that a run has failed for good, as the pages of the family need it (web.md 1.8, R3).

@@ -5,13 +5,14 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
-use axum::extract::ws::{Utf8Bytes, close_code};
+use axum::extract::ws::close_code;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until, timeout};
 use tungstenite::error::ProtocolError;
 use tungstenite::{Error, Message};
 
 use crate::clients::{Over, Subscription};
+use crate::frame_text::FrameText;
 use crate::frames::{Incoming, Outgoing, is_full};
 use crate::limits::{
     WEB_BODY_WAIT, WEB_FREE_BYTES, WEB_IDLE_WAIT, WEB_MESSAGE_BURST, WEB_MESSAGE_RATE, WEB_PING,
@@ -136,7 +137,7 @@ async fn write(
     subscription: &Subscription,
     pulse: &Pulse,
 ) {
-    let mut frames: Vec<Utf8Bytes> = Vec::new();
+    let mut frames: Vec<FrameText> = Vec::new();
     let (mut unanswered, mut beats) = (0, pulse.beats());
     // One clock for all the waiting: a new one for each picture would cost as much as the picture.
     let mut time_to_ask = pin!(sleep_until(Instant::now() + WEB_PING));

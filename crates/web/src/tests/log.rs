@@ -2,24 +2,28 @@
 
 use std::sync::Arc;
 
-use axum::extract::ws::Utf8Bytes;
 use serde_json::Value;
 
+use crate::frame_text::FrameText;
 use crate::limits::WEB_UNREAD_BYTES;
-use crate::log::{Delta, Entry, Gone, Log, Text};
+use crate::log::{Delta, Entry, Gone, Log, Subject, Text};
 
 fn line(text: &str) -> Entry {
     Entry {
-        name: "notice",
-        session: None,
-        text: Text::Line(format!("{{\"type\":\"notice\",\"message\":\"{text}\"")),
+        subject: Subject {
+            name: "notice",
+            session: None,
+        },
+        text: Text::Line(format!("{{\"type\":\"notice\",\"message\":\"{text}\"").into()),
     }
 }
 
 fn delta(session: Option<&str>, block: u32, text: &str) -> Entry {
     Entry {
-        name: "message_update",
-        session: session.map(Arc::from),
+        subject: Subject {
+            name: "message_update",
+            session: session.map(Arc::from),
+        },
         text: Text::Delta(Delta {
             before: format!("{{\"index\":{block},\"delta\":\""),
             text: text.to_owned(),
@@ -29,14 +33,14 @@ fn delta(session: Option<&str>, block: u32, text: &str) -> Entry {
 }
 
 fn read(log: &Log, place: u64) -> Vec<Value> {
-    let mut frames: Vec<Utf8Bytes> = Vec::new();
+    let mut frames: Vec<FrameText> = Vec::new();
     let end = log
         .read(place, log.last(), usize::MAX, |_| true, &mut frames)
         .unwrap();
     assert_eq!(end, log.last());
     frames
         .iter()
-        .map(|frame| serde_json::from_str(frame).unwrap())
+        .map(|frame| serde_json::from_str(&frame.text()).unwrap())
         .collect()
 }
 
@@ -158,7 +162,7 @@ fn log_reading_respects_filter_and_byte_limit() {
     }
     log.publish(|| None);
     let mut frames = Vec::new();
-    let wanted = |entry: &Entry| entry.name == "notice";
+    let wanted = |subject: &Subject| subject.name == "notice";
     let place = log.read(0, 20, 60, wanted, &mut frames).unwrap();
     assert!(place < 20 && frames.len() == 2, "{place} {}", frames.len());
     let place = log.read(place, 10, usize::MAX, wanted, &mut frames).unwrap();

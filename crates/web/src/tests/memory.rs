@@ -1,6 +1,6 @@
 //! The memory budget of all clients: reservations are returned, and no client takes all of it.
 
-use axum::extract::ws::Utf8Bytes;
+use crate::frame_text::FrameText;
 
 use crate::clients::{Clients, Over, Resume};
 use crate::limits::{
@@ -55,7 +55,7 @@ fn single_client_memory_is_limited() {
 }
 
 /// A response of so many bytes.
-fn response(bytes: usize) -> Utf8Bytes {
+fn response(bytes: usize) -> FrameText {
     "x".repeat(bytes).into()
 }
 

@@ -213,6 +213,98 @@ fn stalled_reader_costs_little_memory() {
     web.finish();
 }
 
+/// What an answer of 16 MB may cost while a client does not read it, in kB.
+const SLOW: u64 = 80 << 10;
+
+/// Sends the prompt over HTTP, so that no client reads events meanwhile, and waits for the end of the run.
+fn run_without_reader(web: &Web) {
+    let own = web.origin();
+    let headers = [("origin", own.as_str()), ("content-type", "application/json")];
+    let ask = |command: &str| web.request("POST", "/api/command", &headers, command);
+    assert_eq!(ask(r#"{"type":"prompt","message":"Go"}"#).0, 200);
+    crate::kit::until("the end of the run", || {
+        let (_, _, body) = ask(r#"{"type":"get_state"}"#);
+        let state = String::from_utf8_lossy(&body).into_owned();
+        state.contains("\"isStreaming\":false") && state.contains("\"messageCount\":2")
+    });
+}
+
+#[test]
+fn unread_long_answer_costs_little_memory() {
+    // With its deltas and four lines that repeat it, the longest answer is more than a client may leave unread.
+    for (about, deltas, is_read) in [
+        ("8 MB", 534, true),
+        ("16 MB", 1_110, false),
+        ("over 16 MB", 1_200, false),
+    ] {
+        let world = World::new([Reply::text_deltas(deltas, 15_000).batch(65_536)]);
+        let web = Web::start(&world, &[]);
+        let mut tab = web.tab();
+        tab.data(json!({"type": "get_state"}));
+        let before = web.peak();
+        run_without_reader(&web);
+        let mut text = String::new();
+        let end = loop {
+            let line = match tab.line() {
+                Ok(line) => line,
+                Err(code) => break Err(code),
+            };
+            match line["type"].as_str() {
+                Some("message_update") => {
+                    let event = &line["assistantMessageEvent"];
+                    text.push_str(event["delta"].as_str().unwrap_or_default());
+                    let is_end = event["type"] == "text_end";
+                    assert!(!is_end || event["content"] == text.as_str(), "{about}");
+                }
+                Some("message_end" | "turn_end") if line["message"]["role"] == "assistant" => {
+                    assert!(line["message"]["content"][0]["text"] == text.as_str(), "{about}");
+                }
+                Some("agent_end") => break Ok(line),
+                _ => {}
+            }
+        };
+        match end {
+            Ok(end) => assert!(
+                end["messages"][1]["content"][0]["text"] == text.as_str(),
+                "{about}"
+            ),
+            Err(code) => assert!(!is_read && [1006, 1013].contains(&code), "{about}: {code}"),
+        }
+        let peak = web.peak() - before;
+        eprintln!("{about}: {peak} kB at most");
+        assert!(peak < SLOW, "{about}: {peak} kB");
+        web.finish();
+    }
+}
+
+#[test]
+fn unread_event_stream_costs_little_memory() {
+    let world = World::new([Reply::text_deltas(534, 15_000).batch(65_536)]);
+    let web = Web::start(&world, &[]);
+    web.tab().data(json!({"type": "get_state"}));
+    web.wait_for_clients(0);
+    let mut stream = web.connect();
+    let ask = format!(
+        "GET /api/events HTTP/1.1\r\nhost: {0}\r\norigin: http://{0}\r\n\r\n",
+        web.address
+    );
+    stream.write_all(ask.as_bytes()).unwrap();
+    web.wait_for_clients(1);
+    let before = web.peak();
+    run_without_reader(&web);
+    // Four lines repeat the text after its deltas.
+    let (mut bytes, mut count) = (vec![0; 1 << 20], 0);
+    while count < 5 * 534 * 15_000 {
+        let length = stream.read(&mut bytes).unwrap();
+        assert!(length > 0, "{count}");
+        count += length;
+    }
+    let peak = web.peak() - before;
+    eprintln!("events: {peak} kB at most");
+    assert!(peak < SLOW, "{peak} kB");
+    web.finish();
+}
+
 #[test]
 fn listing_with_sparse_file_uses_little_memory() {
     let world = World::new([Reply::text(["Seen."])]);
