@@ -12,6 +12,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::access::{Access, CredentialCaches};
 use crate::answer::{Answer, Fault};
+use crate::anthropic::threads::ThreadSender;
 use crate::error::LlmError;
 use crate::family::Family;
 use crate::http::{ClientConfig, Connector, HttpRequest, Line, Patience, send};
@@ -190,8 +191,9 @@ impl Client {
             request.hooks.rewrite.clone(),
             request.hooks.change_headers.clone(),
         );
+        let thread = ThreadSender::of(request).map(Arc::new);
         let post = move |mut http: HttpRequest| {
-            let (line, access) = (Arc::clone(&line), Arc::clone(&access));
+            let (line, access, thread) = (Arc::clone(&line), Arc::clone(&access), thread.clone());
             let (rewrite, change) = (rewrite.clone(), change.clone());
             async move {
                 if let Some(change) = change {
@@ -200,7 +202,11 @@ impl Client {
                 if let Some(rewrite) = rewrite {
                     http.body = rewrite.apply(http.body).await;
                 }
-                send(&line, family, http, &access, patience).await
+                let send = |http| send(&line, family, http, &access, patience);
+                match thread.filter(|_| family == Family::Anthropic) {
+                    Some(thread) => thread.send(http, send).await,
+                    None => send(http).await,
+                }
             }
         };
         let head: Head = match &self.refresher {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use wire::{AssistantMessage, Message, Model, ThinkingLevel, ToolSpec};
 
+use crate::anthropic::threads::MessageThread;
 use crate::compat::flag;
 use crate::encoded_history::EncodedHistory;
 use crate::request::ModelRequest;
@@ -33,12 +34,15 @@ pub struct PromptState {
 pub struct EarlierRequests {
     pub(crate) states: Vec<PromptState>,
     pub(crate) encoded: Option<EncodedHistory>,
+    pub(crate) thread: Option<MessageThread>,
 }
 
 impl EarlierRequests {
     /// Shares nothing with further requests of the session. The instructions stay, because they are in the prompt.
     pub(crate) fn stand_alone(&mut self) {
         self.encoded = None;
+        // The request is the same but for this: with a thread on its own, the session's could not be continued.
+        self.thread = self.thread.is_some().then(MessageThread::off);
     }
 }
 
@@ -49,6 +53,8 @@ pub struct PromptHistory {
     of: Option<(String, String, String, Option<i64>)>,
     states: Vec<PromptState>,
     encoded: EncodedHistory,
+    /// The conversation that Anthropic keeps.
+    thread: MessageThread,
 }
 
 impl PromptHistory {
@@ -61,6 +67,7 @@ impl PromptHistory {
     /// the model changes or the conversation does not continue that of earlier requests.
     pub fn observe(&mut self, request: &mut ModelRequest) {
         request.earlier.encoded = Some(self.encoded.clone());
+        request.earlier.thread = Some(self.thread.clone());
         let model = &request.model;
         if !changes_inside(model) {
             (self.of, self.states) = (None, Vec::new());

@@ -112,7 +112,7 @@ const MODEL: &[Doc] = &[
     (
         "promptCache",
         "object",
-        "How long the provider keeps a prompt, in seconds: `short` and `long`. Only for clients, which see it as a member of the model.",
+        "How long the provider keeps a prompt, in seconds: `short` and `long`. Cache warming needs it.",
     ),
     (
         "headers",

@@ -1,8 +1,10 @@
-//! The Anthropic Messages API (providers.md 3): requests in `request` and `messages`, answers in `stream`.
+//! The Anthropic Messages API (providers.md 3): requests in `request` and `messages`, answers in `stream`, conversations that the provider
+//! keeps in `threads`.
 
 mod messages;
 pub(crate) mod request;
 pub(crate) mod stream;
+pub(crate) mod threads;
 mod tools;
 
 use auth::text::without_markup;

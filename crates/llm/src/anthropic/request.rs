@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use wire::{AssistantMessage, Message, Model, ThinkingLevel};
 
 use super::messages::{self, Inserts};
+use super::threads;
 use super::tools::{self, ToolStyle};
 use crate::adaptive::thinks_adaptively;
 use crate::body::{Body, elements};
@@ -145,6 +146,9 @@ fn headers(request: &ModelRequest, compat: &Compat, tools_change: bool) -> Resul
     }
     if tools_change {
         betas.push("inline-tools-2026-09-15");
+    }
+    if threads::thread(request).is_some() {
+        betas.push(threads::BETA);
     }
     if !betas.is_empty() {
         headers.set("anthropic-beta", &betas.join(","))?;

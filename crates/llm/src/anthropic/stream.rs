@@ -4,6 +4,7 @@
 use serde::Deserialize;
 use wire::{StopReason, ThinkingContent, Usage};
 
+use super::threads::{MessageThread, thread};
 use crate::answer::{Answer, Fault};
 use crate::billing::{self, Bill};
 use crate::event::ModelEvent;
@@ -121,6 +122,8 @@ pub(crate) struct MessagesParser {
     open: Vec<Open>,
     /// Why the whole answer counts as failed.
     fault: Option<Fault>,
+    /// Gets the answer when it is complete.
+    thread: Option<MessageThread>,
 }
 
 impl MessagesParser {
@@ -131,6 +134,7 @@ impl MessagesParser {
             is_openrouter: billing::is_openrouter(&request.model),
             open: Vec::new(),
             fault: None,
+            thread: thread(request).cloned(),
         }
     }
 
@@ -159,7 +163,13 @@ impl MessagesParser {
             }
             "message_stop" => {
                 self.answer.end_all(out);
-                return self.fault.take().map_or(Ok(Flow::Done), Err);
+                if let Some(fault) = self.fault.take() {
+                    return Err(fault);
+                }
+                if let Some(thread) = &self.thread {
+                    thread.answered(self.answer.message());
+                }
+                return Ok(Flow::Done);
             }
             _ => {}
         }

@@ -59,6 +59,7 @@ mod logs;
 mod long_sessions;
 mod mcp;
 mod message_members;
+mod message_threads;
 mod models;
 mod newest_pi_edges;
 mod omp_commands;
