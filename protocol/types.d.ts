@@ -244,6 +244,7 @@ export type Event =
   | SubagentProgressEvent
   | SubagentEventEvent
   | ProcessStartEvent
+  | ProcessOutputEvent
   | ProcessEndEvent
   | QueueUpdateEvent
   | CompactionStartEvent
@@ -1011,6 +1012,8 @@ export interface ReadProcessCommand {
   fromByte?: number | null;
   /** Most bytes of the response. Default and maximum: 512 KiB. */
   maxBytes?: number | null;
+  /** Send the event `process_output` once, as soon as the process has printed more. Default: false. */
+  notify?: boolean | null;
 }
 
 /** Write to the input of a background process. */
@@ -2757,6 +2760,20 @@ export interface ProcessStartEvent {
   type: "process_start";
   /** The process. */
   process: ProcessInfo;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/**
+ * A background process has printed more than a response to `read_process` with `notify` contained. Sent once
+ * for each such response.
+ */
+export interface ProcessOutputEvent {
+  type: "process_output";
+  /** The process. */
+  processId: string;
+  /** Bytes that it has printed. */
+  outputBytes: number;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
@@ -4568,6 +4585,11 @@ export type ProcessStatus = "running" | "exited" | "killed";
 export interface ProcessesReply {
   /** The processes, oldest first. Of ended ones, the newest 50 are kept. */
   processes: ProcessInfo[];
+  /**
+   * Whether the end of a process may wake the session when it is idle: the setting `processes.wake`, or what
+   * `set_process_wakeups` set.
+   */
+  wakeups: boolean;
 }
 
 /** Response to `get_project_trust` and `set_project_trust`. */

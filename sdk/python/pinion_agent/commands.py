@@ -768,11 +768,12 @@ class AsyncCommands:
         process_id: str,
         from_byte: Optional[Union[int, None]] = None,
         max_bytes: Optional[Union[int, None]] = None,
+        notify: Optional[Union[bool, None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> ProcessData:
         """Read the output of a background process."""
-        return await self.call("read_process", {"processId": process_id, "fromByte": from_byte, "maxBytes": max_bytes}, timeout)
+        return await self.call("read_process", {"processId": process_id, "fromByte": from_byte, "maxBytes": max_bytes, "notify": notify}, timeout)
 
     async def write_process(
         self,
@@ -1750,11 +1751,12 @@ class BlockingCommands:
         process_id: str,
         from_byte: Optional[Union[int, None]] = None,
         max_bytes: Optional[Union[int, None]] = None,
+        notify: Optional[Union[bool, None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> ProcessData:
         """Read the output of a background process."""
-        return self.call("read_process", {"processId": process_id, "fromByte": from_byte, "maxBytes": max_bytes}, timeout)
+        return self.call("read_process", {"processId": process_id, "fromByte": from_byte, "maxBytes": max_bytes, "notify": notify}, timeout)
 
     def write_process(
         self,

@@ -11,7 +11,7 @@ SessionLine = Union["SessionHeader", "Entry"]
 
 
 # What the agent tells on its own account.
-Event = Union["ReadyEvent", "ConnectedEvent", "AgentStartEvent", "AgentEndEvent", "ModelFallbackEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "SubagentLifecycleEvent", "SubagentProgressEvent", "SubagentEventEvent", "ProcessStartEvent", "ProcessEndEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SessionClosedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "ExtensionErrorEvent", "EntryAppendedEvent", "BashExecutionStartEvent", "BashExecutionUpdateEvent", "BashExecutionEndEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "StorageStatusEvent", "McpServersChangeEvent", "HeartbeatEvent"]
+Event = Union["ReadyEvent", "ConnectedEvent", "AgentStartEvent", "AgentEndEvent", "ModelFallbackEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "SubagentLifecycleEvent", "SubagentProgressEvent", "SubagentEventEvent", "ProcessStartEvent", "ProcessOutputEvent", "ProcessEndEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SessionClosedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "ExtensionErrorEvent", "EntryAppendedEvent", "BashExecutionStartEvent", "BashExecutionUpdateEvent", "BashExecutionEndEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "StorageStatusEvent", "McpServersChangeEvent", "HeartbeatEvent"]
 
 
 # A line that only clients of single dialects receive.
@@ -697,6 +697,26 @@ class ProcessStartEvent(_ProcessStartEvent):
 
     #: The process.
     process: "ProcessInfo"
+
+
+class _ProcessOutputEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class ProcessOutputEvent(_ProcessOutputEvent):
+    """A background process has printed more than a response to `read_process` with `notify` contained.
+    Sent once for each such response.
+    """
+
+    type: Literal["process_output"]
+
+    #: The process.
+    processId: str
+
+    #: Bytes that it has printed.
+    outputBytes: int
 
 
 class _ProcessEndEvent(TypedDict, total=False):
@@ -3210,6 +3230,10 @@ class ProcessesReply(TypedDict):
 
     #: The processes, oldest first. Of ended ones, the newest 50 are kept.
     processes: list["ProcessInfo"]
+
+    #: Whether the end of a process may wake the session when it is idle: the setting `processes.wake`, or
+    #: what `set_process_wakeups` set.
+    wakeups: bool
 
 
 class ProjectTrust(TypedDict):
