@@ -30,6 +30,7 @@ mod json;
 mod lent;
 pub mod limits;
 mod login_request;
+mod message_thread;
 mod mistral;
 mod offline;
 mod openai_codex;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use wire::{AssistantMessage, Message, Model, ThinkingLevel, ToolSpec};
 
-use crate::anthropic::threads::MessageThread;
 use crate::compat::flag;
 use crate::encoded_history::EncodedHistory;
+use crate::message_thread::MessageThread;
 use crate::request::ModelRequest;
 
 /// Most changes that are kept. Beyond it the history starts again: replaying a long list of changes costs more than it saves.

@@ -352,7 +352,7 @@ pub enum Event {
         /// The process.
         process: Box<ProcessInfo>,
     },
-    /// A background process has printed more than a response to `read_process` with `notify` contained. Sent once for each such response.
+    /// A background process has printed more. Sent once after each `read_process` with `notify`.
     ProcessOutput {
         /// The process.
         process_id: String,
@@ -579,8 +579,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// The status of an MCP server changed. Sent only after `get_mcp_servers`, `set_mcp_servers` or `mcp_reconnect` was
-    /// used.
+    /// The status of an MCP server changed. Sent only after a `get_mcp_servers`, `set_mcp_servers` or `mcp_reconnect`.
     McpServersChange {
         /// The servers of the session.
         servers: Vec<McpServer>,

@@ -4,12 +4,13 @@
 use serde::Deserialize;
 use wire::{StopReason, ThinkingContent, Usage};
 
-use super::threads::{MessageThread, thread};
+use super::threads::thread;
 use crate::answer::{Answer, Fault};
 use crate::billing::{self, Bill};
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
 use crate::json::{Count, Text, repair, unreadable};
+use crate::message_thread::MessageThread;
 use crate::request::ModelRequest;
 
 /// What a refusal says (behaviour.md 7.5).

@@ -1,19 +1,18 @@
-//! Message threads (beta `message-threads-2026-08-12`): the provider keeps the conversation of a session, and a request sends what is new
-//! since the last answer. Off unless the model's flag `supportsMessageThreads` says otherwise, because a gateway that drops the unknown
+//! Message threads (beta `message-threads-2026-08-12`): the provider keeps the conversation of a session, and a request has only the
+//! messages after the last answer. Off unless the model's flag `supportsMessageThreads` says otherwise, because a gateway that drops the unknown
 //! field would turn a continuation into a request without its conversation.
 //!
-//! A request continues an answer only if everything before it is as it was sent. All other requests, and those that the provider cannot
-//! continue, are sent whole. Here is the state of a thread and the change of the body; `request` writes the body, `stream` reports answers.
-
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+//! A request continues an answer only if everything before it is as it was sent. Pinion sends all other requests whole, and repeats a request
+//! whole if the provider cannot continue the answer. Here is the change of the body; `message_thread` has the state of a thread, `request` writes
+//! the body, `stream` reports answers.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
-use wire::AssistantMessage;
 
 use crate::answer::Fault;
 use crate::compat::flag;
 use crate::http::HttpRequest;
+use crate::message_thread::{MessageThread, Prefix, Reply, State};
 use crate::request::ModelRequest;
 
 /// The header value that switches threads on.
@@ -39,76 +38,6 @@ const FIXED: [&str; 6] = [
     "output_config",
     "tool_choice",
 ];
-
-/// Where the thread of a session is. Clones share it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct MessageThread(Arc<Mutex<State>>);
-
-#[derive(Debug, Default)]
-enum State {
-    /// The next request begins a thread.
-    #[default]
-    Unknown,
-    /// A request of a thread is being answered.
-    Asked(Prefix),
-    /// The next request may continue this answer.
-    Answered(Prefix, Reply),
-    /// The provider cannot keep threads for this session.
-    Off,
-}
-
-/// The beginning of a conversation with the settings that belong to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Prefix {
-    turns: usize,
-    digest: [u8; 32],
-}
-
-/// An answer that the provider has kept.
-#[derive(Debug, PartialEq, Eq)]
-struct Reply {
-    id: String,
-    /// Of its content: an extension may have replaced it.
-    digest: [u8; 32],
-}
-
-impl MessageThread {
-    /// No thread: each request is sent whole.
-    pub(crate) fn off() -> Self {
-        Self(Arc::new(Mutex::new(State::Off)))
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Every change is one assignment.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// An answer is complete.
-    pub(super) fn answered(&self, answer: &AssistantMessage) {
-        let mut state = self.state();
-        if let State::Asked(prefix) = *state {
-            *state = match Reply::of(answer) {
-                Some(reply) => State::Answered(prefix, reply),
-                None => State::Unknown,
-            };
-        }
-    }
-}
-
-impl Reply {
-    fn of(answer: &AssistantMessage) -> Option<Self> {
-        let content = serde_json::to_vec(&answer.content).ok()?;
-        // Answers of another model than the one that was asked are not kept by the provider.
-        answer
-            .response_id
-            .clone()
-            .filter(|_| answer.response_model.is_none())
-            .map(|id| Self {
-                id,
-                digest: Sha256::digest(content).into(),
-            })
-    }
-}
 
 /// The thread of a request; none for requests outside a session and for models without threads.
 pub(super) fn thread(request: &ModelRequest) -> Option<&MessageThread> {
@@ -165,10 +94,10 @@ impl ThreadSender {
             headers: http.headers.clone(),
             body,
         };
-        let asked = State::Asked(planned.prefix);
+        let prefix = planned.prefix;
         match send(with(planned.body)).await {
             Ok(response) => {
-                *self.thread.state() = asked;
+                self.thread.set(State::Asked(prefix));
                 Ok(response)
             }
             Err(fault) if is_lost(&fault) => {
@@ -177,13 +106,13 @@ impl ThreadSender {
                     return Err(fault);
                 };
                 let response = send(with(first)).await?;
-                *self.thread.state() = asked;
+                self.thread.set(State::Asked(prefix));
                 Ok(response)
             }
             Err(fault) if is_unsupported(&fault) => {
                 tracing::debug!(reason = fault.text, "message threads are off for this session");
                 let response = send(with(http.body.clone())).await?;
-                *self.thread.state() = State::Off;
+                self.thread.set(State::Off);
                 Ok(response)
             }
             Err(fault) => Err(fault),
@@ -192,13 +121,7 @@ impl ThreadSender {
 
     /// None if threads are off for the session, or the body is not one of the Messages API.
     fn plan(&self, http: &HttpRequest) -> Option<Planned> {
-        let mut state = self.thread.state();
-        if matches!(*state, State::Off) {
-            return None;
-        }
-        // An answer can be continued once. A request that fails leaves nothing to continue.
-        let known = std::mem::take(&mut *state);
-        drop(state);
+        let known = self.thread.take()?;
         let whole: Map<String, Value> = serde_json::from_slice(&http.body).ok()?;
         let turns = whole.get("messages")?.as_array()?;
         let digests = self.digests(http, &whole, turns);

@@ -365,7 +365,7 @@ fn output_event_follows_each_read_that_asks() {
             read["text"].as_str().unwrap().ends_with(text)
         });
     };
-    // Nobody has asked.
+    // No read has asked for an event yet.
     write("one\n");
     has("got one\n");
     // Two lines, and one event for both: the second read asked for none.

@@ -1,4 +1,4 @@
-//! Message threads of Anthropic: off unless a model says otherwise. Then a request sends what is new, and everything if the provider
+//! Message threads of Anthropic: off unless a model says otherwise. Then a request has only new messages, and all of them if the provider
 //! cannot continue.
 
 use serde_json::{Value, json};

@@ -169,7 +169,7 @@ impl Processes {
         tokio::spawn(async move {
             tokio::select! {
                 () = running.read_to_end(&one) => {}
-                // Beside the reading, because it waits for clients that read slowly.
+                // At the same time, because it waits for clients that read slowly.
                 () = tell_output(&owner, &one) => {}
             }
             if let Some(owner) = owner.upgrade() {
