@@ -21,7 +21,11 @@ function say(what, value, most, unit) {
 }
 
 const files = readdirSync(root, { recursive: true }).map(String).filter((name) => !name.endsWith('.md') && !name.includes('test') && statSync(join(root, name)).isFile());
-say('all files of the page, packed', files.reduce((sum, name) => sum + gzipSync(readFileSync(join(root, name))).length, 0) / 1000, 300, 'kB');
+const packed = (names) => names.reduce((sum, name) => sum + gzipSync(readFileSync(join(root, name))).length, 0) / 1000;
+// Fetched with the first terminal only.
+const isLater = (name) => name.startsWith('vendor/xterm');
+say('all files of the page, packed, without those of terminals', packed(files.filter((name) => !isLater(name))), 300, 'kB');
+say('files that the first terminal fetches, packed', packed(files.filter(isLater)), 100, 'kB');
 
 const agent = new Agent();
 const server = await serve(root, { onclient: (client) => agent.join(client) });
