@@ -2764,10 +2764,7 @@ export interface ProcessStartEvent {
   seq?: number;
 }
 
-/**
- * A background process has printed more than a response to `read_process` with `notify` contained. Sent once
- * for each such response.
- */
+/** A background process has printed more. Sent once after each `read_process` with `notify`. */
 export interface ProcessOutputEvent {
   type: "process_output";
   /** The process. */
@@ -3096,8 +3093,8 @@ export interface StorageStatusEvent {
 }
 
 /**
- * The status of an MCP server changed. Sent only after `get_mcp_servers`, `set_mcp_servers` or
- * `mcp_reconnect` was used.
+ * The status of an MCP server changed. Sent only after a `get_mcp_servers`, `set_mcp_servers` or
+ * `mcp_reconnect`.
  */
 export interface McpServersChangeEvent {
   type: "mcp_servers_change";

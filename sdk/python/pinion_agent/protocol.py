@@ -706,9 +706,7 @@ class _ProcessOutputEvent(TypedDict, total=False):
 
 
 class ProcessOutputEvent(_ProcessOutputEvent):
-    """A background process has printed more than a response to `read_process` with `notify` contained.
-    Sent once for each such response.
-    """
+    """A background process has printed more. Sent once after each `read_process` with `notify`."""
 
     type: Literal["process_output"]
 
@@ -1238,8 +1236,8 @@ class _McpServersChangeEvent(TypedDict, total=False):
 
 
 class McpServersChangeEvent(_McpServersChangeEvent):
-    """The status of an MCP server changed. Sent only after `get_mcp_servers`, `set_mcp_servers` or
-    `mcp_reconnect` was used.
+    """The status of an MCP server changed. Sent only after a `get_mcp_servers`, `set_mcp_servers` or
+    `mcp_reconnect`.
     """
 
     type: Literal["mcp_servers_change"]
