@@ -70,7 +70,7 @@ impl Answer {
             slots: Vec::new(),
             prices: model.cost.clone(),
             level: request.thinking,
-            full_usage: request.full_usage,
+            full_usage: request.conventions.full_usage,
             bytes: 0,
         }
     }

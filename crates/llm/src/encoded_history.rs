@@ -148,7 +148,12 @@ pub(crate) trait Encoding {
 /// Messages as the API can take them. Messages that need no change are shared.
 fn prepare(request: &ModelRequest, messages: &[Arc<Message>], family: &impl Encoding) -> Vec<Arc<Message>> {
     let call_id = |id: &str, from: &AssistantMessage| family.call_id(id, from);
-    transform(messages, &request.model, request.foreign_thinking, &call_id)
+    transform(
+        messages,
+        &request.model,
+        request.conventions.foreign_thinking,
+        &call_id,
+    )
 }
 
 /// The messages that every later request of the conversation repeats as they are: all up to the last answer, none if one of them has

@@ -96,13 +96,20 @@ pub struct ModelRequest {
     pub temperature: Option<f64>,
     /// Which tools it has to call; absent means as it likes.
     pub tool_choice: Option<ToolChoice>,
+    /// What pi changed after 0.74 in requests and answers.
+    pub conventions: Conventions,
+    /// Functions of extensions that see or change the request.
+    pub hooks: RequestHooks,
+}
+
+/// What differs between versions of pi in requests and answers. The default is that of 0.74.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Conventions {
     /// True if token counts also state the usual case: that the total was computed, and that nothing was written to the cache
     /// for an hour (pi-1.5-delta.md 3).
     pub full_usage: bool,
     /// The form in which the model gets the reasoning of other models.
     pub foreign_thinking: ForeignThinking,
-    /// Functions of extensions that see or change the request.
-    pub hooks: RequestHooks,
 }
 
 /// The form in which a model gets the reasoning that another model wrote earlier in the conversation.
@@ -192,8 +199,7 @@ impl ModelRequest {
             environment: Environment::default(),
             temperature: None,
             tool_choice: None,
-            full_usage: false,
-            foreign_thinking: ForeignThinking::default(),
+            conventions: Conventions::default(),
             hooks: RequestHooks::default(),
         }
     }

@@ -113,7 +113,7 @@ pub(super) fn render(root: &Path, sent: &BTreeSet<&str>) -> Result<String> {
     Ok(out)
 }
 
-/// What differs wherever it occurs, from a list of what is not compared: kind, name, reason.
+/// Differences that every session may have, from a list of parts that are not compared: kind, name, reason.
 fn everywhere(list: &str) -> String {
     let rows = list.lines().filter(|line| !line.starts_with('#'));
     let rows = rows.filter_map(|line| {

@@ -1,4 +1,4 @@
-//! Edges of behaviour in which pi 1.5.2 differs from 0.74, or from what Pinion did: each was recorded beside the real pi
+//! Edges of behaviour in which pi 1.5.2 differs from 0.74, or from what Pinion did: each was recorded from the real pi
 //! (`.ci/conformance/scenarios`).
 
 use serde_json::{Value, json};

@@ -59,7 +59,7 @@ impl Attachments {
             .any(|block| matches!(block, UserBlock::Image(_)))
     }
 
-    /// Makes images small enough for a model and leaves out those that it could not read, which would fail every later request.
+    /// Makes images small enough for a model and leaves out unreadable ones, which would fail every later request.
     /// Returns a line for each image that is not as it was sent (recorded from pi 1.5.2). Blocks.
     pub(super) fn fit_images(&mut self) -> Vec<String> {
         let mut notes = Vec::new();

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use agent::{ModelInput, Verdict};
-use llm::{ForeignThinking, ModelEvent, ModelRequest, ModelStream};
+use llm::{Conventions, ForeignThinking, ModelEvent, ModelRequest, ModelStream};
 use models::Registry;
 use tokio_util::sync::CancellationToken;
 use wire::{AssistantMessage, Message, Model, StopReason, ThinkingLevel, Usage};
@@ -195,8 +195,10 @@ pub(super) fn request_for(agent: &Agent, model: Model, thinking: ThinkingLevel, 
     request.provider_retries = agent.settings.retry.provider.max_retries.unwrap_or(0);
     request.max_retry_delay = agent.max_retry_delay();
     if agent.options.dialect.is_newest_pi() {
-        request.full_usage = true;
-        request.foreign_thinking = ForeignThinking::Omit;
+        request.conventions = Conventions {
+            full_usage: true,
+            foreign_thinking: ForeignThinking::Omit,
+        };
     }
     request
 }
