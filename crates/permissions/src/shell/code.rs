@@ -2,6 +2,7 @@
 //! not known to be harmless is opaque. Scripts in files are beyond rules.
 
 use super::ast::Word;
+use super::planted;
 use super::steps::{Input, Language, Steps};
 
 /// Modules of Python that run no program with names that are not listed in [`PYTHON_RUNS`].
@@ -126,8 +127,11 @@ pub(super) fn interpreter<'w>(
         return steps.hide();
     }
     for word in arguments {
-        // `bun run program` and `deno run npm:program`.
-        word.text().split(':').for_each(|piece| steps.guess(piece));
+        // `bun run program`, `deno run npm:program` and `ed '!program'`.
+        let text = word.text();
+        text.split(':')
+            .for_each(|piece| steps.guess(piece.trim_start_matches('!')));
+        planted::called(&text).iter().for_each(|call| steps.guess(call));
     }
     if let Input::Text(text) = input {
         // Some read commands as well as a file: `ed file`, `mail user`.

@@ -202,6 +202,9 @@ fn git_options(steps: &mut Steps<'_>, command: &str, words: &[Word]) {
                 }
             }
         }
+        if let Some(setting) = text.strip_prefix("--config=").filter(|_| command == "clone") {
+            git_setting(steps, &Word::literal_of(setting));
+        }
         if command == "clone" && (text == "-u" || text == "-c" || text == "--config") {
             words.get(at + 1).into_iter().for_each(|value| {
                 if text == "-u" {

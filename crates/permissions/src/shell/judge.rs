@@ -8,6 +8,7 @@ use super::ast::{
 };
 use super::cursor::{Cursor, Shared};
 use super::grammar::CommandParser;
+use super::planted::Planted;
 use super::programs::{self, Class};
 use super::simple::DECLARING;
 use super::steps::{Input, Language, Step, Steps};
@@ -35,6 +36,8 @@ pub(super) struct Judge {
     /// Names of files that the line makes, and of programs and scripts that it runs.
     made: BTreeMap<String, Vec<Option<String>>>,
     run: BTreeMap<String, Language>,
+    /// Files that the line makes and that programs read by themselves.
+    planted: Planted,
     /// `exec` has changed where commands read.
     is_redirected: bool,
     /// The program that runs the line at hand reads something, and so do the commands of the line.
@@ -66,6 +69,7 @@ impl Judge {
             guesses: 0,
             made: BTreeMap::new(),
             run: BTreeMap::new(),
+            planted: Planted::default(),
             is_redirected: false,
             is_fed: false,
         }
@@ -87,9 +91,17 @@ impl Judge {
                     .for_each(|text| self.made_script(language, text));
             }
         }
+        self.read_planted();
         if self.variables.are_unsafe() {
             self.opaque = true;
         }
+    }
+
+    /// Programs may run what files say that the line makes.
+    fn read_planted(&mut self) {
+        let found = self.planted.commands();
+        self.opaque |= found.is_cut;
+        found.commands.into_iter().for_each(|form| self.push_form(form));
     }
 
     /// The line runs a file that it makes itself, with this text if it is known.
@@ -354,9 +366,10 @@ impl Judge {
         if copies {
             targets.extend(simple.words.iter().skip(1));
         }
-        for target in targets {
+        for target in &targets {
             self.makes(&target.text(), text.clone());
         }
+        self.planted.writes(simple, &targets, text);
     }
 
     /// A file with this name is made.
@@ -434,7 +447,8 @@ impl Judge {
         let text = first.text();
         let name = programs::base_name(&text);
         self.runs(name, Language::Shell);
-        if name == "run-parts" {
+        // A descriptor is a file that does not show.
+        if name == "run-parts" || text.starts_with("/proc/") || text.starts_with("/dev/") {
             self.hide();
         }
         // Also in a guess, whose end is not read: a command too deep to be read must be refused.
@@ -445,6 +459,7 @@ impl Judge {
         self.depth += 1;
         let mut steps = Steps::new(self.guesses > 0);
         let class = programs::class(name);
+        self.planted.starts(class, words);
         match class {
             Class::Quiet => builtins::quiet(&mut steps, name, words),
             Class::Builtin if DECLARING.contains(&name) => builtins::declaring(&mut steps, name, words),
@@ -508,8 +523,7 @@ impl Judge {
         let shown: Vec<String> = words.iter().map(Word::shown).collect();
         let plain: Vec<String> = words.iter().map(Word::text).collect();
         let (shown, plain) = (shown.join(" "), plain.join(" "));
-        if let Some(first) = words.first()
-            && let text = first.text()
+        if let Some(text) = words.first().map(Word::text)
             && let Some((_, name)) = text.rsplit_once('/')
         {
             let rest = plain.strip_prefix(text.as_str()).unwrap_or_default();
@@ -574,7 +588,7 @@ fn input(redirects: &[Redirect], scope: Scope<'_>) -> Input {
     input
 }
 
-/// Returns true for a number with an optional unit, such as the `5` of `timeout 5 make`: it cannot be a program's name here.
+/// Returns true for a number with an optional unit, as in `timeout 5 make`.
 fn is_duration(word: &Word) -> bool {
     let text = word.text();
     let number = text.trim_end_matches(['s', 'm', 'h', 'd']);

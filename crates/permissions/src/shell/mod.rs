@@ -20,6 +20,7 @@ mod git;
 mod grammar;
 mod judge;
 mod options;
+mod planted;
 mod programs;
 mod runs;
 mod simple;

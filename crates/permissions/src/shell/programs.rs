@@ -69,7 +69,7 @@ const QUIET: &str = " : [ b2sum base32 base64 basename bg biome black bun-types 
     sha384sum sha512sum shasum shellcheck shfmt shift shred shuf size sleep ss stat strings strip stty suspend sum \
     sync tac tail tee test times top touch tput tr traceroute tree true truncate tsc tsort tty type ulimit umask \
     unalias uname unexpand uniq unlink unxz unzip uptime users vdir vmstat w wc whatis whereis which who whoami xxd \
-    xz xzcat yamllint yes yq zcat zipinfo zstd ";
+    xz xzcat yamllint yes zcat zipinfo zstd ";
 
 /// Builtins whose arguments are lines, names or numbers.
 const BUILTIN: &str = " . alias bind builtin-eval compgen complete compopt declare enable eval export fc getopts \
@@ -170,6 +170,7 @@ fn interpreter(name: &str) -> Class {
             "-l",
             "-f",
             "--execute",
+            "--speller",
         ],
         "gdb" | "lldb" => &[
             "-ex",

@@ -4,6 +4,7 @@ use super::ast::{Part, Word};
 use super::code;
 use super::git;
 use super::options;
+use super::planted;
 use super::programs::{self, Class};
 use super::steps::{Input, Language, SESSION, Step, Steps, UNKNOWN};
 
@@ -25,6 +26,8 @@ const MANAGERS: [&str; 14] = [
     "asdf", "bundle", "conda", "docker", "kubectl", "lxc", "mise", "nerdctl", "npx", "pipenv", "podman",
     "poetry", "uv", "vagrant",
 ];
+/// Programs that set documents, which may run programs with the option `-U`.
+const ROFF: [&str; 5] = ["ditroff", "groff", "nroff", "pic", "troff"];
 /// Options of `xargs` that take the next word.
 const XARGS_VALUED: &str = "adEIiLlnPs";
 
@@ -515,9 +518,17 @@ pub(super) fn unlisted<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: &Inp
         let text = text.text();
         let lines = text.lines().take(8 * MAX_BEHIND);
         lines.for_each(|line| steps.guess(line.trim_start_matches(['!', ' ', '\t'])));
+        planted::called(&text).iter().for_each(|call| steps.guess(call));
     }
+    let name = words.first().map(Word::text).unwrap_or_default();
+    let is_roff = ROFF.contains(&programs::base_name(&name));
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.text();
+        if is_roff && text.starts_with('-') && (text.contains('U') || text.contains("unsafe")) {
+            // A document may run programs.
+            steps.hide();
+        }
+        planted::called(&text).iter().for_each(|call| steps.guess(call));
         let behind = words.get(at..).unwrap_or_default();
         let class = programs::class(programs::base_name(&text));
         let next = words.get(at + 1).map(Word::text).unwrap_or_default();

@@ -83,7 +83,25 @@ fn deny_rule_blocks_every_attack() {
         lines.len(),
         passed.join("\n")
     );
-    assert!(lines.len() >= 600, "{}", lines.len());
+    assert!(lines.len() >= 2_300, "{}", lines.len());
+}
+
+#[test]
+fn file_that_no_program_reads_blocks_nothing() {
+    let policy = policy("auto", &[], &[], &rule());
+    for line in [
+        "echo 'uses forbidden-program' > notes.md; git add notes.md; npm test",
+        "echo 'forbidden-program' > list.txt; git add list.txt",
+        "printf 'all:\\n\\tforbidden-program\\n' > Makefile; ls; cat Makefile",
+        "echo 'system(\"forbidden-program\")' > x.lua; git commit -am x",
+        "printf 'all:\\n\\ttrue\\n' > Makefile; make",
+        "unlisted --title 'a system for builds'",
+    ] {
+        assert!(!is_refused(&policy, line), "{line}");
+    }
+    let long = "word ".repeat(3_000);
+    let line = format!("cat > Makefile <<'E'\n{long}\nE\nmake\n");
+    assert!(is_refused(&policy, &line), "a text that is not read to its end");
 }
 
 #[test]
