@@ -10,8 +10,11 @@ use seccompiler::{
 
 use super::policy::Policy;
 
+/// Newer system calls, whose numbers are the same on all machines.
+const OPEN_TREE_ATTR: i64 = 467;
+const FILE_SETATTR: i64 = 469;
 /// System calls that are refused with any arguments.
-const REFUSED: [i64; 53] = [
+const REFUSED: [i64; 56] = [
     // Other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -34,6 +37,8 @@ const REFUSED: [i64; 53] = [
     libc::SYS_fsmount,
     libc::SYS_fspick,
     libc::SYS_mount_setattr,
+    OPEN_TREE_ATTR,
+    FILE_SETATTR,
     libc::SYS_open_by_handle_at,
     libc::SYS_fanotify_init,
     // Other ways to do what this filter refuses.
@@ -58,6 +63,7 @@ const REFUSED: [i64; 53] = [
     libc::SYS_swapoff,
     libc::SYS_acct,
     libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
     libc::SYS_lookup_dcookie,
     libc::SYS_nfsservctl,
     libc::SYS_vhangup,
