@@ -99,7 +99,7 @@ fn is_long(message: &Message) -> bool {
     message.as_assistant().map_or(0, bytes) >= REPEATED_ANSWER
 }
 
-/// Compact JSON that says what is inside of a string.
+/// Compact JSON that marks the inside of strings.
 struct Strings<'a>(&'a Cell<bool>);
 
 impl Formatter for Strings<'_> {
