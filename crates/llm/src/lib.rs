@@ -15,6 +15,7 @@ mod billing;
 mod body;
 mod client;
 pub mod compat;
+mod conversation;
 mod copilot;
 mod encoded_history;
 mod error;

@@ -12,7 +12,7 @@ use wire::{
 
 use super::claude::{CachePoint, is_claude};
 use crate::body::elements;
-use crate::encoded_history::Encoding;
+use crate::conversation::Encoding;
 use crate::error::LlmError;
 use crate::ids;
 

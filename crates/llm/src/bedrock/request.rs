@@ -10,7 +10,7 @@ use super::claude::{CachePoint, Reasoning, cache_point, is_claude};
 use super::messages;
 use super::region::Target;
 use crate::body::Body;
-use crate::encoded_history::Conversation;
+use crate::conversation::Conversation;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::request::ModelRequest;

@@ -10,7 +10,7 @@ use wire::{AssistantBlock, AssistantMessage, ImageContent, Message, Model, ToolC
 
 use super::generation::{results_hold_images, wants_signed_calls};
 use crate::body::{Piece, elements, images, pieces, text_of};
-use crate::encoded_history::Encoding;
+use crate::conversation::Encoding;
 use crate::error::LlmError;
 use crate::ids;
 use crate::transform::{IMAGES_FOLLOW, ONLY_IMAGES};

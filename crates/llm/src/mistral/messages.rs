@@ -8,7 +8,7 @@ use serde::Serialize;
 use wire::{AssistantBlock, AssistantMessage, Message, ToolResultMessage};
 
 use crate::body::{Call, DataUrl, Piece, elements, images, pieces, text_of};
-use crate::encoded_history::Encoding;
+use crate::conversation::Encoding;
 use crate::error::LlmError;
 use crate::ids;
 use crate::transform::ONLY_IMAGES;

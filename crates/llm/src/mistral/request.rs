@@ -5,7 +5,7 @@ use wire::{ThinkingLevel, ToolSpec};
 
 use super::messages;
 use crate::body::Body;
-use crate::encoded_history::Conversation;
+use crate::conversation::Conversation;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::request::ModelRequest;

@@ -13,7 +13,7 @@ use wire::{
 use super::TextSignature;
 use crate::body::{DataUrl, Piece, Spelled, elements, images, pieces, text_of};
 use crate::compat::flag;
-use crate::encoded_history::{Conversation, Encoding};
+use crate::conversation::{Conversation, Encoding};
 use crate::error::LlmError;
 use crate::ids;
 use crate::limits::RESPONSES_ID_LEN;
