@@ -182,7 +182,6 @@ impl Checker {
                 self.fresh += usize::from(busy);
             }
             Input::ClearQueue => {
-                self.silent = self.queues.len() == 0;
                 self.queues.clear();
                 self.fresh = 0;
             }
