@@ -76,12 +76,13 @@ fn plain(lines: &[Value], world: &World) -> Vec<Value> {
 }
 
 fn strip(value: &Value, root: &str) -> Value {
-    const NEW: [&str; 9] = [
+    const NEW: [&str; 10] = [
         "targetId",
         "timestamp",
         "sessionId",
         "sessionFile",
         "durationMs",
+        "wall_time_seconds",
         "id",
         "toolCallId",
         "parentId",
