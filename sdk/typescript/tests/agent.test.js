@@ -70,7 +70,7 @@ test("commands without a method by hand have a generated one", live, async (t) =
   assert.deepEqual([known.used.turns, known.reached], [1, { kind: "turns", value: 1 }]);
   assert.deepEqual((await it.getLimits({ timeoutMs: 5000 })).limits, { maxTurns: 1 });
   await assert.rejects(it.continue(), CommandError);
-  assert.deepEqual(await it.listProcesses(), { processes: [] });
+  assert.deepEqual(await it.listProcesses(), { processes: [], wakeups: false });
   await it.setFallbackModels({ models: ["offline/echo"] });
   assert.deepEqual(await it.getFallbackModels(), { models: ["offline/echo"] });
 });
