@@ -46,7 +46,11 @@ def pi_entries(cwd: str, count: int, size: int, identity: str) -> Iterator[str]:
     yield json.dumps({"type": "session", "version": 3, "id": identity, "timestamp": stamp, "cwd": cwd})
     usage = {"input": 100, "output": 10, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 110,
              "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}}
-    parent = None
+    # Every session of the family begins with its model and thinking level.
+    chosen = [{"type": "model_change", "id": "aaaaaaa1", "parentId": None, "timestamp": stamp, "provider": "mock", "modelId": "mock"},
+              {"type": "thinking_level_change", "id": "aaaaaaa2", "parentId": "aaaaaaa1", "timestamp": stamp, "thinkingLevel": "off"}]
+    yield from (json.dumps(entry, separators=(",", ":")) for entry in chosen)
+    parent: str | None = "aaaaaaa2"
     for number in range(count):
         at = (FIRST_TIME + number) * 1000
         assistant = {"role": "assistant", "api": "anthropic-messages", "provider": "mock", "model": "mock", "usage": usage, "timestamp": at}
