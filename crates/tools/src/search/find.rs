@@ -27,7 +27,7 @@ pub(crate) fn find(
     }
     let whole = pattern.contains('/');
     let matcher = matcher(pattern, whole)?;
-    let mut lines = Vec::new();
+    let (mut lines, mut more) = (Vec::new(), false);
     for entry in super::walk(root, true).build() {
         if cancel.is_cancelled() {
             return Err(super::ABORTED.to_owned());
@@ -42,21 +42,22 @@ pub(crate) fn find(
         if entry.depth() == 0 || !hit || !names.may_tell(entry.path()) {
             continue;
         }
+        if lines.len() == limit {
+            more = true;
+            break;
+        }
         let slash = if entry.file_type().is_some_and(|kind| kind.is_dir()) {
             "/"
         } else {
             ""
         };
         lines.push(format!("{}{slash}", relative(entry.path(), root)));
-        if lines.len() == limit {
-            break;
-        }
     }
     if lines.is_empty() {
         return Ok(ToolResult::text("No files found matching pattern"));
     }
     let (mut notices, mut details) = (Vec::new(), Map::new());
-    if lines.len() == limit {
+    if more {
         notices.push(format!(
             "{limit} results limit reached. Use limit={} for more, or refine pattern",
             limit * 2

@@ -106,7 +106,7 @@ pub(crate) fn grep(root: &Path, query: &Query, cancel: &CancellationToken) -> Re
         if let Ok(file) = open(entry.path()) {
             let _ = searcher.search_reader(&matcher, Watched { file, cancel }, &mut found);
         }
-        if found.full() {
+        if found.is_over() {
             break;
         }
     }
@@ -145,6 +145,8 @@ struct Found<'a> {
     bytes: usize,
     matches: usize,
     limit: usize,
+    /// There is a match that the limit leaves out.
+    more: bool,
     cut: bool,
     /// Context lines that still belong to the last match of the limit.
     after: usize,
@@ -159,14 +161,16 @@ impl<'a> Found<'a> {
             bytes: 0,
             matches: 0,
             limit,
+            more: false,
             cut: false,
             after: 0,
             cancel,
         }
     }
 
-    fn full(&self) -> bool {
-        self.matches >= self.limit || self.bytes > limits::GREP_OUTPUT_MAX
+    /// Returns true when nothing that comes can change the result.
+    fn is_over(&self) -> bool {
+        self.more || self.bytes > limits::GREP_OUTPUT_MAX
     }
 
     fn add(&mut self, mark: char, number: Option<u64>, bytes: &[u8]) {
@@ -191,11 +195,11 @@ impl<'a> Found<'a> {
             return ToolResult::text("No matches found");
         }
         let (mut notices, mut details) = (Vec::new(), Map::new());
-        if self.matches >= self.limit {
-            let more = self.limit * 2;
+        if self.more {
             notices.push(format!(
-                "{} matches limit reached. Use limit={more} for more, or refine pattern",
-                self.limit
+                "{} matches limit reached. Use limit={} for more, or refine pattern",
+                self.limit,
+                self.limit * 2
             ));
             details.insert("matchLimitReached".to_owned(), json!(self.limit));
         }
@@ -212,24 +216,29 @@ impl Sink for Found<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, searcher: &Searcher, hit: &SinkMatch<'_>) -> Result<bool, io::Error> {
-        if self.full() {
+        // Only a match that is left out tells that there are more than the limit.
+        self.more = self.matches >= self.limit;
+        if self.is_over() {
             return Ok(false);
         }
         self.add(':', hit.line_number(), hit.bytes());
         self.matches += 1;
         self.after = searcher.after_context();
-        // At the limit the context after the match still has to come.
-        Ok(!self.cancel.is_cancelled() && (!self.full() || self.after > 0))
+        Ok(!self.cancel.is_cancelled())
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
-        if self.full() {
-            if self.after == 0 {
-                return Ok(false);
-            }
-            self.after -= 1;
+        if self.bytes > limits::GREP_OUTPUT_MAX {
+            return Ok(false);
         }
-        self.add('-', context.line_number(), context.bytes());
+        let is_last = self.matches >= self.limit;
+        // Behind the context of the last match come lines before one that is left out.
+        if !is_last || self.after > 0 {
+            self.add('-', context.line_number(), context.bytes());
+        }
+        if is_last {
+            self.after = self.after.saturating_sub(1);
+        }
         Ok(!self.cancel.is_cancelled())
     }
 }

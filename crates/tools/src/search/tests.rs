@@ -176,6 +176,10 @@ fn grep_limits_are_reported() {
         one.starts_with("ctx-1- 1\nctx:2: hit\nctx-3- 3\n\n[1 matches"),
         "{one}"
     );
+    let exact = tree
+        .grep(json!({ "pattern": "hit", "path": "ctx", "context": 1, "limit": 2 }))
+        .unwrap();
+    assert_eq!((exact.joined_text(), exact.details), (context, None));
     assert!(
         tree.grep(json!({ "pattern": "(" }))
             .unwrap_err()
@@ -216,12 +220,14 @@ fn find_matches_recording() {
         tree.find("nodir", "x", 9).unwrap_err(),
         format!("Path not found: {}", tree.at("nodir").display())
     );
-    let limited = tree.find("", "*.js", 2).unwrap();
+    let limited = tree.find("", "*.js", 1).unwrap();
     assert_eq!(
         limited.joined_text(),
-        "node_modules/x.js\nsrc/a.js\n\n[2 results limit reached. Use limit=4 for more, or refine pattern]"
+        "node_modules/x.js\n\n[1 results limit reached. Use limit=2 for more, or refine pattern]"
     );
-    assert_eq!(limited.details, Some(json!({ "resultLimitReached": 2 })));
+    assert_eq!(limited.details, Some(json!({ "resultLimitReached": 1 })));
+    let exact = tree.find("src", "a.js", 1).unwrap();
+    assert_eq!((exact.joined_text().as_str(), exact.details), ("a.js", None));
 }
 
 #[test]
