@@ -148,8 +148,7 @@ INTRODUCTION = """# Comparison with other agents
 `bench/run` wrote this page, its charts and [the raw results](figures.json). It installs the agents from npm and runs them in turns
 against the same scripted model on one machine. [Benchmarks](../benchmarks.md) has the figures of Pinion alone.
 
-The machine was not idle. CPU time and memory vary less than times; compare the ratios. CPU is user and system time of the whole process
-tree. Memory is proportional (PSS) or peak resident memory of the whole tree; for Pinion that includes its guardian processes.
+{idle} CPU time and memory vary less than times; compare the ratios. CPU is user and system time of the whole process tree. Memory is proportional (PSS) or peak resident memory of the whole tree; for Pinion that includes its guardian processes.
 Pinion is a build of the `release` profile, not the stripped `dist` build of the packages. A cell is the median of the rounds, with
 the smallest and the largest value in brackets. A cell without brackets was measured once.
 `floor` is a C program that only does the input and output of the work: it reads the stream, copies each delta once and starts `bash`.
@@ -174,7 +173,9 @@ def machine_line(results: dict[str, Any]) -> str:
 
 def page(results: dict[str, Any], extra: list[str]) -> str:
     notes = [f"* {note}" for note in results.get("notes", [])]
-    text = [INTRODUCTION, machine_line(results), "", *notes, "", *peer_lines(results), "", "## Speed and memory", "",
+    # A load of half a core or more is that of a machine that others use.
+    idle = "The machine was idle when the run began." if results["machine"]["load_before"] < 0.5 else "The machine was not idle."
+    text = [INTRODUCTION.format(idle=idle), machine_line(results), "", *notes, "", *peer_lines(results), "", "## Speed and memory", "",
             "![CPU time, memory and size of each agent](../images/compare-speed.svg)", "", *speed_tables(results), ""]
     missing = failures(results)
     if missing:
