@@ -12,6 +12,10 @@ pub const START_LINE_WAIT: Duration = Duration::from_secs(10);
 /// times as much.
 pub const OUTBOX_DELTA_BYTES: usize = 1 << 20;
 
+/// Bytes of queued responses of about the same length. With more, the session waits. One longer response is queued if nothing else
+/// is.
+pub const OUTBOX_RESPONSE_BYTES: usize = 8 << 20;
+
 /// Queued commands of a session. With more, the reader waits.
 pub const MAILBOX: usize = 1024;
 
@@ -26,6 +30,9 @@ pub const PAGE_BYTES: usize = 768 * 1024;
 
 /// Queued reports of tools.
 pub const REPORTS: usize = 256;
+
+/// Queued reports of commands that clients run with `bash`. With more, the commands wait.
+pub const SHELL_REPORTS: usize = 8;
 
 /// Time for a session without a client to end and save its run.
 pub const END_WAIT: Duration = Duration::from_secs(2);

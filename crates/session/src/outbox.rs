@@ -2,6 +2,7 @@
 //! makes the sender wait; that is how a reader that does not read stops a session instead of filling the memory. How items
 //! become bytes is `serve`'s business.
 
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -10,10 +11,10 @@ use tokio::sync::{mpsc, oneshot};
 use wire::connection::{HelloParams, Snapshot};
 use wire::table::Respond;
 use wire::ui::UiMethod;
-use wire::{ConnectionCommand, Event, Reply, Response, StreamEvent};
+use wire::{ConnectionCommand, Event, Reply, Response, StreamEvent, UserBlock};
 
 use crate::answer_routes::AnswerRoutes;
-use crate::limits::{OUTBOX_DELTA_BYTES, START_LINE_WAIT};
+use crate::limits::{OUTBOX_DELTA_BYTES, OUTBOX_RESPONSE_BYTES, START_LINE_WAIT};
 use crate::live_state::LiveState;
 use crate::trace::Trace;
 use crate::ui_capabilities::UiCapabilities;
@@ -115,10 +116,7 @@ impl<R: Into<Reply>> Respond<R> for Responder<R> {
             outcome: (self.convert)(outcome),
         };
         // A writer that is gone has no client either.
-        let _gone = self
-            .queue
-            .send(Outgoing::Response(self.origin.client, response))
-            .await;
+        let _gone = respond(&self.queue, self.origin.client, response).await;
     }
 }
 
@@ -161,30 +159,8 @@ impl Outbox {
     /// # Errors
     /// When the writer is gone.
     pub async fn event(&self, event: Arc<Event>) -> Result<(), WriterGone> {
-        let places = self.places(&event);
-        if places <= 1 {
-            return self.send(Outgoing::Event(event)).await;
-        }
-        let mut free = self.queue.reserve_many(places).await.map_err(|_| WriterGone)?;
-        if let Some(place) = free.next() {
-            place.send(Outgoing::Event(event));
-        }
-        Ok(())
-    }
-
-    /// Free places that the queue must have before this event joins it. A long update waits until fewer are queued, since a
-    /// number of events bounds their bytes only if they are short.
-    fn places(&self, event: &Event) -> usize {
-        let Event::MessageUpdate {
-            assistant_message_event,
-            ..
-        } = event
-        else {
-            return 1;
-        };
-        let capacity = self.queue.max_capacity();
-        let most = OUTBOX_DELTA_BYTES / text_bytes(assistant_message_event).max(1);
-        capacity.saturating_sub(most.saturating_sub(1)).max(1)
+        let most = OUTBOX_DELTA_BYTES / text_bytes(&event).max(1);
+        send_among(&self.queue, Outgoing::Event(event), most).await
     }
 
     /// Sends a response; waits while the queue is full.
@@ -192,7 +168,7 @@ impl Outbox {
     /// # Errors
     /// When the writer is gone.
     pub async fn response(&self, client: ClientId, response: Response) -> Result<(), WriterGone> {
-        self.send(Outgoing::Response(client, response)).await
+        respond(&self.queue, client, response).await
     }
 
     /// Waits until everything sent before was written.
@@ -339,8 +315,79 @@ impl tools::StartLine for Outbox {
     }
 }
 
-/// Bytes of text in an update.
-fn text_bytes(event: &StreamEvent) -> usize {
+/// Queues an item once fewer than `most` others are queued. A number of items bounds their bytes only if they are short, so a long
+/// one waits for more places than it takes.
+async fn send_among(queue: &mpsc::Sender<Outgoing>, item: Outgoing, most: usize) -> Result<(), WriterGone> {
+    let places = queue.max_capacity().saturating_sub(most.saturating_sub(1)).max(1);
+    if places == 1 {
+        return queue.send(item).await.map_err(|_| WriterGone);
+    }
+    let mut free = queue.reserve_many(places).await.map_err(|_| WriterGone)?;
+    if let Some(place) = free.next() {
+        place.send(item);
+    }
+    Ok(())
+}
+
+/// Queues a response. Behind others it is measured first: a client that asks on and on without reading must not fill the memory
+/// with trees and texts.
+async fn respond(
+    queue: &mpsc::Sender<Outgoing>,
+    client: ClientId,
+    response: Response,
+) -> Result<(), WriterGone> {
+    let is_next = queue.capacity() == queue.max_capacity();
+    let most = match &response.outcome {
+        Ok(reply) if !is_next => OUTBOX_RESPONSE_BYTES / Measure::of(reply).max(1),
+        Ok(_) | Err(_) => usize::MAX,
+    };
+    send_among(queue, Outgoing::Response(client, response), most).await
+}
+
+/// Counts what is written, up to a bit more than [`OUTBOX_RESPONSE_BYTES`].
+struct Measure(usize);
+
+impl Measure {
+    fn of(reply: &Reply) -> usize {
+        let mut measure = Self(0);
+        // It fails for a reply without data, and for one that is longer than what is counted.
+        let _counted = serde_json::to_writer(&mut measure, reply);
+        measure.0
+    }
+}
+
+impl io::Write for Measure {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        if self.0 > OUTBOX_RESPONSE_BYTES {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Bytes of text in an event that others of its kind follow while something goes on; 0 for all other events.
+fn text_bytes(event: &Event) -> usize {
+    match event {
+        Event::MessageUpdate {
+            assistant_message_event,
+            ..
+        } => streamed_bytes(assistant_message_event),
+        Event::BashExecutionUpdate { delta, .. } => delta.len(),
+        Event::ToolExecutionUpdate { partial_result, .. } => {
+            let texts = partial_result.content.iter().filter_map(UserBlock::as_text);
+            texts.map(str::len).sum()
+        }
+        _ => 0,
+    }
+}
+
+/// Bytes of text in an update of an answer.
+fn streamed_bytes(event: &StreamEvent) -> usize {
     match event {
         StreamEvent::TextDelta { delta, .. }
         | StreamEvent::ThinkingDelta { delta, .. }
@@ -388,29 +435,71 @@ mod tests {
     #[tokio::test]
     async fn unread_deltas_are_bounded_in_bytes() {
         for (bytes, most) in [(100, 1024), (16 << 10, 64), (256 << 10, 4), (4 << 20, 1)] {
-            let (outbox, mut sent) = outbox(crate::limits::OUTBOX);
-            let delta = || {
-                Arc::new(Event::MessageUpdate {
+            let text = "x".repeat(bytes);
+            let updates = [
+                Event::MessageUpdate {
                     usage: wire::Usage::default(),
                     assistant_message_event: StreamEvent::TextDelta {
                         content_index: 0,
-                        delta: "x".repeat(bytes),
+                        delta: text.clone(),
                     },
-                })
+                },
+                Event::BashExecutionUpdate {
+                    id: None,
+                    command_id: None,
+                    bash_id: None,
+                    delta: text.clone(),
+                },
+                Event::ToolExecutionUpdate {
+                    tool_call_id: "c".to_owned(),
+                    tool_name: "bash".to_owned(),
+                    args: serde_json::Map::new(),
+                    partial_result: wire::ToolResult::text(text),
+                    parent_tool_call_id: None,
+                },
+            ];
+            for update in updates.map(Arc::new) {
+                let (outbox, mut sent) = outbox(crate::limits::OUTBOX);
+                let mut queued = 0;
+                loop {
+                    tokio::select! {
+                        biased;
+                        outcome = outbox.event(Arc::clone(&update)) => outcome.unwrap(),
+                        () = std::future::ready(()) => break,
+                    }
+                    queued += 1;
+                }
+                assert_eq!(queued, most, "{bytes} {update:?}");
+                // A reader that goes on lets the next one in.
+                while sent.try_recv().is_ok() {}
+                outbox.event(update).await.unwrap();
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn unread_responses_are_bounded_in_bytes() {
+        for (bytes, most) in [(100, 1024), (1 << 20, 8), (20 << 20, 2)] {
+            let (outbox, mut sent) = outbox(crate::limits::OUTBOX);
+            let text = "x".repeat(bytes);
+            let reply = || wire::reply::LastText {
+                text: Some(text.clone()),
             };
             let mut queued = 0;
             loop {
                 tokio::select! {
                     biased;
-                    outcome = outbox.event(delta()) => outcome.unwrap(),
+                    () = Responder::new(origin(1), &outbox).respond(Ok(reply())) => queued += 1,
                     () = std::future::ready(()) => break,
                 }
-                queued += 1;
             }
-            assert_eq!(queued, most, "{bytes}");
-            // A reader that goes on lets the next one in.
+            assert!((most / 2..=most).contains(&queued), "{bytes}: {queued}");
+            // A response that failed is short.
+            if queued < 1024 {
+                outbox.refuse(origin(1), "no").await;
+            }
             while sent.try_recv().is_ok() {}
-            outbox.event(delta()).await.unwrap();
+            outbox.refuse(origin(1), "no").await;
         }
     }
 

@@ -224,6 +224,42 @@ fn unread_stdout_stops_reading_and_loses_nothing() {
 }
 
 #[test]
+fn unread_long_responses_are_bounded_in_bytes() {
+    let world = World::new([Reply::text(["Read."])]);
+    let mut config = world.config();
+    config.write_timeout = Duration::from_millis(1_500);
+    let pi = Pi::spawn(config);
+    let text = "x".repeat(256 << 10);
+    pi.say(&text);
+    let before = memory_kb(pi.agent.pid(), "VmHWM");
+    pi.agent.pause_stdout();
+    // Long lines, so that few of them fill the queue of commands.
+    let pad = "x".repeat(10_000);
+    let line = |number: usize| {
+        format!("{{\"id\":\"n{number}\",\"type\":\"get_fork_messages\",\"pad\":\"{pad}\"}}\n").into_bytes()
+    };
+    let mut sent = 0;
+    let rest = loop {
+        match pi.agent.send_raw(&line(sent)) {
+            Ok(()) => sent += 1,
+            Err(Error::StdinBlocked { written, .. }) => break line(sent).split_off(written),
+            Err(error) => panic!("{error}"),
+        }
+        assert!(sent < 50_000, "stdin is read on and on");
+    };
+    let more = memory_kb(pi.agent.pid(), "VmHWM").saturating_sub(before);
+    assert!(more < 64 * 1024, "{more} kB");
+    pi.agent.skip();
+    pi.agent.resume_stdout();
+    pi.agent.send_raw(&rest).unwrap();
+    let last = pi.response(&format!("n{sent}"));
+    assert_eq!(
+        last["data"]["messages"][0]["text"].as_str().map(str::len),
+        Some(256 << 10)
+    );
+}
+
+#[test]
 fn unread_answer_is_held_at_provider() {
     let world = World::new([
         Reply::text_deltas(60_000, 100).batch(65_536),
@@ -239,6 +275,29 @@ fn unread_answer_is_held_at_provider() {
     pi.agent.resume_stdout();
     pi.settled();
     assert_eq!(text(answers(&pi.lines())[0]).len(), 6_000_000);
+    pi.finish();
+}
+
+#[test]
+fn unread_output_of_user_command_is_held() {
+    let world = World::new([]);
+    let pi = Pi::spawn(world.config().paused());
+    let started = started_kb(&world);
+    // More than any pipe holds, so the file appears only after the client has read.
+    let done = world.dir.cwd().join("done");
+    let command = format!("yes 0123456789 | head -c 300000000; touch '{}'", done.display());
+    pi.send(json!({"id": "b", "type": "bash", "command": command}));
+    std::thread::sleep(Duration::from_secs(3));
+    let more = memory_kb(pi.agent.pid(), "VmHWM").saturating_sub(started);
+    assert!(more < 40 * 1024, "{more} kB without a reader");
+    assert!(!done.exists(), "all output was taken although nobody reads it");
+    pi.agent.resume_stdout();
+    let response = pi.response("b");
+    assert_eq!(
+        (&response["data"]["exitCode"], &response["data"]["truncated"]),
+        (&json!(0), &json!(true))
+    );
+    assert!(done.exists());
     pi.finish();
 }
 

@@ -43,7 +43,7 @@ pub(super) struct Shell {
 
 /// The shell commands of the user.
 pub(super) struct UserShells {
-    /// Boxed reports: each session has room for 32 of them from its beginning.
+    /// Few reports, since a piece of output may be long.
     reports: mpsc::Receiver<Box<ShellReport>>,
     sender: mpsc::Sender<Box<ShellReport>>,
     cancel: CancellationToken,
@@ -56,7 +56,7 @@ pub(super) struct UserShells {
 
 impl UserShells {
     pub(super) fn new() -> Self {
-        let (sender, reports) = mpsc::channel(limits::REPORTS);
+        let (sender, reports) = mpsc::channel(limits::SHELL_REPORTS);
         Self {
             reports,
             sender,
@@ -118,7 +118,7 @@ impl UserShells {
         let shell = self.begin(responder.origin(), &params, outbox).await;
         let (sender, cancel) = (self.sender.clone(), self.cancel.clone());
         tokio::spawn(async move {
-            let (output, mut pieces) = mpsc::channel(limits::REPORTS);
+            let (output, mut pieces) = mpsc::channel(1);
             let request = UserBash {
                 command: params.command.clone(),
                 cwd,
