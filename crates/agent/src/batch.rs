@@ -153,6 +153,7 @@ impl Batch {
 
     /// A tool makes a call. It is refused unless tools run and may go on.
     pub(crate) fn nest(&mut self, call: NestedCall, out: &mut Vec<Effect>) {
+        // The tool that makes it must still run, and an interrupted batch begins nothing.
         if self.running > 0 && !self.interrupted {
             self.nested.add(call, out);
         } else {
@@ -444,6 +445,7 @@ impl Batch {
 
     /// Do all results ask the loop to stop?
     pub(crate) fn terminates(&self) -> bool {
+        // An answer without calls wants no stop: it is the end anyway.
         !self.calls.is_empty()
             && self.calls.iter().all(
                 |call| matches!(&call.progress, Progress::Done(result, ..) if result.terminate == Some(true)),

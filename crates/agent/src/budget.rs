@@ -194,6 +194,7 @@ impl RunBudget {
     #[must_use]
     pub fn left(&self) -> RunLimits {
         fn least<T: PartialOrd>(values: impl Iterator<Item = T>) -> Option<T> {
+            // Not `min`: costs have no total order.
             values.reduce(|least, value| if value < least { value } else { least })
         }
         let count = |limit: fn(&RunLimits) -> Option<u64>, used: fn(&Spent) -> u64| {

@@ -129,6 +129,7 @@ impl TurnLoop {
                 return;
             }
         };
+        // An abort while the caller chose ends the run.
         let fallback = fallback.filter(|_| !self.aborted);
         let ending = Ending {
             will_retry: fallback.is_some(),
@@ -137,6 +138,7 @@ impl TurnLoop {
             ..Ending::default()
         };
         out.push(Effect::Emit(self.output.end(run, ending)));
+        // They were retries of the model that has failed.
         out.extend(self.recovery.end_retries(Some(error.clone())).map(Effect::Emit));
         let Some(Fallback { from, to }) = fallback else {
             return self.settle(self.aborted, out);

@@ -175,6 +175,7 @@ impl Machine {
                 }
                 self.hold(change.into(), now);
                 if self.turn_loop.hooks.are_unused() {
+                    // What subscribers wanted that are gone does not count any more.
                     self.gate.goes_on = false;
                     self.gate.has_asked = false;
                 }

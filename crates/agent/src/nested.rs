@@ -280,6 +280,7 @@ impl Nested {
             }
             Stage::Checking(ticket) => {
                 out.extend([Effect::CancelTool(slot), Effect::CancelHooks(ticket)]);
+                // It is cancelled by now, so that this ends it.
                 self.end_preparing(slot, Prepared::Run, out);
             }
             // `CancelTool` withdraws the question.

@@ -82,6 +82,7 @@ impl Output {
     /// A turn ended with these results of its calls, none if it was an answer. `has_more` tells that messages wait. Decides whether the run
     /// goes on.
     pub(crate) fn turn_ended(&mut self, run: &mut Run, results: &[Arc<Message>], has_more: bool) {
+        // In any case: the positions are those of one batch.
         let mut submitted = std::mem::take(&mut self.submitted);
         if !self.is_expected() {
             return;
@@ -95,6 +96,7 @@ impl Output {
             });
         let mut is_given = false;
         for (slot, attempt) in attempts {
+            // Hooks may have made an error of a valid result.
             match submitted.remove(&slot).filter(|_| !attempt.is_error) {
                 Some(value) => {
                     is_given = true;

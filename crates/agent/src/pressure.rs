@@ -26,6 +26,7 @@ impl TurnLoop {
 
     pub(crate) fn on_context(&mut self, full: bool, now: i64, out: &mut Vec<Effect>) {
         match std::mem::replace(&mut self.phase, Phase::Idle) {
+            // A summary is a request, too, which a limit that is reached forbids.
             Phase::Checking(next) if full && !self.aborted && self.budget.reached().is_none() => {
                 self.compact(CompactionReason::Threshold, next, out)
             }

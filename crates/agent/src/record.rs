@@ -115,6 +115,7 @@ impl Pending {
     /// # Errors
     /// If effects cannot be written as JSON, or the redacted input is none.
     pub fn finish(self, effects: &[Effect], redact: impl Fn(String) -> String) -> serde_json::Result<String> {
+        // This also checks that what is left is JSON.
         let input = RawValue::from_string(redact(self.input))?;
         serde_json::to_string(&LineOut {
             version: VERSION,
@@ -216,6 +217,7 @@ pub fn replay<'a>(
         expected += 1;
         let mut effects = Vec::new();
         machine.step(line.input.clone(), line.now, &mut effects);
+        // The recorded input is redacted already.
         let digest = Digest::of(&effects, |text| text).map_err(|error| broken(error.to_string()))?;
         if digest != line.effects {
             return Err(ReplayError::Differs {

@@ -179,6 +179,7 @@ impl TurnLoop {
                     batch.nest(call, out);
                 }
                 _ => nested::refuse(call.request, out),
+            // The tool that makes the call waits for an answer in any case.
             },
             Input::WithdrawNested(request) => {
                 if let Phase::Tools(_, batch) = &mut self.phase {
@@ -296,6 +297,7 @@ impl TurnLoop {
                 self.phase = Phase::Asking(run, true);
             }
             (ModelInput::Update(assistant_message_event, usage), Phase::Asking(run, true)) => {
+                // After an abort the request ends by itself, and no rule may begin another run.
                 let stops = !self.aborted;
                 let matched = stops.then(|| self.rules.on_update(&assistant_message_event));
                 out.push(Effect::Emit(Event::MessageUpdate {
@@ -446,6 +448,7 @@ impl TurnLoop {
             batch.refuse_ready(Refusal::Aborted, out);
             batch.refuse_rest(Refusal::Aborted, out);
         }
+        // Only when the calls within the limit are prepared, so that the events of all calls keep their order.
         if batch.is_at_limit() {
             batch.refuse_rest(Refusal::Limit, out);
         }
@@ -489,6 +492,7 @@ impl TurnLoop {
             tool_results,
         }));
         if self.aborted {
+            // The abort is told in a turn of its own (pi-core.md 1.8): the calls of this one have ended.
             out.push(Effect::Emit(Event::TurnStart));
             return self.end_unanswered_turn(run, None, now, out);
         }
@@ -529,6 +533,7 @@ impl TurnLoop {
         let (kind, count) = self.queues.next_due(&self.settings, run.goes_on);
         out.push(Effect::Emit(Event::TurnStart));
         self.deliver(&mut run, kind, count, out);
+        // Notes are for the end of the run, so that messages of the user go first.
         if count == 0
             && !run.goes_on
             && let Some((message, entry)) = self.rules.tell_notes(now)

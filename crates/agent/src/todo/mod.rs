@@ -96,6 +96,7 @@ impl Todos {
                 self.due.insert(item.id.clone(), due);
             }
         }
+        // All is done: items that come later have all their reminders.
         if self.open().next().is_none() {
             self.reminded = 0;
         }
@@ -132,6 +133,7 @@ impl Todos {
         }
         self.due.retain(|_, due| *due > now);
         let left = before - items(&self.phases).count();
+        // Only then: a client may set phases that are empty, which stay.
         if left > 0 {
             self.phases.retain(|phase| !phase.tasks.is_empty());
         }

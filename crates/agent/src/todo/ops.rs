@@ -73,6 +73,7 @@ fn one(value: &Value, at: &str) -> Result<Op, String> {
         "add_task" => Ok(Op::AddTask(
             needed(object, "phase", at)?,
             TodoItem {
+                // Ids are given here, where those in use are known.
                 id: String::new(),
                 ..item(value, at)?
             },
@@ -129,6 +130,7 @@ pub(super) fn apply(mut phases: Vec<TodoPhase>, ops: Vec<Op>) -> (Vec<TodoPhase>
 fn carry_out(phases: &mut Vec<TodoPhase>, op: Op) -> Result<(), String> {
     match op {
         Op::Replace(list) => {
+            // First, so that the ids of the new list begin at 1.
             phases.clear();
             list.into_iter()
                 .try_for_each(|(name, tasks)| add_phase(phases, name, tasks))

@@ -287,6 +287,7 @@ impl PathGlob {
 fn condition(pattern: &str) -> Result<DFA, String> {
     let small = limits::CONDITION_BYTES;
     DFA::builder()
+        // Small, since each stream has a cache for each condition. States that do not fit are computed again.
         .configure(
             DFA::config()
                 .cache_capacity(small)

@@ -17,6 +17,7 @@ pub(super) fn translated(pattern: &str) -> String {
                 out.push('\\');
                 out.push(letter);
             }
+            // A brace that begins no count stands for itself in JavaScript; here it would be an error.
             '{' if !in_class && !is_count(rest) => out.push_str("\\{"),
             _ => {
                 in_class = (in_class || letter == '[') && letter != ']';
@@ -35,6 +36,7 @@ fn escape<'a>(rest: &'a str, in_class: bool, out: &mut String) -> &'a str {
     };
     let (_, after) = rest.split_at_checked(letter.len_utf8()).unwrap_or_default();
     match letter {
+        // In a class it is a backspace.
         'b' if in_class => out.push_str("\\x08"),
         // Between ASCII letters, as there; an automaton knows no others.
         'b' | 'B' if !in_class => {
