@@ -207,6 +207,7 @@ impl Writer {
     }
 
     fn count(&mut self, count: usize) {
+        // A length that does not fit becomes one that the reader refuses.
         self.0
             .extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
     }

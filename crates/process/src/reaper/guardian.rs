@@ -184,7 +184,9 @@ impl Guardian {
             Request::Spawn { id, spec, apart } => {
                 // Listed before the start: a child that appears later and has no marker belongs to this command.
                 let before = procfs::children(rustix::process::getpid().as_raw_pid());
+                // They came with the first byte of the frame, so they are all here.
                 let streams = Streams::from_fds(apart, &mut self.fds);
+                // Before the command starts: it must not make what a later start of the agent runs.
                 let held = self.placeholders.hold_for(&spec);
                 match streams.map(|streams| held.and_then(|()| start(&spec, streams))) {
                     Some(Ok(pid)) => {
@@ -260,6 +262,7 @@ async fn receive(
     let got = socket
         .async_io(Interest::READABLE, || {
             let mut iov = [IoSliceMut::new(&mut chunk)];
+            // Close-on-exec: a command must not inherit the streams of another one.
             Ok(recvmsg(fd, &mut iov, &mut control, RecvFlags::CMSG_CLOEXEC)?.bytes)
         })
         .await?;

@@ -203,6 +203,7 @@ impl Guardian {
         };
         // It holds the last strong sender, whose end closes the socket.
         drop(remote);
+        // Bounded: the agent ends even if the guardian hangs.
         let _ = tokio::time::timeout(limits::SHUTDOWN_WAIT, gone.wait_for(|gone| *gone)).await;
     }
 }
@@ -403,6 +404,7 @@ async fn send_some(writer: &OwnedWriteHalf, bytes: &[u8], fds: &[OwnedFd]) -> st
     let socket: &UnixStream = writer.as_ref();
     socket
         .async_io(Interest::WRITABLE, || {
+            // A command has three streams at most.
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
             let mut control = SendAncillaryBuffer::new(&mut space);
             let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
@@ -451,6 +453,7 @@ async fn read(
                 Ok(Some(Report::Unavailable { errno })) => refuse(&table, errno),
                 Ok(Some(report)) => deliver(&table, report),
                 Ok(None) => break,
+                // Frames have no marks by which the next one could be found, so nothing after a broken one can be read.
                 Err(_) => break 'open,
             }
         }
@@ -530,6 +533,7 @@ fn deliver(table: &Table, report: Report) {
                 for done in slot.killed.drain(..) {
                     let _ = done.send(());
                 }
+                // A command that still runs keeps its slot for the report of its end.
                 if slot.ended.borrow().is_some() || slot.pid == 0 {
                     table.remove(&id);
                 }

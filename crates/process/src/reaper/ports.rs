@@ -21,6 +21,7 @@ pub(super) fn owner(root: i32, command: &Aim<'_>, port: u16) -> PortOwner {
     let mut is_own = false;
     procfs::walk(root, |process, below| {
         let taken = command.takes(process, below, procfs::environ);
+        // Once the port is known to be the command's own, no files of further processes are looked at.
         is_own = is_own || (taken && holds(process.pid, &sockets));
         taken
     });
@@ -32,6 +33,7 @@ pub(super) fn owner(root: i32, command: &Aim<'_>, port: u16) -> PortOwner {
 
 /// The inodes of the sockets that accept connections on a port.
 fn listening(port: u16) -> HashSet<String> {
+    // A socket for both kinds of addresses is only in the second table.
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let tables = tables.into_iter().filter_map(|path| File::open(path).ok());
     let lines = tables.flat_map(|table| BufReader::new(table).lines().map_while(Result::ok));

@@ -80,6 +80,7 @@ pub(crate) fn run<T: Send>(
 fn open(real: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let file = rustix::fs::openat2(CWD, real, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+    // Only content: a device or a pipe leads to something that no rule about paths covers.
     if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) == FileType::RegularFile {
         Ok(file)
     } else {

@@ -132,6 +132,7 @@ const OTHER_NUMBERS: u32 = 0x4000_0000;
 /// When the kernel has no such filters.
 pub(super) fn confine(policy: &Policy, landlock: u32, is_shaped: bool) -> Result<(), String> {
     let failed = |error: seccompiler::Error| format!("The filter for system calls cannot be set: {error}");
+    // Two filters, since each has one error for all its calls.
     for program in [refusals(policy, landlock, is_shaped), unknown()] {
         let program = program.map_err(|error| failed(error.into()))?;
         seccompiler::apply_filter(&program).map_err(failed)?;
@@ -200,20 +201,24 @@ fn compile(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> Compiled {
         TargetArch::try_from(std::env::consts::ARCH)?,
     )?;
     let program: BpfProgram = filter.try_into()?;
+    // `seccompiler` has no condition on the number of the call, so the check stands before its program.
     #[cfg(target_arch = "x86_64")]
     let program = {
+        // BPF_LD, BPF_W, BPF_ABS: the number is the first member of `seccomp_data`.
         let load = sock_filter {
             code: 0x20,
             jt: 0,
             jf: 0,
             k: 0,
         };
+        // BPF_JMP, BPF_JGE, BPF_K: a smaller number skips the next instruction.
         let compare = sock_filter {
             code: 0x35,
             jt: 0,
             jf: 1,
             k: OTHER_NUMBERS,
         };
+        // BPF_RET, BPF_K: SECCOMP_RET_KILL_PROCESS.
         let kill = sock_filter {
             code: 0x06,
             jt: 0,
@@ -243,10 +248,12 @@ fn sockets(policy: &Policy) -> Result<Vec<SeccompRule>, seccompiler::BackendErro
         .into_iter()
         .map(|family| condition(0, SeccompCmpOp::Ne, number(family)))
         .collect::<Result<Vec<_>, _>>()?;
+    // Addresses are in this family; the others configure the system.
     let netlink = vec![
         condition(0, SeccompCmpOp::Eq, number(libc::AF_NETLINK))?,
         condition(2, SeccompCmpOp::Ne, number(libc::NETLINK_ROUTE))?,
     ];
+    // Raw sockets see and forge packets of others. For netlink the kind means nothing.
     let raw = vec![
         condition(1, SeccompCmpOp::MaskedEq(0xf), number(libc::SOCK_RAW))?,
         condition(0, SeccompCmpOp::Ne, number(libc::AF_NETLINK))?,
@@ -256,6 +263,7 @@ fn sockets(policy: &Policy) -> Result<Vec<SeccompRule>, seccompiler::BackendErro
 
 /// Pairs of sockets are pipes that go both ways, as long as they cannot send elsewhere.
 fn pairs() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    // The kind is in the lower four bits; flags like SOCK_CLOEXEC are above them.
     let kind = |kind: i32| condition(1, SeccompCmpOp::MaskedEq(0xf), number(kind));
     [
         condition(0, SeccompCmpOp::Ne, number(libc::AF_UNIX))?,

@@ -55,9 +55,11 @@ pub(super) fn version() -> u32 {
 /// When the kernel has no Landlock, or does not take the rules.
 pub(super) fn confine(reach: &Reach<'_>) -> Result<u32, String> {
     let failed = |error: ::landlock::RulesetError| format!("Landlock refuses the rules: {error}");
+    // Whatever is handled and not granted below is refused.
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(VERSION))
         .map_err(failed)?;
+    // A thread that runs a file tool opens no connections: only its access to files matters.
     if let Reach::All { policy, .. } = reach {
         rules = rules.scope(Scope::from_all(VERSION)).map_err(failed)?;
         if !policy.network {
@@ -74,6 +76,7 @@ pub(super) fn confine(reach: &Reach<'_>) -> Result<u32, String> {
     };
     let status = rules.and_then(RulesetCreated::restrict_self).map_err(failed)?;
     match (status.ruleset, status.landlock) {
+        // Fails closed: rules that are not in force are no sandbox.
         (RulesetStatus::NotEnforced, _) => Err(UNAVAILABLE.to_owned()),
         (_, LandlockStatus::Available { effective_abi, .. }) => Ok(effective_abi as u32),
         _ => Err(UNAVAILABLE.to_owned()),

@@ -105,6 +105,7 @@ fn give_up_rights() {
     for number in 0..u64::BITS {
         let one = CapabilitySet::from_bits_retain(1 << number);
         if !kept.contains(one) && rustix::thread::remove_capability_from_bounding_set(one).is_err() {
+            // The first number that the kernel does not know: there are no more.
             break;
         }
     }

@@ -36,9 +36,11 @@ pub(super) fn begin() -> bool {
         return false;
     }
     let map = |name: &str, line: String| std::fs::write(format!("/proc/self/{name}"), line).is_ok();
+    // Without it the kernel takes no map of groups from a user without rights (user_namespaces(7)).
     map("setgroups", "deny".to_owned())
         && map("uid_map", format!("{0} {0} 1", user.as_raw()))
         && map("gid_map", format!("{0} {0} 1", group.as_raw()))
+        // Mounts of this view must not show in the shared one.
         && mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).is_ok()
 }
 
@@ -81,6 +83,7 @@ pub(super) fn shape(policy: &Policy) -> Result<(), String> {
             }
         }
     }
+    // If that fails, the shared memory of all stays, and is made read-only below.
     let own = mount(
         "tmpfs",
         SHARED_MEMORY,

@@ -80,6 +80,7 @@ fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
         let found = match open(path) {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(None),
+            // Another guardian removed it after this one had found it.
             Err(Errno::NOENT) => continue,
             Err(error) => return Err(error.into()),
         };

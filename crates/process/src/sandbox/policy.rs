@@ -229,6 +229,7 @@ impl Policy {
     pub fn access(&self, path: &Path) -> Access {
         self.zones
             .iter()
+            // Of two zones that contain the path, the longer one is later in the order of paths.
             .rev()
             .find(|zone| path.starts_with(&zone.path))
             .map_or(Access::None, |zone| zone.access)
