@@ -20,9 +20,11 @@ impl Splitter {
     pub(crate) fn apply(&mut self, batch: &mut Vec<u8>) {
         let is_long = |line: &[u8]| line.len() > FRAME_BYTES && line.len() - 1 <= REASSEMBLED_BYTES;
         let lines = || batch.split_inclusive(|byte| *byte == b'\n');
+        // Nearly always. Short batches are not searched for lines.
         if batch.len() <= FRAME_BYTES || !lines().any(is_long) {
             return;
         }
+        // Base64 makes the data a third longer.
         let mut out = Vec::with_capacity(batch.len() / 2 * 3);
         for line in lines() {
             match line.strip_suffix(b"\n") {

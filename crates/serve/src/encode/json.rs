@@ -56,6 +56,7 @@ pub fn escape(out: &mut Vec<u8>, text: &str) {
 
 /// Returns true if these pieces, one after the other, are the escape of the text.
 pub(crate) fn is_escape<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, text: &str) -> bool {
+    // In pieces, so that memory never holds the escape of a long text as a whole.
     const PIECE: usize = 16 * 1024;
     let (mut pieces, mut left) = (pieces.into_iter(), &[][..]);
     let (mut text, mut made) = (text, Vec::new());

@@ -140,6 +140,7 @@ struct Line<'a> {
 impl Write for Line<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.in_string.get() {
+            // In pieces: a string of megabytes that is known must not be copied into the batch first.
             for piece in bytes.chunks(PIECE) {
                 self.text(piece);
             }
@@ -166,6 +167,7 @@ impl Line<'_> {
             Place::Begun(start) => {
                 let start = *start;
                 self.out.extend_from_slice(piece);
+                // Shorter strings would cost less than the search for them.
                 if self.out.len() - start >= PROBE {
                     self.probe(start);
                 }
@@ -192,6 +194,7 @@ impl Line<'_> {
             Some(string) => Place::Known(string, 0, text.len()),
             None => Place::New(start, Vec::new()),
         };
+        // The known text takes the place of what was copied so far.
         if matches!(self.place, Place::Known(..)) {
             self.out.truncate(start);
         }
@@ -236,6 +239,7 @@ impl Line<'_> {
                 let begun = segment.and_then(|segment| segment.get(..done));
                 self.out.extend_from_slice(begun.unwrap_or_default());
             }
+            // A string without a complete segment is too short to be worth knowing.
             Place::New(_, made) if !made.is_empty() => self.known.push(made),
             _ => {}
         }
