@@ -81,6 +81,7 @@ impl InputRecord {
     fn push(&self, mut line: String) {
         line.push('\n');
         let bytes = line.len();
+        // Counted before it is queued, since the thread may take the line out at once.
         let before = self.shared.queued.fetch_add(bytes, Ordering::Relaxed);
         let has_room = before.saturating_add(bytes) <= limits::INPUT_RECORD_QUEUE_BYTES;
         if !has_room || self.tasks.try_send(Task::Line(line)).is_err() {
@@ -105,6 +106,7 @@ impl SessionRecord {
             return machine.step(input, now, out);
         }
         let pending = self.recorder.begin(&input, now);
+        // There may be effects of an earlier input in `out`.
         let from = out.len();
         machine.step(input, now, out);
         let effects = out.get(from..).unwrap_or_default();
@@ -127,6 +129,7 @@ fn write_lines(mut file: File, queue: &Receiver<Task>, shared: &Shared) {
             }
         };
         shared.queued.fetch_sub(line.len(), Ordering::Relaxed);
+        // The queue is emptied all the same, so that no line stays in memory.
         if shared.stopped.load(Ordering::Relaxed) {
             continue;
         }
@@ -146,6 +149,7 @@ impl Drop for InputWriter {
         let (done, ended) = sync_channel(1);
         let mut task = Task::End(done);
         let deadline = Instant::now() + limits::INPUT_RECORD_END;
+        // Not `send`, which would wait without end for a disk that hangs.
         while let Err(TrySendError::Full(back)) = self.tasks.try_send(task) {
             if Instant::now() >= deadline {
                 return;

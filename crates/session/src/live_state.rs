@@ -74,6 +74,7 @@ impl LiveState {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
+        // Every change is complete in itself, so that the state stays valid if a holder of the lock panics.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -92,6 +93,7 @@ impl State {
                 self.tools.push((tool_call_id.clone(), Arc::clone(event)));
             }
             Event::ToolExecutionUpdate { tool_call_id, .. } => {
+                // An update must not bring back a call that has ended.
                 let call = self.tools.iter_mut().find(|(id, _)| id == tool_call_id);
                 if let Some((_, newest)) = call {
                     *newest = Arc::clone(event);

@@ -208,6 +208,7 @@ impl Outbox {
 
     /// A queue for another session of the same connection.
     pub(crate) fn for_another(&self, handle: &Arc<str>, capacity: usize) -> (Self, mpsc::Receiver<Outgoing>) {
+        // What clients can show and which questions are open concerns the connection; all else is the session's own.
         let (other, receiver) = outbox(capacity);
         let other = Self {
             rendered: self.rendered.clone(),

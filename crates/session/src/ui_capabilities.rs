@@ -45,6 +45,7 @@ impl UiCapabilities {
     /// Returns true if a client shows frames of this method.
     pub(crate) fn has(&self, method: UiMethod) -> bool {
         let bits = self.0.load(Ordering::Relaxed);
+        // The methods are the lower half; the upper half has the flags.
         let methods = UiMethods::from_bits(u16::try_from(bits & 0xffff).unwrap_or_default());
         bits & DEAF == 0 && methods.has(method)
     }
@@ -52,6 +53,7 @@ impl UiCapabilities {
     /// Listens to a `hello`. What it says nothing of, or nothing that can be understood, stays.
     pub(crate) fn apply_hello(&self, hello: &HelloParams) {
         let mut bits = self.0.load(Ordering::Relaxed);
+        // One client of several must not speak for the others.
         if bits & SHARED != 0 {
             return;
         }

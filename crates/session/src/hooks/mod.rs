@@ -194,6 +194,7 @@ impl Asked {
                 break;
             }
             let label = hook.label();
+            // Each hook sees what the hooks before it have changed.
             let job = facts.job(&name, combining.event());
             flow = match run_one(&self.at_once, &reaper, &hook, job).await {
                 Ok(value) => note(combining.take(value, &label), &label, &name, &mut errors),

@@ -41,6 +41,7 @@ impl SessionManager {
 /// Moves the file away, if it is a session where the agent keeps its sessions, and none of these.
 fn discard(home: &Agent, path: &str, open: &[OpenSession]) -> Result<DeletedSession, String> {
     let path = home.cwd.join(path);
+    // Not followed: a link that leads nowhere is a name that can be deleted.
     if path.symlink_metadata().is_err() {
         return Err(strings::NO_SESSION_FILE.to_owned());
     }
@@ -61,6 +62,7 @@ fn discard(home: &Agent, path: &str, open: &[OpenSession]) -> Result<DeletedSess
     if files.into_iter().any(is_open) {
         return Err(strings::session_is_open(&path));
     }
+    // The store takes the lock of the file first: another process may have the session open.
     let trash = store::discard(&real).map_err(|error| match error {
         store::StoreError::Locked { .. } => strings::session_is_open(&path),
         error => error.to_string(),

@@ -112,6 +112,7 @@ impl SessionManager {
             requests: request.into_iter().collect(),
             until: Instant::now() + limits::ROOM_WAIT,
         };
+        // Bounded; too many sessions that wait are refused at once.
         match self.room.join(waiter) {
             Ok(true) => self.serve_waiters().await,
             Ok(false) => return,
@@ -190,6 +191,7 @@ impl SessionManager {
     /// # Errors
     /// The error for the client when no session is evicted.
     pub(super) fn forget_evicted(&mut self) -> Result<(), String> {
+        // Waiting sessions count, since each of them will have a handle.
         if self.asleep.len() + self.open.len() + self.room.len() < limits::OPEN_SESSIONS {
             return Ok(());
         }
@@ -327,6 +329,7 @@ impl SessionManager {
         let asleep = queued.to().and_then(|handle| self.asleep.remove(handle));
         let Some(asleep) = asleep else { return Some(queued) };
         let outbox = self.outbox.clone();
+        // In a task: the end of the session may take a while, and the manager goes on delivering.
         tokio::spawn(async move {
             asleep.ended().await;
             if let SessionRequest::Command(origin, _) = queued.into_request() {
@@ -350,6 +353,7 @@ impl Evicted {
 
 /// The handles of open sessions, the least recently used one first.
 fn by_last_use(open: &HashMap<Arc<str>, Open>) -> VecDeque<Arc<str>> {
+    // Sorted once for each round of the search, since uses change with every request.
     let mut handles: Vec<&Arc<str>> = open.keys().collect();
     handles.sort_by_key(|handle| open.get(*handle).map(|open| open.used));
     handles.into_iter().map(Arc::clone).collect()

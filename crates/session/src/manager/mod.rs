@@ -124,6 +124,7 @@ impl SessionManager {
     /// Delivers requests until there are no more, then waits for every session to end. Ends early, and with it all other
     /// sessions, when the first session does.
     pub async fn run(mut self, mut requests: RequestReceiver) {
+        // Before the first request is taken: clients wait for `ready`.
         let version = self.version.clone();
         self.outbox.tell(Event::Ready { version }).await;
         let idle = self.eviction.idle;
@@ -166,6 +167,7 @@ impl SessionManager {
             ..
         } = self;
         drop((open, first));
+        // Bounded by the sessions: each ends within its own limits.
         while running.join_next().await.is_some() {}
     }
 
@@ -356,6 +358,7 @@ impl SessionManager {
                 }
             }
             let mut sessions = asleep;
+            // The questions are all out, so that this takes as long as the slowest session and no longer.
             for (handle, wait) in asked {
                 if let Ok(described) = wait.await {
                     let session = handle.map(|handle| handle.to_string());

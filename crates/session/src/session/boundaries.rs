@@ -53,6 +53,7 @@ pub(super) async fn take(driver: &mut Driver, name: &str, answer: Value) -> Hook
             Err(error) => driver.extension_failed(failure("<runtime>", name, error)).await,
         }
     }
+    // Once for all entries, since the whole branch is read.
     if is_new {
         let messages = driver.core.conversation.read_leaf();
         driver.core.apply(Change::Conversation(messages));
@@ -76,6 +77,7 @@ async fn write_draft(driver: &mut Driver, draft: Map<String, Value>) -> Result<b
         }
         "context_edit" => {
             let target = text("targetId").unwrap_or_default();
+            // The file is only appended to: an entry about nothing would stay in it.
             if driver.core.conversation.log.entry(&target).is_none() {
                 return Err(crate::strings::entry_not_found(&target));
             }

@@ -77,11 +77,13 @@ impl SessionCheckpoints {
         }
         let dir = log.path().map(directory_of);
         let dir = dir.ok_or_else(|| strings::NO_CHECKPOINTS_IN_MEMORY.to_owned())?;
+        // The session may have gone on in another file, which has checkpoints of its own.
         let open = self.open.take().filter(|open| open.dir() == dir);
         let scope = || {
             let sessions = dir.parent().map(Path::to_path_buf);
             (kind == Kind::Worktree).then(|| Scope {
                 root: PathBuf::from(&log.header().cwd),
+                // The agent itself writes there while calls run.
                 excluded: sessions.into_iter().chain([self.agent_dir.clone()]).collect(),
             })
         };
@@ -177,6 +179,7 @@ impl TurnCheckpoint {
     /// fails.
     pub(crate) fn begin_call(&self, tool: &str, source: &Source) -> Option<CallBegins> {
         let is_known = KNOWN_TOOLS.contains(&tool) || HARMLESS_TOOLS.contains(&tool);
+        // An extension may replace a tool by one of the same name, of which nothing is known.
         if *source == Source::BuiltIn && is_known {
             return None;
         }

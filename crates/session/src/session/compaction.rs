@@ -19,6 +19,7 @@ use super::summaries::Summaries;
 
 /// A manual compaction, once the run has ended.
 pub(super) async fn compact_now(driver: &mut Driver, asked: Asked) {
+    // Before the plan, so that shell commands of the user are part of it.
     driver.core.add_shell_messages();
     driver.summaries.compaction = Some(asked);
     driver.drive(Input::Compact).await;
@@ -36,6 +37,7 @@ pub(super) async fn compacted(driver: &mut Driver, outcome: Result<Box<Finished>
         CompactOutcome::Failed(error) => Err(error.clone()),
         CompactOutcome::Aborted => Err(Refusal::Aborted.to_string()),
     };
+    // Before the machine ends the compaction, while its activity still says why there was one.
     if let Activity::Compacting { reason, again, .. } = driver.core.machine.activity() {
         extension_notices::note_compaction(driver, &outcome, reason, again);
     }
@@ -47,6 +49,7 @@ pub(super) async fn compacted(driver: &mut Driver, outcome: Result<Box<Finished>
 
 async fn store_summary(core: &mut SessionCore, mut finished: Finished) -> CompactOutcome {
     core.complete_compaction(&mut finished.entry);
+    // A summary that is not stored changes nothing: the conversation must be what the file says.
     if let Err(error) = core
         .conversation
         .log
@@ -104,6 +107,7 @@ pub(super) async fn take_answer(answer: Value, outbox: &Outbox) -> HooksOutcome 
     match answer.get("compaction").map(finished) {
         None => HooksOutcome::Unchanged,
         Some(Ok(finished)) => HooksOutcome::Compacted(finished),
+        // An extension that fails leaves the compaction to the session.
         Some(Err(error)) => {
             let failed = failure("<runtime>", "session_before_compact", error);
             report(failed, outbox).await;

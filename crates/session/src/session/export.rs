@@ -43,6 +43,7 @@ impl Export {
             target: cwd.join(&path),
             path,
             header: log.header().clone(),
+            // A copy of the list, since the session goes on while the file is written.
             entries: log.entries().to_vec(),
             leaf: log.leaf_id().map(str::to_owned),
             name: log.session_name().map(str::to_owned),

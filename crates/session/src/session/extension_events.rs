@@ -185,6 +185,7 @@ async fn run_until_answer(driver: &mut Driver, waiting: &mut DeferredActions, nu
             event @ ExtensionEvent::Loading(Answered { number: answered, .. }) if answered == number => {
                 break on_event(driver, waiting, event).await;
             }
+            // The last process is gone: the answer that the loop waits for cannot come.
             ExtensionEvent::Message(_, ProcessMessage::Gone(_))
                 if driver.extensions.links.keys().count() == 1 =>
             {

@@ -104,6 +104,7 @@ pub(super) async fn begin(driver: &mut Driver) {
 }
 
 pub(super) async fn on_load_answer(driver: &mut Driver, answered: Answered<LoadAnswer>) {
+    // A question that was given up meanwhile is not open any more.
     let Some(question) = driver.extensions.loading.take(answered.number) else {
         return;
     };
@@ -213,6 +214,7 @@ pub(super) async fn load(driver: &mut Driver, actions: Vec<LoadAction>) {
             LoadAction::Report(failure) => {
                 let Extensions { guards, links, .. } = &mut driver.extensions;
                 if guards.misses(&failure, links) {
+                    // Before the failure is told: from now on no call runs that the guard might have stopped.
                     driver.core.lock_down(driver.extensions.guards.faults());
                 }
                 driver.extension_failed(failure).await;
@@ -275,6 +277,7 @@ fn ask_trust(driver: &mut Driver) {
             .hook_answer(&mut driver.core, "project_trust", &event);
         driver.extensions.loading.ask(question, answer);
     } else {
+        // Also without listeners the answer comes as a wake-up, so that loading goes on in one place.
         let undecided = std::future::ready(Ok(Answer::default()));
         driver.extensions.loading.ask(question, undecided);
     }
@@ -287,6 +290,7 @@ async fn decide_on_trust(driver: &mut Driver, decision: TrustDecision) {
         return;
     }
     let trust = &driver.core.agent.trust;
+    // A decision that cannot be stored still counts in this process.
     if remember && let Err(problem) = trust.file().set(&driver.core.agent.cwd, trusted) {
         let failure = failure("<runtime>", "project_trust", problem.to_string());
         driver.extension_failed(failure).await;

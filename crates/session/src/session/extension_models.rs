@@ -66,6 +66,7 @@ pub(super) async fn on_provider_answer(driver: &mut Driver, answered: Answered<R
 async fn on_refreshed(driver: &mut Driver, id: &str, models: Result<Value, String>) {
     match models {
         Ok(models) if models.is_array() => driver.extensions.links.set_models(id, models),
+        // An answer that is no list leaves the models as they are.
         Ok(_) => return,
         Err(error) => {
             let failed = failure("<runtime>", "provider.refreshModels", error);
@@ -198,6 +199,7 @@ async fn choose_again(driver: &mut Driver) {
 /// A sentence for the client that says why it cannot.
 pub(super) fn check_model(driver: &Driver) -> Result<(), String> {
     match driver.extensions.providers.unresolved() {
+        // A client that chose a model itself does not need the one that the command line names.
         Some(error) if driver.core.conversation.choice.chosen.0.is_none() => Err(error.to_owned()),
         _ => driver
             .core

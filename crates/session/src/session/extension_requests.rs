@@ -125,6 +125,7 @@ async fn begin(
             return Ok(Outcome::after(Some(DeferredAction::CompactFor(id, instructions))));
         }
         ExtensionRequest::WaitForIdle => {
+            // What waits is bounded: an extension may ask without end.
             room_for(waiting.len())?;
             return Ok(Outcome::after(Some(DeferredAction::Idle(id))));
         }

@@ -52,6 +52,7 @@ impl Fallbacks {
     ) -> Option<Model> {
         loop {
             let name = self.current().get(self.tried)?.clone();
+            // Also for a model that is skipped: each is tried once in a run.
             self.tried += 1;
             let model = find(registry, &name).filter(|model| {
                 let is_same = model.provider == failed.provider && model.id == failed.id;

@@ -15,6 +15,7 @@ const HANDOFF: &str = "The summary is a handoff: another person or agent continu
 
 /// Returns true if there was nothing that a summary could replace.
 fn is_needless(error: &str) -> bool {
+    // Compared as texts: the refusal reaches the responder as the sentence for the client.
     [Refusal::NothingToCompact, Refusal::AlreadyCompacted]
         .iter()
         .any(|refusal| refusal.to_string() == error)

@@ -23,6 +23,7 @@ impl Driver {
     /// Runs the hooks of a point; the answer comes as a wakeup.
     pub(super) fn run_hooks(&mut self, ticket: u64, point: HookPoint, inputs: &mut VecDeque<Input>) {
         let Some(event) = self.event_at(&point) else {
+            // In the same step: the machine waits for an outcome, and nothing else would give it one.
             return inputs.push_back(Input::HooksDone(ticket, HooksOutcome::Unchanged));
         };
         self.extensions.ask(
@@ -233,6 +234,7 @@ fn reviewed(mut result: ToolResult, mut is_error: bool, answer: Value) -> HooksO
         result.structured_content = None;
         result.is_replaced = true;
     }
+    // A field that is missing stays as it is; `null` removes it.
     if let Some(content) = patch.remove("structuredContent") {
         result.structured_content = Some(content).filter(|content| !content.is_null());
     }

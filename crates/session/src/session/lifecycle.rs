@@ -125,6 +125,7 @@ impl Session {
 
     /// Ends the session once everything before was dealt with; the requests is not looked at any more.
     pub(super) async fn close(&mut self, responder: Responder<()>) {
+        // After the end nothing would write the entries that wait.
         match self.driver.core.stored(false).await {
             Ok(()) => self.closing = Some(responder),
             Err(error) => responder.refuse(error).await,
@@ -176,6 +177,7 @@ impl Session {
             // Entries that are only in memory would be lost.
             && self.driver.core.conversation.log.waiting() == 0
             && !self.driver.core.conversation.log.has_left();
+        // Tools of the client and servers that it has set live in this session only: nothing could restore them.
         let is_equipped = self.driver.core.client_tools.are_in_use() || self.driver.core.mcp.has_set();
         // Going to another place of the tree is no entry: the file would lead back to its end.
         let newest = self

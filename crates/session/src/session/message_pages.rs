@@ -35,6 +35,7 @@ impl Conversation<'_> {
         let mut bytes = 2;
         for message in self.messages.iter().skip(offset).take(limit) {
             let length = serde_json::to_vec(message).map_or(0, |json| json.len() + 1);
+            // A message that is longer than a page gets one of its own.
             if !page.is_empty() && bytes + length > PAGE_BYTES {
                 break;
             }
@@ -51,6 +52,7 @@ impl Conversation<'_> {
 
     /// What a cursor says of the conversation.
     fn mark(&self) -> String {
+        // The number of messages is part of it, so that a cursor is stale once a message was added.
         let leaf = self.leaf_id.unwrap_or_default();
         format!("{}.{leaf}.{}", self.messages.len(), self.session_id)
     }

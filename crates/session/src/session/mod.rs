@@ -139,6 +139,8 @@ impl Session {
                 requests = None;
             }
             Box::pin(self.handle(wakeup)).await;
+            // `close_session` does not wait for the run, which `shut_down` then aborts. A shutdown that an extension wants does
+            // wait.
             if self.closing.is_some()
                 || self.is_retired
                 || self.driver.extensions.wants_shutdown() && self.driver.core.machine.is_idle()
@@ -261,6 +263,7 @@ impl Session {
             Wakeup::Mcp(event) => self.on_mcp(event).await,
             Wakeup::Probed(probed) => model_switch::on_probed(&mut self.driver, *probed).await,
             Wakeup::CacheWarming(event) => cache_warming::on_event(&mut self.driver, event).await,
+            // Both only wake the loop: what may follow is done by `catch_up` below.
             Wakeup::Queried | Wakeup::ProcessExited => {}
             Wakeup::Closed => self.driver.dialogs.lose_client(),
         }

@@ -57,6 +57,7 @@ pub(super) async fn move_now(
     };
     let label = params.label.as_deref().map(str::trim);
     let label = label.filter(|label| !label.is_empty()).map(str::to_owned);
+    // Nothing moves, so that only the label has to be stored: no run is ended, and no hook is asked.
     if driver.core.conversation.log.leaf_id() == Some(place.target.as_str()) {
         let stays = label_entry(&mut driver.core, &place.target, label).await;
         let outcome = stays
@@ -64,6 +65,7 @@ pub(super) async fn move_now(
             .map_err(|error| error.to_string());
         return driver.extensions.links.reply(asker, outcome).await;
     }
+    // Before the leaf moves: shell commands belong to the branch on which the user ran them.
     driver.core.add_shell_messages();
     driver.drive(Input::Move).await;
     let moving = PendingNavigation { asker, place, label };
@@ -190,6 +192,7 @@ async fn go_to(
     summary: Option<BranchSummary>,
     label: Option<String>,
 ) -> Result<Option<String>, store::StoreError> {
+    // In memory: a leaf is no entry of the file.
     driver
         .core
         .conversation
@@ -206,6 +209,7 @@ async fn go_to(
             .await?;
         summary_id = Some(entry.id.clone());
     }
+    // The summary is the new leaf, so that the label names the place at which the session goes on.
     let labelled = summary_id.clone().unwrap_or_else(|| place.target.clone());
     label_entry(&mut driver.core, &labelled, label).await?;
     Ok(summary_id)
@@ -297,6 +301,7 @@ pub(super) async fn on_move(
     if let Some(label) = text("label") {
         params.label = Some(label);
     }
+    // A summary that the client did not ask for is not stored.
     let given = answer.get("summary").filter(|_| params.summarize);
     let given = given.and_then(|given| given_summary(&driver.core.conversation, given));
     move_now(driver, asker, params, given).await;

@@ -142,6 +142,7 @@ impl PermissionWait {
         calls: &ToolCalls,
         asker: &AskContext<'_>,
     ) -> Option<Prepared> {
+        // First, so that a session without permissions does not analyse the commands of its calls.
         if self.mode().is_off() {
             return Some(Prepared::Run);
         }
@@ -219,6 +220,7 @@ impl PermissionWait {
         let asking = self.asking.take()?;
         let waited = asking.waited();
         let Asking { slot, call, .. } = asking;
+        // Fails closed: every answer other than the two consents refuses the call, also one that no button of the dialog gives.
         let refusal = match &answer {
             Answer::Value(chosen) if chosen == ONCE => None,
             Answer::Value(chosen) if chosen == ALWAYS => {
@@ -238,6 +240,7 @@ impl PermissionWait {
 
     /// The client chooses a mode. Returns true if another one holds now.
     pub(super) fn choose(&mut self, mode: PermissionMode) -> bool {
+        // Noted even if the mode holds already: settings that are read later must not replace a choice of the client.
         self.chosen = Some(mode);
         let before = self.mode();
         self.policy.choose(mode);

@@ -55,6 +55,7 @@ impl Progress {
                 content_index,
                 content,
             } => {
+                // The end brings the whole text, which a provider may have replaced.
                 if let Some(Block::Text(bytes) | Block::Thinking(bytes)) = self.blocks.get_mut(*content_index)
                 {
                     *bytes = content.len();
@@ -130,6 +131,7 @@ impl Block {
             }
             (Self::Call(call, None), _) => AssistantBlock::ToolCall(call.clone()),
             (Self::Call(call, Some(text)), _) => {
+                // Parsed only for a snapshot. Parsing with each delta would cost every answer what hardly any client asks for.
                 let mut json = PartialJson::new();
                 json.push(text);
                 AssistantBlock::ToolCall(ToolCall {

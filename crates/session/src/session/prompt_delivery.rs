@@ -184,6 +184,7 @@ pub(super) async fn begin_prompted_run(driver: &mut Driver, run: PendingRun, ans
     }
     let prompt = answer.get("systemPrompt").and_then(Value::as_str);
     driver.extensions.set_prompt(prompt.map(str::to_owned));
+    // After the shell commands of the user have joined the conversation: they may have filled it.
     let full = driver.core.context_is_full();
     let CheckedOptions {
         limits,
@@ -213,6 +214,7 @@ pub(super) async fn begin_run(driver: &mut Driver, messages: Vec<Arc<Message>>) 
     driver.core.add_shell_messages();
     let messages = driver.core.system_message().into_iter().chain(messages).collect();
     let full = driver.core.context_is_full();
+    // A schema belongs to one prompt. The schema of the last one must not bind a run that an extension begins.
     driver.core.tools.set_output(None);
     driver
         .drive(Input::Prompt {
@@ -286,6 +288,7 @@ pub(super) async fn refuse(driver: &mut Driver, continuation: Continuation) {
             ChangeAsker::Continue(responder, _) => responder.refuse(strings::ABORTED).await,
             ChangeAsker::Fork(responder) => responder.refuse(strings::ABORTED).await,
             ChangeAsker::Reload(responder) => responder.refuse(strings::ABORTED).await,
+            // Only `cut_off` gives these up, and by then extensions are muted.
             ChangeAsker::Extension(_) => {}
         },
         Continuation::Move(Asker::Client(responder), _) => responder.refuse(strings::ABORTED).await,

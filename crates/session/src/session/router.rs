@@ -33,6 +33,7 @@ impl Session {
                 if let ConnectionCommand::Hello(params) = &command {
                     outbox.apply_hello(params);
                 }
+                // Only a replay needs the snapshot, which copies the list of all messages.
                 let snapshot =
                     matches!(command, ConnectionCommand::Replay(_)).then(|| Box::new(self.driver.snapshot()));
                 outbox.ask_connection(origin, command, snapshot).await;

@@ -26,6 +26,7 @@ pub(super) fn check_new<'a>(
     models: impl IntoIterator<Item = &'a Model>,
 ) -> Result<(), String> {
     limits.check()?;
+    // Only a limit of the cost needs the prices of models.
     if limits.max_cost.is_none() {
         return Ok(());
     }

@@ -88,6 +88,7 @@ pub(super) async fn continue_session(
     };
     let dir = driver.core.workspace.cwd.join(params.session_dir);
     let listed = dir.clone();
+    // On another thread, since the list reads the beginning of every session file of the directory.
     let found = off_thread(move || {
         let sessions = store::list(&listed, Listing::Plain)?;
         let newest = sessions.into_iter().find(|session| session.message_count > 0);
@@ -103,6 +104,7 @@ pub(super) async fn continue_session(
             responder.refuse(error.to_string()).await;
             return None;
         }
+        // The newest session is the one that is open: nothing is ended, and no events follow.
         Ok((Some(_), true, _)) => {
             responder.respond(Ok(driver.core.view().continued(true))).await;
             return None;
@@ -244,6 +246,7 @@ pub(super) async fn on_change(
 
 /// The run has ended: extensions hear that the session is left, for a moment, then it is.
 pub(super) async fn leave(driver: &mut Driver, asker: ChangeAsker, change: Change) -> Option<DeferredAction> {
+    // Before extensions hear of it: a session whose entries would be lost is not left at all.
     if change.leaves_file()
         && let Err(error) = driver.core.stored(true).await
     {
@@ -299,6 +302,7 @@ pub(super) async fn carry_out(
     // Before the log changes: the processes must not get entries of another session under this one's name.
     extension_loading::leave(driver, word);
     let outcome = session_replacement::make(driver, change).await;
+    // A change that failed leaves the old session as it was, with its dialogs and its processes.
     if let (Ok(_), Some(reason)) = (&outcome, reason) {
         driver
             .dialogs

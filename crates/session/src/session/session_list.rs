@@ -75,6 +75,7 @@ impl SessionList {
 /// The sessions of every directory in the usual place, and those of a directory elsewhere.
 fn all(root: &Path, own: &Path, how: Listing<'_>) -> Result<Vec<SessionSummary>, store::StoreError> {
     let mut found = store::list_all(root, how)?;
+    // A directory below the root is in the list already.
     if !own.starts_with(root) {
         found.extend(store::list(own, how)?);
         found.sort_by_key(|session| std::cmp::Reverse(session.modified));

@@ -90,6 +90,7 @@ async fn begin_anew(
         let says = |entry: &wire::Entry| matches!(entry.body, EntryBody::Message(_));
         let says_something = entries.iter().any(says);
         log.append_made(entries)?;
+        // A session without messages leaves no file (docs/internals/decisions/05-file-with-first-prompt.md).
         if says_something {
             log.ensure_on_disk()?;
         }
@@ -234,6 +235,7 @@ async fn replace(
     cwd: PathBuf,
     is_new: bool,
 ) -> Result<(), SessionError> {
+    // Before the model is chosen, since the settings of the directory say which models there are.
     driver.core.fit_agent(&cwd).await;
     let context = log.context(log.leaf_id());
     let mut start = match choose_for(driver, &context, is_new).await {
@@ -253,6 +255,7 @@ async fn replace(
             .choice
             .keep_chosen(flags, is_unresolved, &mut start);
     }
+    // Everything that can fail has been done: the old session is left only now.
     driver.core.conversation.log.replace(log);
     driver.core.workspace.cwd = cwd;
     take_up(driver, context, start).await;

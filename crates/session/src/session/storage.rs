@@ -279,6 +279,7 @@ impl Storage {
             };
             self.run(append).await
         } else {
+            // Nothing of this session is on a disk yet, so that no thread has to wait for one.
             self.log.append_batch(bodies)
         }
     }
@@ -432,6 +433,7 @@ fn entry_of(message: Arc<Message>) -> EntryBody {
 
 /// Whether two paths lead to the same file.
 pub(super) fn same_file(a: &Path, b: &Path) -> bool {
+    // First the paths as they are: a file that does not exist yet cannot be resolved.
     a == b
         || a.canonicalize()
             .is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))

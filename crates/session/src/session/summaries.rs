@@ -112,6 +112,7 @@ impl Summaries {
         spending: SharedSpending,
         reason: CompactionReason,
     ) {
+        // Planned at once: entries that are appended while the model writes stay outside of the summary.
         let (plan, instructions) = self.plan(core, reason);
         let cancel = CancellationToken::new();
         let mut summariser = Summariser::for_session(core, spending, Some(reason), cancel.clone());
@@ -125,6 +126,7 @@ impl Summaries {
 
     /// Ends a compaction as hooks want it: made by them, or refused.
     pub(super) fn end_compaction(&mut self, made: Option<Box<Finished>>) {
+        // Through `running`, as the summary of a model: the outcome comes as a wake-up, when the machine has finished its step.
         let done = async move { Summarised::Compaction(made.ok_or(Refusal::Aborted)) };
         self.running = Some(Summarising::new(CancellationToken::new(), done));
     }
@@ -312,6 +314,7 @@ async fn summarise(
 ) -> Result<Box<Finished>, Refusal> {
     let mut answers = Vec::new();
     let mut total: Option<Usage> = None;
+    // One after the other, so that the limits of the session are checked before each request.
     for request in compaction::requests(plan, instructions) {
         let (text, usage) = summariser.ask(&request).await?;
         answers.push(text);

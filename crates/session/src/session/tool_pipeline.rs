@@ -20,6 +20,7 @@ use super::tool_calls::{CallReport, CallUpdate, TaskOwner};
 impl Driver {
     /// Looks up a call. `None` if the outcome comes later, as an input.
     pub(super) fn prepare(&mut self, slot: usize, call: &ToolCall) -> Option<Prepared> {
+        // The slots of a batch begin at 0, so that the calls of the batch before it have ended.
         if slot == 0 {
             self.turn.calls.reset();
         }
@@ -65,6 +66,7 @@ impl Driver {
         // A tool of an extension may look at the session while it runs.
         self.extensions.sync_state(&mut self.core);
         let mut environment = self.core.environment();
+        // It takes a task and a place in the account, so it is made only if calls can begin sub-agents.
         if self.core.tools.is_active(TASK_TOOL) {
             environment.task_owner = Some(Box::new(task_owner(&mut self.core, self.dialogs.ui())));
         }

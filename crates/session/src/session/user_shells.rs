@@ -139,6 +139,7 @@ impl UserShells {
                     outcome = &mut running => break outcome,
                 }
             };
+            // Output that was printed before the end may still be in the channel.
             while let Ok(piece) = pieces.try_recv() {
                 let piece = ShellReport::Output(shell.clone(), piece);
                 let _gone = sender.send(Box::new(piece)).await;
@@ -192,7 +193,9 @@ impl UserShells {
         self.running = self.running.saturating_sub(1);
         let (result, outcome) = match outcome {
             Ok(run) => {
+                // Parked also while the session is idle, so that commands are stored in the order in which they ended.
                 self.parked.push(message(&params, &run));
+                // During a run the command is stored after the run, and its response does not wait for that.
                 let is_stored = !is_idle || self.store(conversation, outbox).await;
                 let result = answer(run);
                 let outcome = if is_stored {

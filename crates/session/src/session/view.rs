@@ -114,6 +114,7 @@ impl View<'_> {
     /// While the conversation changes, or when a page is asked for that does not exist.
     pub(super) fn page(&self, params: &MessagesPageParams) -> Result<MessagesPage, String> {
         let activity = self.machine.activity();
+        // The pages of one reading must be of one conversation, which a run changes.
         if activity.is_running() || activity.is_compacting() {
             return Err(PAGE_BUSY.to_owned());
         }

@@ -98,6 +98,7 @@ impl CacheWarmer {
         request: &ModelRequest,
         messages: &[Arc<Message>],
     ) -> Option<SentRequest> {
+        // Only the entry of the newest request is of use: its prompt continues those of the requests before.
         self.kept = None;
         if mode == CacheWarming::Off || !policy::is_replayable(&request.model, request.thinking) {
             return None;
@@ -150,6 +151,7 @@ impl KeptEntry {
             && core.conversation.log.header().id == self.session
             && self.messages.len() <= messages.len()
             && self
+                // By identity, since texts of megabytes would have to be compared with every refresh.
                 .messages
                 .iter()
                 .zip(messages)

@@ -65,6 +65,7 @@ impl Economics {
                 ..Usage::default()
             })
         };
+        // A provider without a price for writing asks the usual price of the input for a miss.
         let miss = price(match model.cost.cache_write > 0.0 {
             true => Usage {
                 cache_write: prompt_tokens,

@@ -375,6 +375,7 @@ impl Ui {
             {
                 return Answer::None(NoAnswer::Gone);
             }
+            // The dialogs are dropped with the session.
             wait.await.unwrap_or(Answer::None(NoAnswer::Gone))
         };
         tokio::select! {

@@ -174,6 +174,7 @@ impl Dialogs {
         };
         let mut request = dialog.into_request(new_id());
         request.tool_call_id = call_id;
+        // Kept as it was sent: clients that join later get the open questions with a snapshot.
         self.open.push(Open {
             request: request.clone(),
             // Before the frame is sent: the answer may come at once.
@@ -258,6 +259,7 @@ fn with_reason(answer: Answer, allow: &[String], response: &UiResponse) -> Answe
     if allows || reason.is_empty() {
         return answer;
     }
+    // Bounded, since the model reads it.
     Answer::Denied(reason.chars().take(limits::DENIAL_REASON).collect())
 }
 

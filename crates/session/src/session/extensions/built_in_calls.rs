@@ -49,6 +49,7 @@ pub(crate) fn run_built_in(
 ) {
     let mut env = place.env;
     env.extend(call.env.into_iter().filter_map(|(name, value)| {
+        // Only texts: the environment of a command knows nothing else.
         let value = value.as_str()?;
         Some((name.into(), value.into()))
     }));
@@ -90,6 +91,7 @@ async fn run(
     tokio::pin!(running);
     let outcome = loop {
         tokio::select! {
+            // Partial results first: the extension gets none after the outcome.
             biased;
             partial = progress.next() => drop(pool.update_now(id, &partial)),
             outcome = &mut running => break outcome,

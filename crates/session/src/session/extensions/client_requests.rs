@@ -110,6 +110,7 @@ impl ClientRequests {
     fn call(&mut self, links: &ExtensionLinks, request: ClientRequest, method: &str, params: &Value) {
         let asking = match links.pool() {
             Some(pool) => pool.call(links.handle(), method, params, None),
+            // The session goes on without the process; its client gets the reason as the response.
             None => Err(ProcessError::Gone("it has just ended".to_owned())),
         };
         self.wait(request, async move { asking?.await });

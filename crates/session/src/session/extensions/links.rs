@@ -264,6 +264,7 @@ impl ExtensionLinks {
     /// names the extension that the process was running, if it is known.
     pub(super) fn lose(&mut self, place: usize, reason: &str) -> Option<(Vec<u64>, Failure)> {
         let link = self.links.get_mut(place)?;
+        // What the process still had to say is of no use: its calls have ended with it.
         link.messages = None;
         // To its extensions this is no new session.
         link.start = json!({"type": "session_start", "reason": "reload"});

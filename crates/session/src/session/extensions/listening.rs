@@ -21,6 +21,7 @@ impl Extensions {
 
     /// The run, if there is one, is aborted: its handlers learn it and have a moment left.
     pub(crate) fn abort_run(&mut self, is_idle: bool) {
+        // Also without a run: handlers of commands and of session changes hear an abort, too.
         if let Some(process) = &self.links.pool {
             process.abort(&self.links.handle);
         }
@@ -31,6 +32,7 @@ impl Extensions {
 
     /// Nothing listens to events any more.
     pub(crate) fn mute(&mut self) {
+        // What stays open is given up by the caller; from now on nothing new is asked.
         self.links.registered.clear();
         self.hooks.mute();
     }

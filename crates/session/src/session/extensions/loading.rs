@@ -114,6 +114,7 @@ impl TrustDecision {
         let trusted = match answer.get("trusted").and_then(Value::as_str) {
             Some("yes") => Some(true),
             Some("no") => Some(false),
+            // Any other answer leaves the decision open.
             _ => None,
         };
         Self {
@@ -297,6 +298,7 @@ impl Loading {
         place: usize,
         loaded: Vec<Registered>,
     ) -> Vec<LoadAction> {
+        // An extension that cannot be loaded does not keep the others of its process from working.
         let failed = loaded.iter().filter_map(|extension| {
             let error = extension.error.as_ref()?;
             Some(LoadAction::Report(failure(&extension.path, "load", error)))
@@ -409,6 +411,7 @@ impl Loading {
         );
         let late = links.unloaded();
         let mut actions: Vec<LoadAction> = late.iter().map(|path| not_loaded(path, &error)).collect();
+        // Trust is asked about at the deadline at the latest, with the extensions that are there.
         match self.ask_trust() {
             Some(ask) => actions.push(ask),
             // The loaded extensions do not wait for the late ones.
@@ -451,6 +454,7 @@ impl Loading {
         if let Some(pool) = links.pool.take() {
             let closing = pool.close_session(&links.handle, reason);
             self.ask(LoadQuestion::Shutdown, closing);
+            // `ExtensionLinks::arrange` takes it back: calls of the old session may still be owed an answer.
             links.left = Some(pool);
         }
         links.disconnect();

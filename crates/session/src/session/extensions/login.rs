@@ -49,6 +49,7 @@ pub(super) async fn log_in_by_agent(
                     .to_owned();
                 let question = Dialog::Input {
                     title,
+                    // 0: without a timeout. The login has one of its own.
                     placeholder: None,
                     timeout: Some(0),
                 };
@@ -57,6 +58,7 @@ pub(super) async fn log_in_by_agent(
                 }
             }
         }
+        // The steps have ended, the login has not: only `run` may end it.
         std::future::pending::<()>().await;
     };
     let run = login.run(provider, None, models, &tell, Some(pasted), &cancel);

@@ -198,6 +198,7 @@ impl Extensions {
 
     /// Waits for the next event. Cancel-safe.
     pub(super) async fn next(&mut self) -> ExtensionEvent {
+        // In turns (not biased): a process that sends without end does not hold up the answers of the others.
         tokio::select! {
             (place, message) = self.links.next_message() => ExtensionEvent::Message(place, message),
             answered = self.questions.next() => ExtensionEvent::Hook(answered),
@@ -348,6 +349,7 @@ impl Extensions {
     /// The session has ended. Hooks and processes that are slow are not waited for.
     pub(super) async fn end(&mut self) {
         self.subsessions.dispose();
+        // Bounded twice: hooks may hang, and a process may not answer when it is closed.
         let _in_time = tokio::time::timeout(limits::FAREWELL, self.hooks.finish()).await;
         if let Some(pool) = self.links.pool.take() {
             let closed = pool.close_session(&self.links.handle, "quit");

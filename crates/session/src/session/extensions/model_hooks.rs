@@ -70,10 +70,12 @@ async fn ask(
     event: &Value,
     failures: &mpsc::Sender<Failure>,
 ) -> Option<Vec<Arc<Message>>> {
+    // A hook that fails changes nothing: the request is sent as it was.
     let value = settle(listeners.ask(name, event).await, name, failures);
     let changed = value.get("messages")?.clone();
     match serde_json::from_value::<Vec<Message>>(changed) {
         Ok(changed) => Some(changed.into_iter().map(Arc::new).collect()),
+        // Messages that cannot be read are dropped as a whole: half of a changed conversation would be neither of the two.
         Err(error) => {
             let _told = failures.try_send(failure("<runtime>", name, error));
             None

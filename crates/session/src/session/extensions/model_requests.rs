@@ -100,9 +100,11 @@ async fn key(agent: &Arc<Agent>, model: &Model, of_model: bool) -> Result<Value,
 /// Sends an answer as it comes, in pi-ai's events. Returns the whole message.
 async fn pass_on(mut stream: ModelStream, process: &ExtensionPool, id: u64) -> AssistantMessage {
     let mut events = Vec::new();
+    // Replaced by the last event, which every stream ends with.
     let mut last = AssistantMessage::begin("", "", "", now_ms());
     while stream.next_batch(&mut events).await {
         let mut updates: Vec<Value> = Vec::new();
+        // Pieces that came together become one update: an extension that reads slowly gets fewer, longer ones.
         let mut grown: Option<StreamEvent> = None;
         for event in events.drain(..) {
             match event {
@@ -122,6 +124,8 @@ async fn pass_on(mut stream: ModelStream, process: &ExtensionPool, id: u64) -> A
         for value in updates {
             // Waits until the extension has read: a slow one slows its own answer.
             if process.update(id, &value).await.is_err() {
+                // The extension is gone, which cancels the request. The stream is still read to its last event, whose usage
+                // counts.
                 break;
             }
         }
@@ -202,6 +206,7 @@ fn request(agent: &Agent, params: &Value) -> Result<(ModelRequest, Given), Strin
         .map_or_else(|| agent.idle_timeout(&request.model), Duration::from_millis);
     let retries = number(options, "maxRetries").and_then(|retries| u32::try_from(retries).ok());
     let retries = retries.or(settings.retry.provider.max_retries).unwrap_or(0);
+    // Bounded, since the extension names the number.
     request.provider_retries = retries.min(limits::EXTENSION_RETRIES);
     request.max_retry_delay = agent.max_retry_delay();
     let mut headers = header_list(named);
@@ -227,6 +232,7 @@ fn model(agent: &Agent, asked: &Value) -> Result<Model, String> {
         .zip(id)
         .and_then(|(provider, id)| agent.registry.find(&provider, &id));
     match (parsed, known) {
+        // The address is part of what the registry knows; an extension that names a model need not repeat it.
         (Ok(model), Some(known)) if model.base_url.is_empty() => Ok(Model {
             base_url: known.base_url.clone(),
             ..model

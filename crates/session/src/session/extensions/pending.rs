@@ -43,6 +43,7 @@ impl<Q, A: Send + 'static> Pending<Q, A> {
     pub(crate) fn ask(&mut self, question: Q, answer: impl Future<Output = A> + Send + 'static) -> u64 {
         self.newest += 1;
         let number = self.newest;
+        // In a task, so that the request goes on while the session does other work.
         let task = self.answers.spawn(async move {
             let answer = answer.await;
             Answered { number, answer }
@@ -83,6 +84,7 @@ impl<Q, A: Send + 'static> Pending<Q, A> {
     pub(crate) fn give_up(&mut self, which: impl Fn(&Q) -> bool) -> Vec<Q> {
         let mut given_up: Vec<(u64, Open<Q>)> =
             self.open.extract_if(|_, open| which(&open.question)).collect();
+        // A map has no order.
         given_up.sort_unstable_by_key(|(number, _)| *number);
         let given_up = given_up.into_iter().map(|(_, open)| {
             open.task.abort();

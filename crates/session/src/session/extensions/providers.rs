@@ -92,6 +92,7 @@ impl ExtensionProviders {
 
     /// Returns true while the model that the command line names may be in a list that a provider is asked for.
     pub(super) fn is_resolving(&self) -> bool {
+        // Bounded, since each list of models is asked for with a timeout (`REFRESH_MODELS`).
         let refreshes = |question: &ProviderQuestion| matches!(question, ProviderQuestion::Refresh(_));
         self.is_unresolved() && self.open.any(refreshes)
     }
@@ -271,6 +272,7 @@ impl ExtensionProviders {
         let is_login = |question: &ProviderQuestion| matches!(question, ProviderQuestion::LogIn(..));
         for question in self.open.give_up(is_login) {
             if let ProviderQuestion::LogIn(responder, _) = question {
+                // Its task was aborted with the question, so nothing else answers this client.
                 responder.refuse(strings::ABORTED).await;
             }
         }
@@ -306,6 +308,7 @@ impl ExtensionProviders {
     pub(crate) async fn write_models(&mut self, agent: &Agent, session: &str) {
         let (processes, registry) = (&agent.extensions, &agent.registry);
         let is_own = !registry.registered_providers().is_empty();
+        // A new name for each change: processes may still read the list before it.
         let name = is_own.then(|| format!("{session}-{}", self.version));
         let old = std::mem::replace(&mut self.file, processes.models_file(name.as_deref()));
         if old != self.file {

@@ -65,6 +65,7 @@ pub(crate) fn sync_hooks(extensions: &Extensions, core: &mut SessionCore) {
         };
         names.push(name.to_owned());
     }
+    // An input that changes nothing would only make the record of inputs longer.
     if subscribed != *core.machine.subscriptions() {
         core.apply(Change::Hooks(subscribed));
     }

@@ -79,6 +79,7 @@ impl RequestTasks {
     /// Cancels all requests to models.
     pub(super) fn cancel_models(&mut self) {
         self.running
+            // The guard that is dropped with the entry cancels the request.
             .retain(|_, task| matches!(task, RequestTask::Plain(_)));
     }
 

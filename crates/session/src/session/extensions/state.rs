@@ -59,6 +59,7 @@ impl SentState {
     pub(crate) fn replace(&mut self, members: &Map<String, Value>) {
         let hashed = members
             .iter()
+            // The whole state was computed just now, the costly members included.
             .map(|(name, value)| (name.clone(), self.hasher.hash_one(value)));
         self.members = hashed.collect();
         self.is_stale = false;

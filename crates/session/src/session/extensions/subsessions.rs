@@ -186,6 +186,7 @@ impl SubsessionOptions {
             only_named: true,
             ..Choice::default()
         };
+        // A session without permissions has no mode to pass on.
         if !mode.is_off() {
             options.permission_mode = Some(mode);
         }
@@ -305,6 +306,7 @@ fn frame(line: &Value) -> Result<SessionRequest, String> {
 
 /// Sends the events and responses of a session to its extension until the session has ended.
 async fn forward(mut outgoing: Receiver<Outgoing>, owner: Owner, handle: String) {
+    // Until the channel is closed, which is when the session has ended: its last events count.
     while let Some(item) = outgoing.recv().await {
         match item {
             Outgoing::Event(event) => {

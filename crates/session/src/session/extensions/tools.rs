@@ -77,6 +77,7 @@ impl Tool for ExtensionTool {
     }
 
     fn rewrite(&self, call: &ToolCall) -> Option<Rewriting> {
+        // Without a process nothing can rewrite; the call fails when it runs.
         if !self.tool.prepares || self.processes.is_none() {
             return None;
         }
@@ -170,6 +171,7 @@ async fn execute(
             let mut withdrawn = false;
             loop {
                 tokio::select! {
+                    // Partial results first: the result comes through another channel and must not overtake them.
                     biased;
                     Some(value) = news.recv() => {
                         if let Some(partial) = result(value) {
@@ -177,6 +179,7 @@ async fn execute(
                         }
                     }
                     answer = &mut asking => break answer.map(|answer| answer.value),
+                    // Once: a cancelled token stays ready and would win every time.
                     () = cancel.cancelled(), if !withdrawn => {
                         asking.cancel();
                         withdrawn = true;
@@ -185,6 +188,7 @@ async fn execute(
             }
         }
     };
+    // What came right before the answer may still be in the channel.
     while let Ok(value) = news.try_recv() {
         if let Some(partial) = result(value) {
             progress.send(partial).await;

@@ -214,6 +214,7 @@ impl McpConnections {
         if self.cwd.as_deref() == Some(host.cwd) {
             return;
         }
+        // Dropped servers end. These work in another directory.
         self.servers.clear();
         self.cwd = Some(host.cwd.to_path_buf());
         let problems = self.renew(host);
@@ -287,6 +288,7 @@ impl McpConnections {
     pub(super) async fn accept(&mut self, event: McpEvent, host: Host<'_>) -> Option<Prompted> {
         match event {
             McpEvent::Late => {
+                // No error: the servers go on connecting, and their tools come with a later request.
                 self.late = None;
                 for (running, seen) in self.snapshots() {
                     if seen.status == Status::Connecting {

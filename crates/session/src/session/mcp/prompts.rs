@@ -25,6 +25,7 @@ pub(super) struct Asked {
 
 impl Drop for Asked {
     fn drop(&mut self) {
+        // Nothing takes the answer any more.
         self.answer.abort();
     }
 }
@@ -113,9 +114,11 @@ impl McpConnections {
         };
         let answer = tokio::spawn(async move {
             let outcome: Outcome = server.prompt(&prompt.raw, args).await?;
+            // A long result is written to a file, which blocks.
             let shown = tokio::task::spawn_blocking(move || results::shown(outcome, &room)).await;
             shown.map_err(|error| McpError::Refused(error.to_string()))
         });
+        // One prompt at a time: the newest takes the place of the one before.
         self.withdraw_prompt().await;
         self.asked = Some(Asked {
             responder: Some(responder),

@@ -62,6 +62,7 @@ async fn consent(ui: &Ui, title: String, message: String) -> Result<(), Reply> {
     match ui.ask(dialog, &CancellationToken::new()).await {
         Answer::Confirmed(true) => Ok(()),
         Answer::None(why) => Err(unanswered(why)),
+        // Fails closed: only a confirmation is a consent.
         _ => Err(Reply::Decline),
     }
 }
@@ -121,6 +122,7 @@ async fn several(ui: &Ui, title: &str, choices: &[(String, String)]) -> Result<V
         let options = std::iter::once(DONE.to_owned()).chain(options);
         let chosen = choose(ui, title, options.collect()).await?;
         let Some(at) = left.iter().position(|(_, label)| *label == chosen) else {
+            // `DONE`, or an answer that is none of the options: what was chosen before counts.
             break;
         };
         taken.push(json!(left.remove(at).0));

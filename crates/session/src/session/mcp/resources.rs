@@ -48,6 +48,7 @@ pub(super) async fn list(
     let (mut resources, mut errors, mut next) = (Vec::new(), Vec::new(), None);
     for server in servers {
         let name = &server.config().name;
+        // A cursor is a place in the list of one server.
         let cursor = text("cursor").filter(|_| is_one).map(str::to_owned);
         match server.resources(cursor, cancel).await {
             Ok(mut page) => {
@@ -59,8 +60,10 @@ pub(super) async fn list(
                 let items = items.into_iter().take(::mcp::limits::ITEMS);
                 resources.extend(items.filter_map(|item| entry(name, item)));
             }
+            // An abort ends the call, and not only the request to this server.
             Err(McpError::Cancelled) => return Err(McpError::Cancelled),
             Err(error) if is_one => return Err(error),
+            // A server that fails must not hide the resources of the others.
             Err(error) => errors.push(json!({"server": name, "error": error.to_string()})),
         }
     }

@@ -124,6 +124,7 @@ impl Room {
         let path = self
             .dir
             .join(format!("pinion-mcp-{}.{kind}", Uuid::new_v4().simple()));
+        // Only a new file: the directory may be writable for others, who could have put a link there.
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)

@@ -138,6 +138,7 @@ async fn execute(
     let mut calling = std::pin::pin!(server.call(raw, args, updates, cancel));
     loop {
         tokio::select! {
+            // The result first: progress from before the end is of no use any more.
             biased;
             done = &mut calling => return done,
             Some(progress) = news.recv() => reporter.send(shown(&progress)).await,

@@ -98,6 +98,7 @@ impl Tool for BuiltInTool {
             tokio::pin!(running);
             let outcome = loop {
                 tokio::select! {
+                    // The partial result first: clients get none after the end of the call.
                     biased;
                     partial = updates.next() => progress.send(partial).await,
                     outcome = &mut running => break outcome,

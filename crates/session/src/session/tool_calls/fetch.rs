@@ -33,6 +33,7 @@ pub(super) struct FetchTool {
 impl FetchTool {
     /// The tool with the agent's settings.
     pub(super) fn new(agent: &Agent) -> Self {
+        // The agent itself fetches the page, outside of the sandbox, which would otherwise have no effect on it.
         let no_network = agent.options.sandbox.is_some_and(|sandbox| !sandbox.network);
         let refusal = no_network.then(|| strings::FETCH_SANDBOX.to_owned());
         let fetcher = Fetcher::new(FetchConfig {
@@ -88,6 +89,7 @@ impl Tool for FetchTool {
 
     fn prepare(self: Arc<Self>, call: &ToolCall) -> Result<PreparedCall, String> {
         let args = validate::validate(TOOL, &parameters(), &call.arguments)?;
+        // A wrong URL fails here, before permissions ask about the call.
         fetch::parse(url_of(&args))?;
         Ok(PreparedCall::new(self, call, args))
     }
@@ -95,6 +97,7 @@ impl Tool for FetchTool {
     fn run(&self, call: Invocation) -> Running {
         let fetcher = self.fetcher.clone();
         Box::pin(async move {
+            // Read again, since hooks may have changed the arguments.
             let url = match fetch::parse(url_of(&call.args)) {
                 Ok(url) => url,
                 Err(error) => return ToolOutcome::error(error),

@@ -203,6 +203,7 @@ impl ToolCalls {
             }),
             None => running,
         };
+        // In a task: the session must get its wake-ups while a tool works.
         tokio::spawn(watch(running, cancel, self.grace, progress));
     }
 

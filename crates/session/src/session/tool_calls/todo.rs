@@ -81,6 +81,7 @@ impl Tool for TodoTool {
         let (done, result) = oneshot::channel();
         self.writes.push(TodoWrite {
             slot: call.slot,
+            // Hooks may have changed the arguments into something that is no change of a list: nothing is written then.
             ops: Op::parse(&call.args).unwrap_or_default(),
             done,
         });

@@ -194,6 +194,7 @@ impl<'a> Subject<'a> {
         let call = match &self.access {
             Access::Command(command) => Call::command(tool, command),
             Access::Input(text) => Call::command("bash", text),
+            // Rules judge the path as it is named, and the file that links lead to.
             Access::File(path) => Call::file(tool, path.clone(), process::real_path(path)),
             Access::Uri(uri) => Call::uri(tool, uri),
             Access::Unknown => Call::other(tool),

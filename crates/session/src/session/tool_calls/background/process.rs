@@ -120,6 +120,7 @@ impl Process {
     pub(super) fn unread(&self) -> (String, u64) {
         let state = self.state();
         let part = state.output.read_end(state.read_by_model, limits::PROCESS_TEXT);
+        // Cleaning a long text takes a moment, in which the task that reads the process would wait for the lock.
         drop(state);
         let text = tools::text::clean::clean(&part.bytes);
         let text = match part.dropped {

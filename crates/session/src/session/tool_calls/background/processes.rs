@@ -226,6 +226,7 @@ impl Processes {
         let process = self.find(&params.process_id)?;
         let from = params.from_byte.unwrap_or(0);
         let most = params.max_bytes.and_then(|most| usize::try_from(most).ok());
+        // A character of UTF-8 has up to 4 bytes, so that with fewer a reader would never come past one.
         let most = most
             .unwrap_or(limits::PROCESS_OUTPUT)
             .clamp(4, limits::PROCESS_OUTPUT);
@@ -235,6 +236,7 @@ impl Processes {
             state.is_awaited |= params.notify == Some(true);
             state.output.read(from, most)
         };
+        // After the end nothing completes a character that was cut.
         if process.is_running() || part.bytes.len() == most {
             let cut = incomplete(&part.bytes);
             part.bytes.truncate(part.bytes.len() - cut);
@@ -313,6 +315,7 @@ impl Processes {
 
     /// Kills all processes and forgets them, bounded in time.
     pub(crate) async fn end(&self) {
+        // Forgotten before they have ended, so that no other call finds them.
         let processes = std::mem::take(&mut self.known().processes);
         for process in &processes {
             process.control.kill();

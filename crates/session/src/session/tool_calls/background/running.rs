@@ -68,6 +68,7 @@ impl Running {
         let mut is_open = true;
         let ended = loop {
             tokio::select! {
+                // Kill and end first: a program that prints without a pause must not keep them from being seen.
                 biased;
                 () = killed(&mut self.kill) => break None,
                 // Programs that it left behind may go on printing. Its end is noted nevertheless.

@@ -78,6 +78,7 @@ impl Tool for BackgroundBash {
     }
 
     fn prepare(self: Arc<Self>, call: &ToolCall) -> Result<PreparedCall, String> {
+        // The built-in tool does not know these arguments and would refuse them.
         let mut plain = call.clone();
         for name in ["background", "pty"] {
             plain.arguments.remove(name);
@@ -114,6 +115,7 @@ impl Tool for BackgroundBash {
                 terminal: is_set(&call.args, "pty").then_some(SIZE),
             };
             let limit = call.args.get("timeout").and_then(Value::as_f64);
+            // A timeout that is no length of time (negative, not finite) counts as none.
             let limit = limit.filter(|seconds| *seconds > 0.0);
             let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
             let starting = processes.start(&toolbox, command);
@@ -140,6 +142,7 @@ async fn begun(process: &Arc<Process>, limit: Option<Duration>, cancel: &Cancell
             }
         });
     }
+    // Bounded: the call of a process that goes on must come back to the model.
     let first = tokio::time::timeout(limits::PROCESS_FIRST_WAIT, wait::ended(process));
     tokio::select! {
         biased;

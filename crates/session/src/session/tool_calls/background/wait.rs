@@ -31,6 +31,7 @@ pub(super) enum Met {
 }
 
 /// Waits for the end of a process.
+// Subscribed before the state is read, so that an end in between is not missed.
 pub(super) async fn ended(process: &Process) {
     let mut version = process.version.subscribe();
     while process.is_running() {
@@ -61,6 +62,7 @@ pub(super) async fn wait(process: &Process, goal: &Goal, limit: Duration) -> Met
 }
 
 async fn text_comes(process: &Process, text: &[u8], mut from: u64) -> Met {
+    // Subscribed before the output is read, so that output in between wakes the wait.
     let mut version = process.version.subscribe();
     loop {
         // The state is looked at before the output: what came with the end is seen.
@@ -83,6 +85,7 @@ async fn text_comes(process: &Process, text: &[u8], mut from: u64) -> Met {
 
 /// Waits until the process listens on the port. A port of another process does not count, and no connection is made.
 async fn port_opens(process: &Process, port: u16) {
+    // Read from the tables of the system: a connection to find out would be one that the process sees.
     while owner_of_port(process, port).await != PortOwner::Command {
         tokio::time::sleep(limits::PORT_PAUSE).await;
     }
@@ -90,6 +93,7 @@ async fn port_opens(process: &Process, port: u16) {
 
 /// Who listens on a port of this machine.
 pub(super) async fn owner_of_port(process: &Process, port: u16) -> PortOwner {
+    // Looks through the files of all processes of the command, which blocks.
     let members = process.members.clone();
     let looked = tokio::task::spawn_blocking(move || members.owner_of_port(port));
     looked.await.unwrap_or(PortOwner::Nobody)

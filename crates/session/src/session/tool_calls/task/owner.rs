@@ -105,6 +105,7 @@ impl TaskOwner {
             name != TASK_TOOL && named.is_none_or(|tools| tools.contains(name))
         };
         options.tools = self.tools.iter().filter(|name| wanted(name)).cloned().collect();
+        // Tools that extensions bring later stay out, too.
         options.tool_filter.only = Some(options.tools.clone());
         options.permission_mode = Some(self.mode);
         options.limits = self.limits;
@@ -114,6 +115,7 @@ impl TaskOwner {
         };
         let start = &mut options.start;
         match &definition.model {
+            // The definition may name a model of any provider.
             Some(model) => (start.provider, start.model) = (None, Some(model.clone())),
             None => {
                 start.provider = Some(self.model.provider.clone());

@@ -116,6 +116,7 @@ impl Summary {
         let text = text_of(answer);
         let lines: Vec<&str> = text.lines().collect();
         let newest = lines.iter().rev().take(limits::SUBAGENT_RECENT_LINES).rev();
+        // An answer that only calls tools leaves the text of the one before it.
         if !lines.is_empty() {
             progress.recent_output = newest.map(|line| (*line).to_owned()).collect();
         }

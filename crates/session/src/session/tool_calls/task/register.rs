@@ -98,6 +98,7 @@ impl SubagentRegister {
             one.requests = Some(requests);
         }
         if let Some(file) = file {
+            // Bounded, like everything that grows with the work of a session: the oldest conversation is forgotten.
             known.transcripts.push_back((id.to_owned(), file.to_owned()));
             if known.transcripts.len() > limits::SUBAGENT_TRANSCRIPTS {
                 known.transcripts.pop_front();
