@@ -113,37 +113,37 @@ impl Connection {
         match stream.note(event, is_wanted, now) {
             Written::Nothing => {}
             Written::Event => {
-                let start = out.len();
-                stream.encoder.event(event, now, out);
-                let repeats = stream.encoder.take_repeats();
-                if self
-                    .numbers
-                    .sent(from, self.options.sequence, start, repeats, out)
-                {
-                    stream.said = now;
-                }
+                stream.write(
+                    &mut self.numbers,
+                    (from, self.options.sequence),
+                    now,
+                    out,
+                    |encoder, out| {
+                        encoder.event(event, now, out);
+                    },
+                );
             }
             // The encoder must see the start of an answer whose updates are written. Its line is cut off again, but not the deltas
             // before it, which the client asked for.
             Written::Followed => {
-                let start = out.len();
-                stream.encoder.flush(now, out);
-                let repeats = stream.encoder.take_repeats();
-                if self
-                    .numbers
-                    .sent(from, self.options.sequence, start, repeats, out)
-                {
-                    stream.said = now;
-                }
-                let start = out.len();
-                stream.encoder.follow(event, now, out);
-                let repeats = stream.encoder.take_repeats();
-                if self
-                    .numbers
-                    .sent(from, self.options.sequence, start, repeats, out)
-                {
-                    stream.said = now;
-                }
+                stream.write(
+                    &mut self.numbers,
+                    (from, self.options.sequence),
+                    now,
+                    out,
+                    |encoder, out| {
+                        encoder.flush(now, out);
+                    },
+                );
+                stream.write(
+                    &mut self.numbers,
+                    (from, self.options.sequence),
+                    now,
+                    out,
+                    |encoder, out| {
+                        encoder.follow(event, now, out);
+                    },
+                );
             }
         }
         // Only sessions that wait for a time are in the list: a tick must not cost as much as there are sessions.
@@ -167,15 +167,15 @@ impl Connection {
         if stream.encoder.bytes_before(event) < BATCH_BYTES {
             return false;
         }
-        let start = out.len();
-        stream.encoder.flush_before(event, now, out);
-        let repeats = stream.encoder.take_repeats();
-        if self
-            .numbers
-            .sent(from, self.options.sequence, start, repeats, out)
-        {
-            stream.said = now;
-        }
+        stream.write(
+            &mut self.numbers,
+            (from, self.options.sequence),
+            now,
+            out,
+            |encoder, out| {
+                encoder.flush_before(event, now, out);
+            },
+        );
         true
     }
 
@@ -217,24 +217,27 @@ impl Connection {
         let Some(stream) = stream(&mut self.first, &mut self.others, from) else {
             return;
         };
-        let start = out.len();
-        stream.encoder.flush_due(now, out);
-        let repeats = stream.encoder.take_repeats();
-        if self
-            .numbers
-            .sent(from, self.options.sequence, start, repeats, out)
-        {
-            stream.said = now;
-        }
+        stream.write(
+            &mut self.numbers,
+            (from, self.options.sequence),
+            now,
+            out,
+            |encoder, out| {
+                encoder.flush_due(now, out);
+            },
+        );
         // After the deltas: if some were written, there was no silence.
         if stream.heartbeat_at(heartbeat).is_some_and(|at| at <= now) {
             let event = stream.activity.heartbeat(now.duration_since(stream.said));
-            let start = out.len();
-            stream.encoder.event(&event, now, out);
-            let repeats = stream.encoder.take_repeats();
-            self.numbers
-                .sent(from, self.options.sequence, start, repeats, out);
-            stream.said = now;
+            stream.write(
+                &mut self.numbers,
+                (from, self.options.sequence),
+                now,
+                out,
+                |encoder, out| {
+                    encoder.event(&event, now, out);
+                },
+            );
         }
     }
 
@@ -243,6 +246,7 @@ impl Connection {
         self.flush_one(None, now, out);
         for session in std::mem::take(&mut self.awake) {
             self.flush_one(Some(&session), now, out);
+            // A session that works has heartbeats to come.
             if self.others.get(&session).is_some_and(SessionStream::is_awake) {
                 self.awake.push(session);
             }
@@ -253,15 +257,15 @@ impl Connection {
         let Some(stream) = stream(&mut self.first, &mut self.others, from) else {
             return;
         };
-        let start = out.len();
-        stream.encoder.flush(now, out);
-        let repeats = stream.encoder.take_repeats();
-        if self
-            .numbers
-            .sent(from, self.options.sequence, start, repeats, out)
-        {
-            stream.said = now;
-        }
+        stream.write(
+            &mut self.numbers,
+            (from, self.options.sequence),
+            now,
+            out,
+            |encoder, out| {
+                encoder.flush(now, out);
+            },
+        );
     }
 
     /// When [`tick`](Self::tick) has something to do at the latest; `None` when nothing waits.

@@ -1,6 +1,7 @@
 //! The output of one session on a connection: its encoder, its activity, and the updates that were left out. Event
 //! numbers and negotiated options belong to the connection.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wire::{Event, Message};
@@ -8,6 +9,7 @@ use wire::{Event, Message};
 use crate::encode::Encoder;
 
 use super::activity::Activity;
+use super::numbers::Numbers;
 
 /// The output state of one session on a connection.
 #[derive(Debug)]
@@ -32,18 +34,19 @@ impl SessionStream {
 
     /// Follows an event; says whether it is to be written, if its name is wanted.
     pub(crate) fn note(&mut self, event: &Event, is_wanted: bool, now: Instant) -> Written {
+        // A client may ask for updates in the middle of an answer. It gets them from the next answer on.
+        if matches!(event, Event::MessageUpdate { .. }) {
+            self.left_out |= !is_wanted;
+            return match self.left_out {
+                true => Written::Nothing,
+                false => Written::Event,
+            };
+        }
         let was_busy = self.activity.is_busy();
         self.activity.note(event);
         if self.activity.is_busy() && !was_busy {
             // Silence before a run is none of the run's.
             self.said = now;
-        }
-        // A client may ask for updates in the middle of an answer. It gets them from the next answer on.
-        if matches!(event, Event::MessageUpdate { .. }) {
-            self.left_out |= !is_wanted;
-            if self.left_out {
-                return Written::Nothing;
-            }
         }
         if matches!(event, Event::MessageStart { message } if matches!(**message, Message::Assistant(_))) {
             self.left_out = false;
@@ -52,6 +55,25 @@ impl SessionStream {
             Written::Event
         } else {
             Written::Followed
+        }
+    }
+
+    /// Has the encoder write lines of this session, `from`, and adds the members that a line of a connection has, with a number
+    /// for each if it `is_numbered`. Lines end the silence.
+    pub(crate) fn write(
+        &mut self,
+        numbers: &mut Numbers,
+        (from, is_numbered): (Option<&Arc<str>>, bool),
+        now: Instant,
+        out: &mut Vec<u8>,
+        encode: impl FnOnce(&mut Encoder, &mut Vec<u8>),
+    ) {
+        let start = out.len();
+        encode(&mut self.encoder, out);
+        // Taken for these lines alone, since their places count from the beginning of the batch and lines get longer here.
+        let repeats = self.encoder.take_repeats();
+        if numbers.sent(from, is_numbered, start, repeats, out) {
+            self.said = now;
         }
     }
 
