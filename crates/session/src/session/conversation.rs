@@ -12,7 +12,7 @@ use wire::changes::Checkpoints;
 use wire::command::LabelParams;
 use wire::entry::{Label, SessionInfo};
 use wire::state::ContextUsage;
-use wire::{EntryBody, Event, Message};
+use wire::{Entry, EntryBody, Event, Message};
 
 use crate::outbox::Outbox;
 use crate::strings;
@@ -116,6 +116,11 @@ impl Conversation {
             leaf,
             text,
         })
+    }
+
+    /// The branch that the session is on, and the branch that ends with `leaf`; both from their roots on.
+    pub(super) fn branches(&self, leaf: Option<&str>) -> (Vec<Arc<Entry>>, Vec<Arc<Entry>>) {
+        (self.log.branch(self.log.leaf_id()), self.log.branch(leaf))
     }
 
     /// The use of the context window by these messages; `None` if the window is unknown.

@@ -34,6 +34,7 @@ pub(super) async fn navigate(
     responder: Responder<Navigated>,
     params: NavigateParams,
 ) -> Option<DeferredAction> {
+    // Before the abort: an unknown entry must not end the run.
     if driver.core.conversation.log.entry(&params.target_id).is_none() {
         let error = strings::entry_not_found(&params.target_id);
         responder.refuse(error).await;
@@ -112,16 +113,8 @@ pub(super) async fn summarised_branch(driver: &mut Driver, outcome: Result<Box<B
 
 /// The summary request for the branch that is left; none if that branch has no messages.
 fn branch_to_summarise(driver: &mut Driver, place: &Place, params: &NavigateParams) -> Option<Summarising> {
-    let old = driver
-        .core
-        .conversation
-        .log
-        .branch(driver.core.conversation.log.leaf_id());
-    let new = place
-        .leaf
-        .as_deref()
-        .map(|leaf| driver.core.conversation.log.branch(Some(leaf)));
-    let left = compaction::abandoned(&old, &new.unwrap_or_default());
+    let (old, new) = driver.core.conversation.branches(place.leaf.as_deref());
+    let left = compaction::abandoned(&old, &new);
     // A window of 0 means that it is unknown.
     let window = match driver.core.conversation.choice.model.context_window {
         0 => limits::DEFAULT_WINDOW,
@@ -234,20 +227,9 @@ pub(super) async fn move_if_allowed(driver: &mut Driver, asker: Asker<Navigated>
     if stays || !driver.extensions.has_listener(name) {
         return move_now(driver, asker, params, None).await;
     }
-    let old = driver
-        .core
-        .conversation
-        .log
-        .branch(driver.core.conversation.log.leaf_id());
-    let leaf = driver
-        .core
-        .conversation
-        .place(&params.target_id)
-        .and_then(|place| place.leaf);
-    let new = leaf
-        .as_deref()
-        .map(|leaf| driver.core.conversation.log.branch(Some(leaf)))
-        .unwrap_or_default();
+    let place = driver.core.conversation.place(&params.target_id);
+    let leaf = place.and_then(|place| place.leaf);
+    let (old, new) = driver.core.conversation.branches(leaf.as_deref());
     let common = old
         .iter()
         .zip(&new)

@@ -12,7 +12,7 @@ use wire::{ToolCall, ToolResult, ToolSpec};
 use crate::{limits, strings};
 
 use super::super::tool::{Access, Definition, Invocation, Place, PreparedCall, Running, Tool};
-use super::process::result;
+use super::process::{Process, result};
 use super::processes::Processes;
 use super::wait::{Goal, Met, owner_of_port, wait};
 
@@ -176,13 +176,7 @@ async fn carry_out(processes: &Processes, action: Action) -> Result<ToolResult, 
         Action::List => Ok(ToolResult::text(listed(processes))),
         Action::Read(id) => {
             let process = processes.find(&id)?;
-            process.note_told();
-            let (news, status) = (process.news(), process.status_line());
-            let news = if news.trim().is_empty() {
-                "(no new output)"
-            } else {
-                news.trim_end()
-            };
+            let (news, status) = take_news(&process);
             Ok(result(&process, format!("{news}\n\n[{id}: {status}]")))
         }
         Action::Write(id, input) => {
@@ -199,13 +193,7 @@ async fn carry_out(processes: &Processes, action: Action) -> Result<ToolResult, 
                 Wanted::Text(text) => Goal::Text(text, process.state().read_by_model),
             };
             let met = wait(&process, &goal, limit).await;
-            process.note_told();
-            let (news, status) = (process.news(), process.status_line());
-            let news = if news.trim().is_empty() {
-                "(no new output)"
-            } else {
-                news.trim_end()
-            };
+            let (news, status) = take_news(&process);
             let seconds = limit.as_secs_f64();
             let line = match (met, &goal) {
                 (Met::Reached, Goal::Exit) => format!("[{id}: {status}]"),
@@ -235,6 +223,17 @@ async fn carry_out(processes: &Processes, action: Action) -> Result<ToolResult, 
             Ok(result(&process, format!("[{id}: {}]", process.status_line())))
         }
     }
+}
+
+/// The output that the model has not read yet, and the state of the process.
+fn take_news(process: &Process) -> (String, String) {
+    process.note_told();
+    let (news, status) = (process.news(), process.status_line());
+    let news = match news.trim_end() {
+        "" => "(no new output)",
+        news => news,
+    };
+    (news.to_owned(), status)
 }
 
 fn listed(processes: &Processes) -> String {
