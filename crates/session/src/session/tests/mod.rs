@@ -23,6 +23,7 @@ mod session_file;
 mod session_list;
 mod stage;
 mod storage;
+mod subagents;
 mod summaries;
 mod todos;
 mod trust;

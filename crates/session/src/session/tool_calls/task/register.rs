@@ -37,7 +37,30 @@ struct Known {
 
 struct Working {
     subagent: Subagent,
+    /// Nothing else keeps a sender: without this one the session of the sub-agent ends.
     requests: Option<RequestSender>,
+    /// The mode that was chosen before there was a session to tell.
+    mode: Option<PermissionMode>,
+}
+
+impl Working {
+    /// Has the session of the sub-agent go on with this mode, or end.
+    fn set_mode(&mut self, mode: PermissionMode) {
+        let Some(requests) = &self.requests else {
+            self.mode = Some(mode);
+            return;
+        };
+        let origin = Origin {
+            client: ClientId::default(),
+            id: None,
+            command: "set_permission_mode",
+        };
+        let command = SessionCommand::SetPermissionMode(PermissionModeParams { mode });
+        // Fails closed: a session that cannot be told must not go on with a looser mode.
+        if !requests.try_send(SessionRequest::Command(origin, command)) {
+            self.requests = None;
+        }
+    }
 }
 
 impl Default for SubagentRegister {
@@ -87,15 +110,20 @@ impl SubagentRegister {
             None => known.working.push(Working {
                 subagent,
                 requests: None,
+                mode: None,
             }),
         }
     }
 
-    /// The session of a sub-agent was opened.
+    /// The session of a sub-agent was opened. It has the mode that its owner had when the call began.
     pub(super) fn opened(&self, id: &str, file: Option<&str>, requests: RequestSender) {
         let mut known = self.known();
         if let Some(one) = known.working.iter_mut().find(|one| one.subagent.id == id) {
             one.requests = Some(requests);
+            // Before the prompt, which is sent by the caller: a task may wait long for its place.
+            if let Some(mode) = one.mode.take() {
+                one.set_mode(mode);
+            }
         }
         if let Some(file) = file {
             // Bounded, like everything that grows with the work of a session: the oldest conversation is forgotten.
@@ -130,22 +158,17 @@ impl SubagentRegister {
         self.known().level = level;
     }
 
+    /// Where the session of a sub-agent takes requests; none once it has to end. A caller that keeps it keeps the session.
+    pub(super) fn requests(&self, id: &str) -> Option<RequestSender> {
+        let known = self.known();
+        let one = known.working.iter().find(|one| one.subagent.id == id)?;
+        one.requests.clone()
+    }
+
     /// The permission mode of the session changes, and with it that of its sub-agents. A sub-agent that cannot be told ends.
     pub(crate) fn set_mode(&self, mode: PermissionMode) {
         for one in &mut self.known().working {
-            let origin = Origin {
-                client: ClientId::default(),
-                id: None,
-                command: "set_permission_mode",
-            };
-            let command = SessionCommand::SetPermissionMode(PermissionModeParams { mode });
-            let is_told = one
-                .requests
-                .as_ref()
-                .is_none_or(|requests| requests.try_send(SessionRequest::Command(origin, command)));
-            if !is_told {
-                one.requests = None;
-            }
+            one.set_mode(mode);
         }
     }
 
@@ -222,7 +245,10 @@ fn read_transcript(session_file: String, from: u64) -> Result<SubagentMessages, 
 
 #[cfg(test)]
 mod tests {
+    use wire::subagent::{AgentSource, SubagentStatus};
+
     use super::*;
+    use crate::requests::request_queue;
 
     fn read(text: &[u8], from: u64) -> SubagentMessages {
         let dir = tempfile::tempdir().unwrap();
@@ -259,6 +285,58 @@ mod tests {
         let read = read(b"{\"type\":\"label\"}\n", 1000);
         assert!(read.reset);
         assert_eq!((read.from_byte, read.entries.len()), (0, 1));
+    }
+
+    fn subagent(id: &str) -> Subagent {
+        Subagent {
+            id: id.to_owned(),
+            index: 0,
+            agent: "general".to_owned(),
+            agent_source: AgentSource::Bundled,
+            description: None,
+            status: SubagentStatus::Pending,
+            task: "look".to_owned(),
+            session_file: None,
+            parent_tool_call_id: "c1".to_owned(),
+            last_update: 0,
+            progress: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn mode_before_opening_reaches_the_session() {
+        let register = SubagentRegister::default();
+        register.update(subagent("general-0"));
+        register.set_mode(PermissionMode::ReadOnly);
+        let (requests, mut queue) = request_queue();
+        register.opened("general-0", None, requests);
+        register.ended("general-0");
+        match queue.next(false).await {
+            Some(SessionRequest::Command(_, SessionCommand::SetPermissionMode(params))) => {
+                assert_eq!(params.mode, PermissionMode::ReadOnly);
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(queue.next(false).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn subagent_that_cannot_be_told_ends() {
+        let register = SubagentRegister::default();
+        register.update(subagent("general-0"));
+        let (requests, mut queue) = request_queue();
+        register.opened("general-0", None, requests);
+        for _ in 0..limits::MAILBOX {
+            register.set_mode(PermissionMode::Ask);
+        }
+        assert!(register.requests("general-0").is_some());
+        register.set_mode(PermissionMode::ReadOnly);
+        assert!(register.requests("general-0").is_none());
+        let mut told = 0;
+        while queue.next(false).await.is_some() {
+            told += 1;
+        }
+        assert_eq!(told, limits::MAILBOX);
     }
 
     #[tokio::test]

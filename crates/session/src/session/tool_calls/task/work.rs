@@ -17,7 +17,7 @@ use wire::subagent::{
 use wire::{Event, RunLimits, SessionCommand, ToolResult};
 
 use crate::outbox::{ClientId, Origin, Outgoing, outbox};
-use crate::requests::{RequestSender, SessionRequest, request_queue};
+use crate::requests::{SessionRequest, request_queue};
 use crate::session::checkpoints::TurnCheckpoint;
 use crate::session::clock::now_ms;
 use crate::{limits, strings};
@@ -131,7 +131,7 @@ impl Work {
 
     /// Works until the session has settled.
     async fn run(&mut self, cancel: &CancellationToken) -> Result<String, String> {
-        let (requests, mut events) = self.open().await?;
+        let mut events = self.open().await?;
         self.summary.set_status(SubagentStatus::Running);
         self.tell_lifecycle(SubagentPhase::Started).await;
         let limits = self.task.agent.max_turns.map(|turns| RunLimits {
@@ -147,7 +147,7 @@ impl Work {
             limits,
             output_schema: None,
         });
-        if !requests.send(command("prompt", prompt)).await {
+        if !self.send("prompt", prompt).await {
             return Err(strings::SUBAGENT_GONE.to_owned());
         }
         let mut is_cancelled = false;
@@ -163,14 +163,14 @@ impl Work {
                             () = cancel.cancelled(), if !is_cancelled => {
                                 is_cancelled = true;
                                 // A session that takes no more requests ends with this call.
-                                let _gone = requests.send(command("abort", SessionCommand::Abort(NoParams {}))).await;
+                                let _gone = self.send("abort", SessionCommand::Abort(NoParams {})).await;
                                 continue;
                             }
                             item = events.recv() => item,
                         };
             match item {
                 Some(Outgoing::Event(event)) => self.take(&event).await,
-                // The only commands are the prompt and the abort. The failure of either ends the task.
+                // Responses to the prompt, to an abort and to permission modes. The failure of any ends the task.
                 Some(Outgoing::Response(_, response)) => response.outcome.map(drop)?,
                 // The session waits for a writer, and there is none here.
                 Some(Outgoing::Flush(done)) => {
@@ -180,11 +180,11 @@ impl Work {
                 None => return Err(strings::SUBAGENT_GONE.to_owned()),
             }
         }
-        self.close(requests, events).await;
+        self.close(events).await;
         self.summary.result()
     }
 
-    async fn open(&mut self) -> Result<(RequestSender, Receiver<Outgoing>), String> {
+    async fn open(&mut self) -> Result<Receiver<Outgoing>, String> {
         let (outbox, events) = outbox(limits::OUTBOX);
         // Extensions cannot ask through a sub-agent; permissions are asked through the owner.
         outbox.render_nothing();
@@ -207,17 +207,24 @@ impl Work {
         }
         let opened = opened.await.map_err(|_| strings::SUBAGENT_GONE.to_owned())?;
         let OpenedSubagent { file, model } = opened?;
-        self.register.opened(&self.id, file.as_deref(), requests.clone());
+        self.register.opened(&self.id, file.as_deref(), requests);
         self.file = file;
         self.summary.set_model(model);
-        Ok((requests, events))
+        Ok(events)
+    }
+
+    /// Sends a command to the session. Returns false if it takes no more.
+    async fn send(&self, name: &'static str, wanted: SessionCommand) -> bool {
+        // Kept for this command only: the session must end when the register drops its own sender.
+        match self.register.requests(&self.id) {
+            Some(requests) => requests.send(command(name, wanted)).await,
+            None => false,
+        }
     }
 
     /// Lets the session end, so that its file is complete when the result is there.
-    async fn close(&self, requests: RequestSender, mut events: Receiver<Outgoing>) {
-        // The register holds a sender, too, and the session ends with the last one.
+    async fn close(&self, mut events: Receiver<Outgoing>) {
         self.register.ended(&self.id);
-        drop(requests);
         let ended = async {
             while let Some(item) = events.recv().await {
                 if let Outgoing::Flush(done) = item {
