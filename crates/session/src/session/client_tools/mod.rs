@@ -93,7 +93,7 @@ impl ClientTools {
         let schemes = definitions::schemes(&params.schemes)?;
         let names = schemes.iter().map(|scheme| scheme.scheme.clone()).collect();
         self.lock().schemes = schemes;
-        // Made of the tools without wrappers: the schemes before must not be served any more.
+        // Made of the agent's own tools: the schemes before must not be served any more.
         let tools = registry.built_in_tools().into_iter();
         let tools = tools.map(|tool| uris::serve(tool, self)).collect();
         registry.set(Layer::BuiltIn, tools);

@@ -6,8 +6,10 @@ use agent::Change;
 use serde_json::json;
 use wire::command::LabelParams;
 use wire::event::{ChangeReason, CloseReason};
+use wire::hosted::HostUriSchemesParams;
 use wire::state::{PermissionMode, QueueMode};
 
+use super::super::tool_calls::{PROCESS_TOOL, ToolRegistry};
 use super::stage::CoreStage;
 use super::{events, kinds, user};
 
@@ -289,4 +291,22 @@ async fn fallback_without_models_ends_the_run() {
     let mut stage = CoreStage::new();
     assert!(stage.core.fall_back().await.is_none());
     assert_eq!(events(&mut stage.sent), Vec::<serde_json::Value>::new());
+}
+
+#[tokio::test]
+async fn client_uris_leave_bash_its_background() {
+    let stage = CoreStage::new();
+    let mut agent = (*stage.core.agent).clone();
+    agent.options.tools = vec!["bash".to_owned(), PROCESS_TOOL.to_owned()];
+    let mut tools = ToolRegistry::of_agent(&agent);
+    let has_background = |tools: &ToolRegistry| {
+        let bash = tools.find("bash").unwrap().definition();
+        bash.spec.parameters.pointer("/properties/background").is_some()
+    };
+    assert!(has_background(&tools));
+    let params = HostUriSchemesParams {
+        schemes: vec![json!({"scheme": "db"})],
+    };
+    stage.core.client_tools.set_schemes(&params, &mut tools).unwrap();
+    assert!(has_background(&tools));
 }

@@ -111,21 +111,25 @@ impl ToolRegistry {
         registry
     }
 
-    /// The built-in tools as they are without wrappers.
+    /// The built-in tools as the agent has them, which know nothing of the client. `bash` starts processes in the background if
+    /// there is a tool that watches them.
     pub(crate) fn built_in_tools(&self) -> Vec<Arc<dyn Tool>> {
-        built_in_tools(self.dialect)
+        let mut tools = built_in_tools(self.dialect);
+        let is_wrapped = |tool: &&mut Arc<dyn Tool>| tool.name() == "bash";
+        if self.has(Layer::Optional, PROCESS_TOOL)
+            && let Some(bash) = tools.iter_mut().find(is_wrapped)
+        {
+            *bash = Arc::new(BackgroundBash::new(Arc::clone(bash), self.processes.clone()));
+        }
+        tools
     }
 
     /// Lets `bash` start processes in the background.
     fn add_processes(&mut self) {
-        let processes = self.processes.clone();
-        for tool in self.layers.entry(Layer::BuiltIn).or_default() {
-            if tool.name() == "bash" {
-                *tool = Arc::new(BackgroundBash::new(Arc::clone(tool), processes.clone()));
-            }
-        }
+        let processes = ProcessTool::new(self.processes.clone());
         let tools = self.layers.entry(Layer::Optional).or_default();
-        tools.push(Arc::new(ProcessTool::new(processes)));
+        tools.push(Arc::new(processes));
+        self.set(Layer::BuiltIn, self.built_in_tools());
     }
 
     /// The processes in the background of the session.
