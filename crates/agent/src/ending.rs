@@ -44,7 +44,7 @@ impl TurnLoop {
         });
         let message: Arc<Message> = answer.into();
         self.say(&mut run, Arc::clone(&message), out);
-        self.turns += 1;
+        run.turns += 1;
         out.push(Effect::Emit(Event::TurnEnd {
             message,
             tool_results: Vec::new(),

@@ -157,7 +157,7 @@ impl Machine {
             self.advance(input, now, out);
             if is_change {
                 // Subscribers may have come in the middle of a run.
-                self.gate.turn = self.turn_loop.turns;
+                self.gate.turn = self.turn_loop.phase.run().map_or(0, |run| run.turns);
             }
             return;
         }

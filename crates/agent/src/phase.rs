@@ -16,6 +16,8 @@ pub(crate) struct Run {
     pub(crate) interrupt_mode: InterruptMode,
     /// Results of tools wait for the model.
     pub(crate) goes_on: bool,
+    /// Turns that have ended.
+    pub(crate) turns: u64,
 }
 
 impl Run {
@@ -24,6 +26,7 @@ impl Run {
             added: Vec::new(),
             interrupt_mode,
             goes_on: false,
+            turns: 0,
         }
     }
 }
@@ -120,6 +123,18 @@ impl Phase {
                 in_run: in_run(next),
             },
             Self::Moving(_) => Activity::Moving,
+        }
+    }
+
+    /// The run that is under way.
+    pub(crate) fn run(&self) -> Option<&Run> {
+        match self {
+            Self::Asking(run, _)
+            | Self::Tools(run, _)
+            | Self::ChoosingModel(run, _)
+            | Self::Checking(Next::Turn(run))
+            | Self::Compacting(_, Next::Turn(run)) => Some(run),
+            Self::Idle | Self::Waiting | Self::Checking(_) | Self::Compacting(..) | Self::Moving(_) => None,
         }
     }
 

@@ -44,8 +44,6 @@ pub struct TurnLoop {
     pub(crate) has_run: bool,
     /// Which hook points have subscribers.
     pub(crate) hooks: Hooks,
-    /// Turns of the run that have ended.
-    pub(crate) turns: u64,
     /// Limits, and how much is used of them.
     pub(crate) budget: RunBudget,
     /// Was the current work aborted? Nothing may begin before the machine is idle again.
@@ -128,6 +126,7 @@ impl TurnLoop {
                 limits,
                 wants_result,
             } => {
+                // Before the first request, which counts.
                 self.budget.begin_prompt(limits);
                 self.output = Output::of_prompt(wants_result);
                 self.begin(messages, full, now, out);
@@ -179,7 +178,7 @@ impl TurnLoop {
                     batch.nest(call, out);
                 }
                 _ => nested::refuse(call.request, out),
-            // The tool that makes the call waits for an answer in any case.
+                // The tool that makes the call waits for an answer in any case.
             },
             Input::WithdrawNested(request) => {
                 if let Phase::Tools(_, batch) = &mut self.phase {
@@ -218,7 +217,6 @@ impl TurnLoop {
     ) -> Run {
         let mut run = Run::new(interrupt_mode);
         self.has_run = true;
-        self.turns = 0;
         out.push(Effect::Emit(Event::AgentStart));
         out.push(Effect::Emit(Event::TurnStart));
         for message in prompts {
@@ -350,7 +348,7 @@ impl TurnLoop {
             out.extend(self.recovery.end_retries(None).map(Effect::Emit));
         }
         if failed {
-            self.turns += 1;
+            run.turns += 1;
             out.push(Effect::Emit(Event::TurnEnd {
                 message,
                 tool_results: Vec::new(),
@@ -438,6 +436,7 @@ impl TurnLoop {
         now: i64,
         out: &mut Vec<Effect>,
     ) {
+        // The mode of the run, since a change during it counts from the next run on.
         let immediate = run.interrupt_mode == InterruptMode::Immediate;
         let steered = immediate && self.queues.has_steering() || self.queues.interrupts();
         if ended && steered && !self.aborted && !batch.is_interrupted() {
@@ -480,7 +479,7 @@ impl TurnLoop {
             nested.end(out);
             out.push(Effect::ForgetTools);
         }
-        self.turns += 1;
+        run.turns += 1;
         if !answered {
             self.budget.turn_ended(&message, &tool_results);
         }
@@ -492,7 +491,7 @@ impl TurnLoop {
             tool_results,
         }));
         if self.aborted {
-            // The abort is told in a turn of its own (pi-core.md 1.8): the calls of this one have ended.
+            // The abort comes in a turn of its own (pi-core.md 1.8): the calls of this turn have ended.
             out.push(Effect::Emit(Event::TurnStart));
             return self.end_unanswered_turn(run, None, now, out);
         }
