@@ -28,10 +28,7 @@ struct State {
 impl LiveState {
     /// Notes an event that is sent.
     pub(crate) fn saw(&self, event: &Arc<Event>) {
-        // Deltas are the most frequent events by far, and nothing here depends on them.
-        if !matches!(**event, Event::MessageUpdate { .. }) {
-            self.state().saw(event);
-        }
+        self.state().saw(event);
     }
 
     /// The retry that waits, with the rest of its delay.

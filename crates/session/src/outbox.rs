@@ -263,13 +263,19 @@ impl Outbox {
 
     /// Sends an event from the session. A writer that is gone is no error there: the process is about to end then.
     pub(crate) async fn tell(&self, event: Event) {
-        // Traced even if no client listens: logs are not for clients.
-        self.trace.saw(&event);
+        // Deltas are the most frequent events by far, and neither logs nor the live state depend on them.
+        let is_delta = matches!(event, Event::MessageUpdate { .. });
+        if !is_delta {
+            // Traced even if no client listens: logs are not for clients.
+            self.trace.saw(&event);
+        }
         if !self.is_heard {
             return;
         }
         let event = Arc::new(event);
-        self.standing.saw(&event);
+        if !is_delta {
+            self.standing.saw(&event);
+        }
         let _gone = self.event(event).await;
     }
 

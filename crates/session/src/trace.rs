@@ -58,12 +58,7 @@ impl Trace {
 
     /// Notes an event that is sent.
     pub(crate) fn saw(&self, event: &Event) {
-        if self.0.is_none()
-            || matches!(
-                event,
-                Event::MessageUpdate { .. } | Event::ToolExecutionUpdate { .. }
-            )
-        {
+        if matches!(event, Event::ToolExecutionUpdate { .. }) {
             return;
         }
         if let Some(mut spans) = self.lock() {

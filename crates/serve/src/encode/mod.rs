@@ -148,12 +148,19 @@ impl Encoder {
 
     /// Takes an event. It is written to `out` at once unless it is a delta.
     pub fn event(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
+        if let Event::MessageUpdate {
+            usage,
+            assistant_message_event,
+        } = event
+        {
+            return self.update(assistant_message_event, usage, now, out);
+        }
         self.line(event, now, out);
         self.prompts.event(event, self.spoken.manner().dialect, out);
     }
 
-    /// Takes an event that the client does not get. What follows from it is written: the outcome of prompts. No deltas may
-    /// wait.
+    /// Takes an event that is no update and that the client does not get. What follows from it is written: the outcome of
+    /// prompts. No deltas may wait.
     pub(crate) fn follow(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
         let start = out.len();
         self.line(event, now, out);
@@ -165,14 +172,6 @@ impl Encoder {
     }
 
     fn line(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
-        if let Event::MessageUpdate {
-            usage,
-            assistant_message_event,
-        } = event
-        {
-            self.update(assistant_message_event, usage, now, out);
-            return;
-        }
         // Clients append deltas to the message they show, so no other event may overtake a delta.
         self.flush(now, out);
         // Read once per line: the reading thread may detect the dialect between two lines, never within one.

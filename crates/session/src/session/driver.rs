@@ -153,8 +153,9 @@ impl Driver {
         inputs: &mut VecDeque<Input>,
     ) {
         match effect {
-            Effect::Emit(event) => self.core.tell(event).await,
+            Effect::Emit(event) => self.tell(event).await,
             Effect::Tell(event, turn) => {
+                // Subscribers first, as with events that they may answer.
                 self.tell_subscribers(&event, turn);
                 self.core.outbox.tell(event).await;
             }
@@ -215,6 +216,16 @@ impl Driver {
                 self.turn.calls.reset();
             }
         }
+    }
+
+    /// Sends an event of the machine.
+    async fn tell(&mut self, event: Event) {
+        let overflow = CompactionReason::Overflow;
+        if matches!(event, Event::CompactionStart { reason } if reason == overflow) {
+            // Before the event: the compaction must not keep the answer that found no room.
+            self.core.omit_failed_answer().await;
+        }
+        self.core.outbox.tell(event).await;
     }
 
     /// Decides whether a call that hooks let through may run. `None` if the user is asked first.
@@ -297,6 +308,7 @@ impl Driver {
         }
         let mode = self.core.agent.settings.cache_warming;
         let sent = self.warming.begin(mode, &request, self.core.machine.messages());
+        // A token for this request alone: its abort must not end the next one.
         let cancel = CancellationToken::new();
         // An extension that looks at the context may hang; an abort must still end the making of the request.
         let cancelled = cancel.clone();
@@ -379,6 +391,7 @@ impl Driver {
     /// Makes these tools the active ones.
     pub(super) fn choose_tools(&mut self, names: impl Iterator<Item = String>) {
         self.core.tools.choose(names);
+        // The system prompt lists the active tools.
         self.core.workspace.forget_system_prompt();
         self.extensions.tools_changed();
     }
@@ -410,6 +423,7 @@ impl Driver {
             message: Arc::clone(&message),
         })
         .await;
+        // As in a run: the message is on disk before the client hears of its end.
         self.core
             .conversation
             .log
@@ -421,6 +435,7 @@ impl Driver {
     /// Sends clients an event that no run produced. Extensions receive it, too, without an answer.
     pub(super) async fn emit(&mut self, event: Event) {
         let name = event.name();
+        // Serialised for listeners only, which most sessions do not have.
         if self.extensions.has_listener(name) {
             let told = serde_json::to_value(&event).unwrap_or_default();
             self.extensions.tell_only(&mut self.core, name, &told);

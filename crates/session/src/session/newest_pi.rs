@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use wire::entry::Compaction;
-use wire::event::CompactionReason;
 use wire::{EntryBody, Event, Message};
 
 use super::clock::now_ms;
@@ -52,15 +51,6 @@ impl SessionCore {
             let declaration = self.declaration();
             entry.extra = Map::from_iter([("systemMessage".to_owned(), declaration)]).into();
         }
-    }
-
-    /// Sends an event. Before a compaction after an overflow, the answer that failed is left out.
-    pub(super) async fn tell(&mut self, event: Event) {
-        let overflow = CompactionReason::Overflow;
-        if matches!(event, Event::CompactionStart { reason } if reason == overflow) {
-            self.omit_failed_answer().await;
-        }
-        self.outbox.tell(event).await;
     }
 
     /// Leaves the newest message out of the context from now on: an answer that failed, which is tried again.

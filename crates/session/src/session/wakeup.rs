@@ -70,6 +70,8 @@ impl Wakeup {
             )
             | Self::Queried
             | Self::Closed => false,
+            // The request that it answers was made of the texts.
+            Self::Model(_) => false,
             _ => true,
         }
     }
