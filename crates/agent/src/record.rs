@@ -115,7 +115,7 @@ impl Pending {
     /// # Errors
     /// If effects cannot be written as JSON, or the redacted input is none.
     pub fn finish(self, effects: &[Effect], redact: impl Fn(String) -> String) -> serde_json::Result<String> {
-        // This also checks that what is left is JSON.
+        // The check that the rest is JSON comes with it.
         let input = RawValue::from_string(redact(self.input))?;
         serde_json::to_string(&LineOut {
             version: VERSION,

@@ -42,6 +42,7 @@ pub fn abandoned<'a>(old: &'a [Arc<Entry>], new: &[Arc<Entry>]) -> &'a [Arc<Entr
 pub fn branch_plan(abandoned: &[Arc<Entry>], budget: u64) -> Result<BranchPlan, Refusal> {
     let edits = Edits::of(abandoned);
     let mut files = FileLists::default();
+    // Files of branches that were summarised earlier count as well.
     for entry in abandoned {
         if let EntryBody::BranchSummary(body) = &entry.body {
             files.add_details(body.details.as_ref(), body.from_hook);

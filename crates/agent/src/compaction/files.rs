@@ -88,6 +88,7 @@ pub(super) fn without_lists(summary: &str) -> &str {
             let Some(body) = text.strip_suffix(&format!("</{tag}>")) else {
                 return text;
             };
+            // From the end, since the summary itself may contain the tag.
             body.rfind(&format!("<{tag}>\n"))
                 .and_then(|at| body.get(..at))
                 .map_or(text, str::trim_end)

@@ -17,6 +17,7 @@ const OLD_TOOL: &str = "todo";
 #[must_use]
 pub fn rebuild(branch: &[Arc<Entry>]) -> Vec<TodoPhase> {
     let lists = branch.iter().rev().filter_map(|entry| list(&entry.body));
+    // A list that cannot be read gives way to the one before it.
     let newest = lists.map(normalise).find_map(Result::ok);
     let mut phases = newest.unwrap_or_default();
     for phase in &mut phases {
