@@ -15,6 +15,7 @@ pub fn real_path(path: &Path) -> PathBuf {
     while let Some(part) = left.pop() {
         match Path::new(&part).components().next() {
             Some(Component::RootDir | Component::Prefix(_)) => {
+                // The target of a link may be absolute.
                 real = PathBuf::from(part);
                 continue;
             }

@@ -191,6 +191,7 @@ struct Writer(Vec<u8>);
 
 impl Writer {
     fn new(kind: u8, id: u64) -> Self {
+        // Room for the length, which `done` fills in.
         let mut out = vec![0; 4];
         out.push(kind);
         out.extend_from_slice(&id.to_le_bytes());
@@ -207,7 +208,7 @@ impl Writer {
     }
 
     fn count(&mut self, count: usize) {
-        // A length that does not fit becomes one that the reader refuses.
+        // For a length that does not fit, the largest: the reader refuses it.
         self.0
             .extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
     }

@@ -55,7 +55,7 @@ pub(super) fn version() -> u32 {
 /// When the kernel has no Landlock, or does not take the rules.
 pub(super) fn confine(reach: &Reach<'_>) -> Result<u32, String> {
     let failed = |error: ::landlock::RulesetError| format!("Landlock refuses the rules: {error}");
-    // Whatever is handled and not granted below is refused.
+    // Landlock refuses every handled access that no rule below grants.
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(VERSION))
         .map_err(failed)?;

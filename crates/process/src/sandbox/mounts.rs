@@ -31,6 +31,7 @@ const KEPT: [(&str, MountFlags); 6] = [
 /// Creates a private view of the file system, at first equal to the shared one. Returns false if the system forbids it.
 pub(super) fn begin() -> bool {
     let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
+    // With a namespace of its own for memory and queues that are shared by number (`filter`).
     let spaces = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC;
     if unshare(spaces).is_err() {
         return false;
@@ -63,6 +64,7 @@ pub(super) fn shape(policy: &Policy) -> Result<(), String> {
     for zone in zones() {
         let inside = above(policy, &zone.path) == Access::Write;
         match zone.access {
+            // As a mount of its own it stays writable when the mount around it is made read-only.
             Access::Write => on_itself(&zone.path)?,
             Access::Read if inside => {
                 fix_way(policy, &zone.path)?;

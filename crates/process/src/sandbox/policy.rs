@@ -112,6 +112,7 @@ impl Policy {
             policy.protect(sandbox, &roots, &named);
             roots.iter().for_each(|root| policy.add(root, Access::Write));
         }
+        // Also where nothing else may be written: programs need a place for temporary files.
         policy.add(temp, Access::Write);
         // Disks and terminals are files, too.
         policy.add(Path::new(DEVICES), Access::None);
