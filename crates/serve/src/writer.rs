@@ -215,6 +215,7 @@ fn fill(
                         connection.answer(from, origin, command, snapshot, now, batch);
                     }
                     Outgoing::Flush(waiting) => return Filled::UpTo(waiting),
+                    // JSON lines have no event for changed options.
                     _ => {}
                 }
             }

@@ -194,7 +194,7 @@ impl Line<'_> {
             Some(string) => Place::Known(string, 0, text.len()),
             None => Place::New(start, Vec::new()),
         };
-        // The known text takes the place of what was copied so far.
+        // The known text takes the place of the copy so far.
         if matches!(self.place, Place::Known(..)) {
             self.out.truncate(start);
         }

@@ -72,6 +72,7 @@ impl Prompts {
         if accepted.disposition == Disposition::Handled {
             let settled = self.is_settled();
             prompt.write(false, "completed", None, settled, out);
+        // Bounded, since a client may send prompts without end during a run.
         } else if self.open.len() < OPEN_PROMPTS {
             self.open.push(prompt);
         } else {
