@@ -115,6 +115,7 @@ impl ExtensionProcesses {
         running
             .starts
             .retain(|start| now.duration_since(*start) < limits::RESTART_WINDOW);
+        // The first start is no restart.
         if running.starts.len() > limits::RESTARTS {
             return Err(ProcessError::Start(format!(
                 "it ended {} times within a minute and is left alone",

@@ -71,6 +71,7 @@ impl SessionManager {
     pub(super) async fn look_around(idle: Option<Duration>) {
         match idle {
             Some(idle) => {
+                // A session stays about a tenth longer than it should, at most.
                 tokio::time::sleep((idle / 10).clamp(limits::SWEEP.0, limits::SWEEP.1)).await;
             }
             None => std::future::pending().await,

@@ -488,6 +488,7 @@ async fn joined(
         session: session_of,
         queue,
     };
+    // Before the session runs, so that the connection knows it when its first event comes.
     let joined = lanes.send(lane).await;
     joined.map_err(|_| strings::ENDING.to_owned())?;
     Ok(session)

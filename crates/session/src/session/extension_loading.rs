@@ -214,7 +214,7 @@ pub(super) async fn load(driver: &mut Driver, actions: Vec<LoadAction>) {
             LoadAction::Report(failure) => {
                 let Extensions { guards, links, .. } = &mut driver.extensions;
                 if guards.misses(&failure, links) {
-                    // Before the failure is told: from now on no call runs that the guard might have stopped.
+                    // Before the client hears of the failure: from now on no call runs that the guard might have stopped.
                     driver.core.lock_down(driver.extensions.guards.faults());
                 }
                 driver.extension_failed(failure).await;
@@ -314,6 +314,7 @@ fn ask_resources(driver: &mut Driver) {
     }
     driver.extensions.loading.give_up_resources();
     let start = driver.extensions.loading.start();
+    // The extensions of a process that was started again see the same as after a reload.
     let is_reload = start.get("reason").and_then(Value::as_str) == Some("reload")
         || driver.extensions.links.has_restarted();
     let event = json!({
@@ -363,6 +364,7 @@ pub(super) async fn reopen(driver: &mut Driver, reason: &str, previous: Option<S
     }
     let places = driver.core.agent.places(&driver.core.workspace.cwd);
     let (found, hooks) = (find(&places), Hooks::new(hooks::find(&places)));
+    // A stored session has a model of its own, which the command line does not replace.
     let keeps_flags = matches!(reason, "new" | "reload");
     driver.extensions.replace(found, hooks, start.into(), keeps_flags);
     begin(driver).await;

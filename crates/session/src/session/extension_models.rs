@@ -199,7 +199,7 @@ async fn choose_again(driver: &mut Driver) {
 /// A sentence for the client that says why it cannot.
 pub(super) fn check_model(driver: &Driver) -> Result<(), String> {
     match driver.extensions.providers.unresolved() {
-        // A client that chose a model itself does not need the one that the command line names.
+        // A client that chose a model itself does not need the model of the command line.
         Some(error) if driver.core.conversation.choice.chosen.0.is_none() => Err(error.to_owned()),
         _ => driver
             .core

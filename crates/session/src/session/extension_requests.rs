@@ -159,6 +159,7 @@ async fn begin(
 
 /// An extension does not wait for the answer to its request any more.
 pub(super) async fn withdraw(driver: &mut Driver, id: u64) {
+    // The id is that of a task or of a call: only one of the two knows it.
     driver.extensions.tasks.withdraw(id);
     driver.drive(Input::WithdrawNested(id)).await;
 }

@@ -241,6 +241,7 @@ impl Session {
             Wakeup::Shell(report) => shell_commands::on_report(&mut self.driver, report).await,
             Wakeup::Summarised(summarised) => self.on_summarised(summarised).await,
             Wakeup::TodoDue => self.driver.drive(agent::Change::TodosDue.into()).await,
+            // Nothing to do with the outcome: `flush` tells clients of it.
             Wakeup::StorageDue => drop(
                 self.driver
                     .core

@@ -60,7 +60,7 @@ impl RunningRequest {
     }
 
     pub(super) fn cancel(&self) {
-        // The stream then ends with its last event, which has what was received and used so far.
+        // The stream then ends with its last event, which has the text and the usage so far.
         self.cancel.cancel();
     }
 

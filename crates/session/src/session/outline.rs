@@ -137,6 +137,7 @@ fn nested(
     show: impl Fn(&TreeNode) -> serde_json::Result<(String, String)>,
 ) -> serde_json::Result<Box<RawValue>> {
     let mut out = String::from("[");
+    // A stack: the last text goes in first.
     let mut steps = vec![Step::Text("]")];
     push_siblings(&mut steps, &tree.roots);
     while let Some(step) = steps.pop() {

@@ -203,6 +203,7 @@ impl PermissionWait {
                 deny: NEVER.to_owned(),
                 timeout: Some(timeout),
             };
+            // No token: dropping the future withdraws the question.
             ui.ask(dialog, &CancellationToken::new()).await
         });
         self.asking = Some(Asking {
@@ -220,7 +221,7 @@ impl PermissionWait {
         let asking = self.asking.take()?;
         let waited = asking.waited();
         let Asking { slot, call, .. } = asking;
-        // Fails closed: every answer other than the two consents refuses the call, also one that no button of the dialog gives.
+        // Fails closed: every answer other than the two consents refuses the call, also if no button of the dialog gives it.
         let refusal = match &answer {
             Answer::Value(chosen) if chosen == ONCE => None,
             Answer::Value(chosen) if chosen == ALWAYS => {

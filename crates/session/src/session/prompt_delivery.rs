@@ -59,6 +59,7 @@ pub(super) async fn on_input(driver: &mut Driver, mut prompt: PendingPrompt, ans
                 text.clone_into(&mut prompt.text);
             }
             if let Some(images) = answer.get("images").filter(|images| images.is_array()) {
+                // Images that cannot be read are left out, and the text still goes to the model.
                 let blocks: Vec<UserBlock> = serde_json::from_value(images.clone()).unwrap_or_default();
                 prompt.attachments.set_images(blocks);
             }

@@ -104,7 +104,7 @@ pub(super) async fn continue_session(
             responder.refuse(error.to_string()).await;
             return None;
         }
-        // The newest session is the one that is open: nothing is ended, and no events follow.
+        // The newest session is open already: nothing is ended, and no events follow.
         Ok((Some(_), true, _)) => {
             responder.respond(Ok(driver.core.view().continued(true))).await;
             return None;
@@ -261,6 +261,7 @@ pub(super) async fn leave(driver: &mut Driver, asker: ChangeAsker, change: Chang
         put(&mut event, "targetSessionFile", json!(path));
     }
     driver.extensions.sync_state(&mut driver.core);
+    // This does not wait for executables; the wait for the processes is below.
     driver
         .extensions
         .tell_hooks(&driver.core, "session_shutdown", &event);

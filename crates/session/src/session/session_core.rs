@@ -161,6 +161,7 @@ impl SessionCore {
 
     /// The client chooses a permission mode.
     pub(super) fn choose_permission_mode(&mut self, mode: PermissionMode) {
+        // Only then: a prompt that is made anew is in no provider's cache.
         if self.permissions.choose(mode) {
             self.workspace.forget_system_prompt();
             // Sub-agents that run already must not go on with a looser mode.

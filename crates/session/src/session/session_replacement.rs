@@ -124,6 +124,7 @@ async fn fork_off(
             begin_anew(driver, cwd, place, parent, Vec::new(), durability).await?;
         }
     }
+    // Only the file begins anew: the conversation stays as the model has it.
     if let Some((messages, kept)) = old {
         driver.core.open_machine(messages);
         driver.core.conversation.kept = kept;

@@ -299,6 +299,7 @@ impl Summariser {
                 _ => {}
             }
         }
+        // A stream always ends with one of the two events above.
         (
             AssistantMessage::begin(&model.api, &model.provider, &model.id, now),
             None,

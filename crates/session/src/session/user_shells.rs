@@ -208,6 +208,7 @@ impl UserShells {
             Err(error) => (nothing(), Err(error)),
         };
         let error = outcome.as_ref().err().cloned();
+        // For all clients. The client of the command gets its response in addition.
         outbox.tell(ended(shell, params, result, error)).await;
         responder.respond(outcome).await;
     }

@@ -245,6 +245,7 @@ fn act(driver: &mut Driver, kept: &KeptEntry, action: Action) -> Option<Step> {
     if action == Action::Stop || kept.is_late(now_ms()) {
         return None;
     }
+    // Empty as long as extensions have not let the request go.
     let request = kept.request.get()?.refresh(now_ms());
     let spending = driver.extensions.tasks.spending.clone();
     let mut budget = driver.core.machine.task_budget(spending);

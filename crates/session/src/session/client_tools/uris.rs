@@ -137,6 +137,7 @@ impl Tool for UriRequest {
             slot, args, cancel, ..
         } = call;
         let client = self.client.clone();
+        // A call that was stopped before it began asks nothing.
         if !cancel.is_cancelled() {
             let content = args.get("content").and_then(Value::as_str);
             let content = content.filter(|_| operation == UriOperation::Write);
@@ -149,6 +150,7 @@ impl Tool for UriRequest {
         }
         Box::pin(async move {
             let frame = tokio::select! {
+                // An answer that came before the abort counts.
                 biased;
                 frame = &mut answer => frame.ok(),
                 () = cancel.cancelled() => None,

@@ -207,6 +207,7 @@ fn arguments(wanted: &[Argument], text: &str) -> Result<Map<String, Value>, Stri
     let words = words(text);
     let mut places = wanted.iter();
     for (at, word) in words.iter().enumerate() {
+        // A word with `=` is a named argument only if the prompt has one of this name.
         if let Some((name, value)) = word.split_once('=')
             && wanted.iter().any(|argument| argument.name == name)
         {

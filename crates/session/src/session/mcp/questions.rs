@@ -122,7 +122,7 @@ async fn several(ui: &Ui, title: &str, choices: &[(String, String)]) -> Result<V
         let options = std::iter::once(DONE.to_owned()).chain(options);
         let chosen = choose(ui, title, options.collect()).await?;
         let Some(at) = left.iter().position(|(_, label)| *label == chosen) else {
-            // `DONE`, or an answer that is none of the options: what was chosen before counts.
+            // `DONE`, or an answer that is none of the options: the earlier choices count.
             break;
         };
         taken.push(json!(left.remove(at).0));

@@ -113,6 +113,7 @@ impl Room {
         let Ok(bytes) = STANDARD.decode(data.trim()) else {
             return format!("[{mime} {about}: not base64]");
         };
+        // The server chose it, and it becomes part of a file name.
         let kind = mime.rsplit('/').next().unwrap_or_default();
         let kind: String = kind.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
         let place = self.write(&bytes, if kind.is_empty() { "bin" } else { &kind });

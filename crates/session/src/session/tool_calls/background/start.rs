@@ -134,8 +134,10 @@ impl Tool for BackgroundBash {
 
 /// What the model gets: a command that fails at once has failed, another one is in the background.
 async fn begun(process: &Arc<Process>, limit: Option<Duration>, cancel: &CancellationToken) -> ToolOutcome {
+    // A timeout counts from the start, in the background as well.
     if let Some(limit) = limit {
         let process = Arc::clone(process);
+        // The call has returned when the time is over.
         tokio::spawn(async move {
             if tokio::time::timeout(limit, wait::ended(&process)).await.is_err() {
                 process.control.kill();

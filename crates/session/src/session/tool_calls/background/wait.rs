@@ -85,7 +85,7 @@ async fn text_comes(process: &Process, text: &[u8], mut from: u64) -> Met {
 
 /// Waits until the process listens on the port. A port of another process does not count, and no connection is made.
 async fn port_opens(process: &Process, port: u16) {
-    // Read from the tables of the system: a connection to find out would be one that the process sees.
+    // Read from the tables of the system: the process would see a connection.
     while owner_of_port(process, port).await != PortOwner::Command {
         tokio::time::sleep(limits::PORT_PAUSE).await;
     }
