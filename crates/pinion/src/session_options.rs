@@ -35,7 +35,7 @@ pub(crate) fn options(args: &Args, env: &Environment, settings: &Settings) -> Op
         tool_filter: ToolFilter {
             named: named_tools(args, settings),
             excluded: args.exclude_tools.clone(),
-            only: args.tools.clone().or_else(|| args.no_tools.then(Vec::new)),
+            only: Vec::from_iter(args.tools.clone().or_else(|| args.no_tools.then(Vec::new))),
         },
         resources: resource_options(args, settings, env),
         cache_retention: env.cache_retention(),

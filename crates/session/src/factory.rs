@@ -69,15 +69,29 @@ pub struct ToolFilter {
     pub named: Vec<String>,
     /// Patterns that stay off.
     pub excluded: Vec<String>,
-    /// Names of the only tools that may be active (`--tools`, `--no-tools`); `None`: no limit.
-    pub only: Option<Vec<String>>,
+    /// Lists of the only tools that may be active: the user's (`--tools`, `--no-tools`), and one of each session that this one
+    /// works for. A tool must be in all of them.
+    pub only: Vec<Vec<String>>,
 }
 
 impl Options {
     /// Returns true unless the command line forbids the tool.
     pub(crate) fn allows_tool(&self, name: &str) -> bool {
+        self.is_within_lists(name, |_| true)
+    }
+
+    /// The same for a tool of an MCP server. A list of tools means servers, too, only if it names some (pi 1.x); an empty one
+    /// means all.
+    pub(crate) fn allows_server_tool(&self, name: &str) -> bool {
+        self.is_within_lists(name, |list| {
+            list.is_empty() || list.iter().any(|item| item.starts_with(::mcp::PREFIX))
+        })
+    }
+
+    fn is_within_lists(&self, name: &str, counts: impl Fn(&[String]) -> bool) -> bool {
         let named = |list: &[String]| list.iter().any(|item| fits(item, name));
-        self.tool_filter.only.as_deref().is_none_or(named) && !named(&self.tool_filter.excluded)
+        let mut lists = self.tool_filter.only.iter().filter(|list| counts(list));
+        lists.all(|list| named(list)) && !named(&self.tool_filter.excluded)
     }
 }
 
@@ -150,7 +164,48 @@ pub trait AgentFactory: Send + Sync {
     fn make(&self, cwd: &Path, guards: &[String]) -> Agent;
 }
 
+/// Makes the agents of a session that works for another one: what its owner decided holds in other directories, too, and when
+/// files are read again.
+#[derive(Clone)]
+struct SubordinateFactory {
+    maker: Arc<dyn AgentFactory>,
+    options: Options,
+    has_no_servers: bool,
+    inputs: Option<InputRecord>,
+}
+
+impl AgentFactory for SubordinateFactory {
+    fn make(&self, cwd: &Path, guards: &[String]) -> Agent {
+        let mut agent = self.maker.make(cwd, guards);
+        let mut options = self.options.clone();
+        // The toolbox is new, and the sandbox is part of it.
+        options.sandbox = agent.options.sandbox.take();
+        if !agent.settings.faults.is_empty() {
+            // The settings of a locked-down agent ask; a looser mode must not take their place.
+            options.permission_mode = options
+                .permission_mode
+                .filter(|mode| *mode >= PermissionMode::Ask);
+        }
+        agent.options = options;
+        agent.mcp.off |= self.has_no_servers;
+        agent.inputs.clone_from(&self.inputs);
+        agent.maker = Arc::new(self.clone());
+        agent
+    }
+}
+
 impl Agent {
+    /// The agent of a session that works for another one. Agents that are made from it have the same options.
+    pub(crate) fn into_subordinate(mut self) -> Arc<Self> {
+        self.maker = Arc::new(SubordinateFactory {
+            maker: Arc::clone(&self.maker),
+            options: self.options.clone(),
+            has_no_servers: self.mcp.off,
+            inputs: self.inputs.clone(),
+        });
+        Arc::new(self)
+    }
+
     /// What stored entries of a session survive, unless a client says otherwise: what the command line names, else the
     /// settings.
     #[must_use]
@@ -478,12 +533,7 @@ impl ServerSource for Agent {
     }
 
     fn activates(&self, tool: &str) -> bool {
-        let named = |list: &[String]| list.iter().any(|item| fits(item, tool));
-        // A list of tools means servers, too, only if it names some (pi 1.x); an empty one means all.
-        let only = self.options.tool_filter.only.as_ref();
-        let limit =
-            only.filter(|only| only.is_empty() || only.iter().any(|name| name.starts_with(::mcp::PREFIX)));
-        limit.is_none_or(|only| named(only)) && !named(&self.options.tool_filter.excluded)
+        self.options.allows_server_tool(tool)
     }
 }
 

@@ -7,8 +7,10 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use tokio::sync::{mpsc, oneshot};
+use wire::command::PermissionModeParams;
 use wire::hosted::Frame;
 use wire::reply::OpenSession;
+use wire::state::PermissionMode;
 use wire::{ConnectionCommand, Lane, ManagerCommand, Response, SessionCommand};
 
 use crate::limits;
@@ -159,6 +161,18 @@ impl RequestSender {
                 _held: Some(Box::new(held)),
             })
             .is_ok()
+    }
+
+    /// Has a session that works for another one go on with this mode. False if its queue is full: its owner must end it then,
+    /// so that it does not go on with a looser mode.
+    pub(crate) fn set_mode(&self, mode: PermissionMode) -> bool {
+        let origin = Origin {
+            client: ClientId::default(),
+            id: None,
+            command: "set_permission_mode",
+        };
+        let command = SessionCommand::SetPermissionMode(PermissionModeParams { mode });
+        self.try_send(SessionRequest::Command(origin, command))
     }
 
     /// Passes on what came through another slot.

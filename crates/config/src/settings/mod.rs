@@ -196,9 +196,11 @@ impl Settings {
         (settings, notes)
     }
 
-    /// Locks the agent down: every tool call is asked about, and tools run in a read-only sandbox without network.
+    /// Locks the agent down: every tool call is asked about unless the settings deny it, and tools run in a read-only sandbox
+    /// without network.
     pub fn lock_down(&mut self) {
-        self.permissions.user.mode = Some(PermissionMode::Ask);
+        let user = &mut self.permissions.user;
+        user.mode = Some(user.mode().max(PermissionMode::Ask));
         self.sandbox.user_mode = SandboxMode::ReadOnly;
         // The mode of the project is a minimum: the command line cannot loosen it.
         self.sandbox.project_mode = SandboxMode::ReadOnly;

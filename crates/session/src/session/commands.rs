@@ -487,11 +487,7 @@ impl SessionHandler for Session {
     }
 
     async fn set_active_tools(&mut self, params: ActiveToolsParams) -> Result<ActiveTools, String> {
-        let options = self.driver.core.agent.options.clone();
-        // What the command line forbids stays forbidden.
-        let names = params.tool_names.into_iter();
-        self.driver
-            .choose_tools(names.filter(|name| options.allows_tool(name)));
+        self.driver.choose_tools(params.tool_names.into_iter());
         Ok(self.driver.core.tools.active_listing())
     }
 
@@ -553,10 +549,9 @@ impl SessionHandler for Session {
         &mut self,
         params: PermissionModeParams,
     ) -> Result<PermissionModeReply, String> {
-        let core = &mut self.driver.core;
-        core.choose_permission_mode(params.mode);
+        self.driver.choose_permission_mode(params.mode);
         Ok(PermissionModeReply {
-            permission_mode: core.permissions.mode(),
+            permission_mode: self.driver.core.permissions.mode(),
         })
     }
 

@@ -16,6 +16,7 @@ use wire::command::SessionNameParams;
 use wire::connection::Snapshot;
 use wire::entry::CustomEntry;
 use wire::event::CompactionReason;
+use wire::state::PermissionMode;
 use wire::table::Respond;
 use wire::{EntryBody, Event, Message, SessionCommand};
 
@@ -388,9 +389,16 @@ impl Driver {
         }
     }
 
-    /// Makes these tools the active ones.
+    /// The client chooses a permission mode, which holds for the sessions of extensions, too.
+    pub(super) fn choose_permission_mode(&mut self, mode: PermissionMode) {
+        self.core.choose_permission_mode(mode);
+        self.extensions.subsessions.set_mode(self.core.permissions.mode());
+    }
+
+    /// Makes these tools the active ones, as far as the command line allows.
     pub(super) fn choose_tools(&mut self, names: impl Iterator<Item = String>) {
-        self.core.tools.choose(names);
+        let names: Vec<String> = names.filter(|name| self.core.may_activate(name)).collect();
+        self.core.tools.choose(names.into_iter());
         // The system prompt lists the active tools.
         self.core.workspace.forget_system_prompt();
         self.extensions.tools_changed();

@@ -216,6 +216,8 @@ pub(super) async fn load(driver: &mut Driver, actions: Vec<LoadAction>) {
                 if guards.misses(&failure, links) {
                     // Before the client hears of the failure: from now on no call runs that the guard might have stopped.
                     driver.core.lock_down(driver.extensions.guards.faults());
+                    let mode = driver.core.permissions.mode();
+                    driver.extensions.subsessions.set_mode(mode);
                 }
                 driver.extension_failed(failure).await;
             }

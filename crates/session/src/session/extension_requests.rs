@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use agent::{Input, NestedCall, QueueKind};
 use serde_json::Value;
-use tools::pattern::fits;
 use wire::Entry;
 use wire::command::{NavigateParams, NewSessionParams};
 
@@ -25,7 +24,6 @@ use super::extensions::{
 use super::pending_prompt::{PendingPrompt, PromptSender};
 use super::queue::room_for;
 use super::run_options::RunOptions;
-use super::session_core::SessionCore;
 use super::{model_switch, prompt_delivery, session_change};
 
 /// What follows from a request.
@@ -351,7 +349,7 @@ async fn nest(driver: &mut Driver, request: Option<u64>, params: &Value) -> Resu
             limits::NESTED_CALLS
         ));
     }
-    if !may_nest(&driver.core, &name) {
+    if !driver.core.may_activate(&name) {
         return Err(driver.core.tools.not_found(&name));
     }
     let args = params
@@ -367,13 +365,4 @@ async fn nest(driver: &mut Driver, request: Option<u64>, params: &Value) -> Resu
     };
     driver.drive(Input::Nest(call)).await;
     Ok(())
-}
-
-/// Tools that the command line leaves out stay out.
-fn may_nest(core: &SessionCore, name: &str) -> bool {
-    let options = &core.agent.options;
-    let named = |list: &[String]| list.iter().any(|item| fits(item, name));
-    core.tools.is_active(name)
-        || (!named(&options.tool_filter.excluded)
-            && options.tool_filter.only.as_ref().is_none_or(|only| named(only)))
 }

@@ -104,9 +104,10 @@ impl PermissionWait {
         self.asking = None;
     }
 
-    /// Forgets the mode that the client chose. It counts with the next settings.
-    pub(super) fn forget_choice(&mut self) {
-        self.chosen = None;
+    /// Forgets the mode that the client chose if that is looser than the mode of a locked-down agent. It counts with the next
+    /// settings.
+    pub(super) fn forget_loose_choice(&mut self) {
+        self.chosen = self.chosen.filter(|mode| *mode >= PermissionMode::Ask);
     }
 
     /// The mode that the client chose, if it did.
@@ -364,13 +365,21 @@ mod tests {
         assert!(permissions.choose(PermissionMode::ReadOnly));
         assert!(!permissions.choose(PermissionMode::ReadOnly));
         assert_eq!(permissions.chosen(), Some(PermissionMode::ReadOnly));
-        permissions.forget_choice();
-        assert_eq!(permissions.chosen(), None);
-        assert_eq!(
-            permissions.mode(),
-            PermissionMode::ReadOnly,
-            "until the next settings"
-        );
+    }
+
+    #[test]
+    fn stricter_choice_is_not_forgotten() {
+        let mut permissions = waiting(PermissionMode::Ask);
+        for (chosen, kept) in [
+            (PermissionMode::Off, None),
+            (PermissionMode::Auto, None),
+            (PermissionMode::ReadOnly, Some(PermissionMode::ReadOnly)),
+        ] {
+            permissions.choose(chosen);
+            permissions.forget_loose_choice();
+            assert_eq!(permissions.chosen(), kept);
+            assert_eq!(permissions.mode(), chosen, "until the next settings");
+        }
     }
 
     #[test]

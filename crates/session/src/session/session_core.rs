@@ -29,7 +29,7 @@ use super::mcp::{self, McpConnections};
 use super::model_choice::ModelChoice;
 use super::permission_wait::PermissionWait;
 use super::storage::Storage;
-use super::tool_calls::{Environment, OpenSubagent, ToolRegistry};
+use super::tool_calls::{Environment, Layer, OpenSubagent, ToolRegistry};
 use super::view::View;
 use super::workspace::Workspace;
 use super::{stream_rules, todos, trust};
@@ -159,13 +159,23 @@ impl SessionCore {
         self.workspace.system_prompt(&self.tools, &rules, limits)
     }
 
+    /// Returns true if a tool is active or may become so: tools that the command line leaves out stay out.
+    pub(super) fn may_activate(&self, name: &str) -> bool {
+        let options = &self.agent.options;
+        let is_of_server = self.tools.has(Layer::Mcp, name);
+        // Tools of the client are active although no list of the command line names them.
+        self.tools.is_active(name)
+            || options.allows_tool(name)
+            || (is_of_server && options.allows_server_tool(name))
+    }
+
     /// The client chooses a permission mode.
     pub(super) fn choose_permission_mode(&mut self, mode: PermissionMode) {
         // Only then: a prompt that is made anew is in no provider's cache.
         if self.permissions.choose(mode) {
             self.workspace.forget_system_prompt();
             // Sub-agents that run already must not go on with a looser mode.
-            self.tools.subagents().set_mode(mode);
+            self.tools.subagents().set_mode(self.permissions.mode());
         }
     }
 
@@ -339,11 +349,13 @@ impl SessionCore {
             .set_resources(self.agent.load_resources(&self.workspace.cwd));
     }
 
-    /// Locks the agent down: a guard is missing. What the client chose before does not count any more.
+    /// Locks the agent down: a guard is missing. A looser mode that the client chose before does not count any more.
     pub(super) fn lock_down(&mut self, missing_guards: &[String]) {
-        self.permissions.forget_choice();
+        self.permissions.forget_loose_choice();
         self.reload(missing_guards);
         self.workspace.forget_system_prompt();
+        // Their calls may have been checked by the same guard.
+        self.tools.subagents().set_mode(self.permissions.mode());
     }
 
     /// Reads the texts of messages that were left out when the session was opened. Everything but its state needs them.

@@ -2,7 +2,6 @@
 //! waits.
 
 use agent::{Change, Subscriptions};
-use tools::pattern::fits;
 
 use super::super::session_core::SessionCore;
 use super::super::tool_calls::Layer;
@@ -41,11 +40,7 @@ pub(crate) fn use_registrations(extensions: &mut Extensions, core: &mut SessionC
         extension_tools(&extensions.links, options.dialect),
         // The command line may name a tool before its extension is loaded again.
         |name| options.tools.iter().any(|named| named == name),
-        |name| {
-            let named = |list: &[String]| list.iter().any(|item| fits(item, name));
-            let may = options.tool_filter.only.as_ref().is_none_or(|only| named(only));
-            may && !named(&options.tool_filter.excluded)
-        },
+        |name| options.allows_tool(name),
     );
     sync_hooks(extensions, core);
 }

@@ -92,6 +92,11 @@ impl Subsessions {
         self.open.clear();
     }
 
+    /// The permission mode of the owner changes, and with it that of its sessions. A session that cannot be told ends.
+    pub(crate) fn set_mode(&mut self, mode: PermissionMode) {
+        self.open.retain(|_, sender| sender.set_mode(mode));
+    }
+
     /// Ends the sessions of the extensions in one process.
     pub(super) fn dispose_of(&mut self, place: usize) {
         self.open.retain(|(at, _), _| *at != place);
@@ -205,7 +210,7 @@ impl SubsessionOptions {
         }
         choose_tools(options, &self.tools);
         self.texts.apply(options);
-        Arc::new(agent)
+        agent.into_subordinate()
     }
 }
 
@@ -233,11 +238,6 @@ impl TextOptions {
 /// Chooses the tools that the model may call. Tools that the user switched off stay off.
 fn choose_tools(options: &mut Options, wanted: &ToolOptions) {
     let infos = Toolbox::infos();
-    let allowed = |name: &str| {
-        let only = options.tool_filter.only.as_ref();
-        only.is_none_or(|only| only.iter().any(|item| fits(item, name)))
-            && !options.tool_filter.excluded.iter().any(|item| fits(item, name))
-    };
     // `+name` and `-name` change the active tools, plain names replace them.
     let edits = |list: &[String]| list.iter().all(|item| item.starts_with(['+', '-']));
     match (&wanted.tools, wanted.no_tools.as_deref()) {
@@ -245,20 +245,23 @@ fn choose_tools(options: &mut Options, wanted: &ToolOptions) {
             for item in list {
                 let (sign, name) = item.split_at_checked(1).unwrap_or_default();
                 options.tools.retain(|tool| tool != name);
-                if sign == "+" && infos.iter().any(|info| info.spec.name == name) {
+                let is_known = infos.iter().any(|info| info.spec.name == name);
+                if sign == "+" && is_known && options.allows_tool(name) {
                     options.tools.push(name.to_owned());
                 }
             }
         }
         (Some(list), _) => {
             let names = infos.iter().map(|info| info.spec.name.as_str());
-            let names = names.filter(|name| list.iter().any(|item| fits(item, name)) && allowed(name));
+            let names = names.filter(|name| list.iter().any(|item| fits(item, name)));
+            let names = names.filter(|name| options.allows_tool(name));
             options.tools = names.map(str::to_owned).collect();
-            options.tool_filter.only = Some(list.clone());
+            // Beside the list of the user, whose limit must not get wider.
+            options.tool_filter.only.push(list.clone());
         }
         (None, Some("all")) => {
             options.tools.clear();
-            options.tool_filter.only = Some(Vec::new());
+            options.tool_filter.only.push(Vec::new());
         }
         (None, Some(_)) => options.tools.clear(),
         (None, None) => {}
@@ -350,10 +353,7 @@ fn answer(process: &ExtensionPool, response: Response) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
-    use super::{SubsessionMethod, SubsessionOptions, Subsessions};
-    use crate::requests::request_queue;
+    use super::*;
 
     #[test]
     fn subsession_options_read_all_groups() {
@@ -367,6 +367,26 @@ mod tests {
         assert_eq!(options.tools.tools, Some(vec!["read".to_owned()]));
         assert_eq!(options.tools.exclude_tools, ["bash"]);
         assert!(options.texts.no_skills && options.texts.system_prompt.as_deref() == Some("x"));
+    }
+
+    #[tokio::test]
+    async fn mode_of_owner_reaches_open_subsessions() {
+        let mut sessions = Subsessions::default();
+        let (sender, mut requests) = request_queue();
+        sessions.open.insert((0, "a".to_owned()), sender);
+        sessions.set_mode(PermissionMode::ReadOnly);
+        match requests.next(false).await {
+            Some(SessionRequest::Command(_, SessionCommand::SetPermissionMode(params))) => {
+                assert_eq!(params.mode, PermissionMode::ReadOnly);
+            }
+            other => panic!("{other:?}"),
+        }
+        for _ in 0..limits::MAILBOX {
+            sessions.set_mode(PermissionMode::Ask);
+        }
+        assert!(!sessions.are_none());
+        sessions.set_mode(PermissionMode::ReadOnly);
+        assert!(sessions.are_none(), "its queue is full, so it ends");
     }
 
     #[tokio::test]

@@ -252,6 +252,17 @@ async fn chosen_tools_change_the_next_prompt() {
 }
 
 #[tokio::test]
+async fn forbidden_tool_cannot_be_chosen() {
+    let mut stage = DriverStage::new(&[]);
+    let agent = Arc::make_mut(&mut stage.driver.core.agent);
+    agent.options.tool_filter.only = vec![vec!["read".to_owned()]];
+    stage.driver.core.tools.activate(vec!["read".to_owned()]);
+    let names = ["read", "bash"].map(str::to_owned);
+    stage.driver.choose_tools(names.into_iter());
+    assert_eq!(stage.driver.core.tools.active_names(), ["read"]);
+}
+
+#[tokio::test]
 async fn snapshot_holds_messages_and_no_answer_when_idle() {
     let mut stage = DriverStage::new(&[text("hello")]);
     stage.prompt("hi").await;

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use config::settings::Settings;
 use serde_json::json;
+use wire::state::PermissionMode;
 use wire::{Model, RunLimits, ThinkingLevel};
 
+use super::super::extensions::SubsessionOptions;
 use super::model;
 use super::stage::CoreStage;
 use crate::factory::{Agent, SessionHome};
@@ -153,9 +155,9 @@ fn tool_environment_leaves_out_what_is_unknown() {
 #[tokio::test]
 async fn excluded_tool_stays_off_even_if_named() {
     let allows = |only: Option<&[&str]>, excluded: &[&str], tool: &str| {
-        let list = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let list = |names: &[&str]| Vec::from_iter(names.iter().map(|&name| name.to_owned()));
         let agent = agent("{}", |agent| {
-            agent.options.tool_filter.only = only.map(list);
+            agent.options.tool_filter.only = Vec::from_iter(only.map(list));
             agent.options.tool_filter.excluded = list(excluded);
         });
         agent.options.allows_tool(tool)
@@ -165,4 +167,46 @@ async fn excluded_tool_stays_off_even_if_named() {
     assert!(!allows(Some(&["read"]), &[], "write"));
     assert!(!allows(Some(&["db_*"]), &["db_drop"], "db_drop"));
     assert!(!allows(Some(&[]), &[], "read"), "an empty list allows none");
+}
+
+/// The agent of a session that an extension opens with these options, while its own session may use `read` alone.
+fn subsession(options: serde_json::Value, mode: PermissionMode) -> std::sync::Arc<Agent> {
+    let agent = agent("{}", |agent| {
+        agent.options.tools = vec!["read".to_owned()];
+        agent.options.tool_filter.only = vec![vec!["read".to_owned()]];
+    });
+    let options: SubsessionOptions = serde_json::from_value(options).unwrap();
+    options.configure(agent, mode, &model("a", false))
+}
+
+#[tokio::test]
+async fn user_list_of_tools_limits_subsessions() {
+    for tools in [json!(["*"]), json!(["+bash"]), json!(["read", "bash"])] {
+        let options = json!({"session": "s", "tools": tools});
+        let agent = subsession(options, PermissionMode::Auto);
+        assert_eq!(agent.options.tools, ["read"], "{tools}");
+        assert!(agent.options.allows_tool("read") && !agent.options.allows_tool("bash"));
+    }
+}
+
+#[tokio::test]
+async fn remade_agent_of_subsession_stays_limited() {
+    let options = json!({"session": "s", "noTools": "all"});
+    let agent = subsession(options, PermissionMode::ReadOnly);
+    let cwd = agent.cwd.clone();
+    let again = agent.maker.make(&cwd, &[]);
+    let again = again.maker.make(&cwd, &[]);
+    assert_eq!(again.options.permission_mode, Some(PermissionMode::ReadOnly));
+    assert!(again.options.extensions.only_named && again.options.tools.is_empty());
+    assert!(!again.options.allows_tool("read"));
+}
+
+#[tokio::test]
+async fn missing_guard_locks_agent_of_subsession() {
+    let options = json!({"session": "s"});
+    let agent = subsession(options, PermissionMode::Auto);
+    assert_eq!(agent.options.permission_mode, Some(PermissionMode::Auto));
+    let locked = agent.maker.make(&agent.cwd, &["guard.ts is missing".to_owned()]);
+    assert_eq!(locked.options.permission_mode, None, "the settings ask");
+    assert_eq!(locked.settings.permissions.user.mode(), PermissionMode::Ask);
 }

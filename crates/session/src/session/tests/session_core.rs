@@ -91,6 +91,18 @@ async fn missing_guard_locks_the_core_down() {
 }
 
 #[tokio::test]
+async fn lock_down_keeps_a_stricter_mode() {
+    let guards = ["guard.ts is missing".to_owned()];
+    let mut chosen = CoreStage::new();
+    chosen.core.choose_permission_mode(PermissionMode::ReadOnly);
+    chosen.core.lock_down(&guards);
+    assert_eq!(chosen.core.permissions.mode(), PermissionMode::ReadOnly);
+    let mut set = CoreStage::with(&[], r#"{"permissions": {"mode": "read-only"}}"#);
+    set.core.lock_down(&guards);
+    assert_eq!(set.core.permissions.mode(), PermissionMode::ReadOnly);
+}
+
+#[tokio::test]
 async fn reload_keeps_what_client_switched() {
     let mut stage = CoreStage::new();
     stage

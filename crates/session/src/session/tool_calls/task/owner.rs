@@ -106,7 +106,7 @@ impl TaskOwner {
         };
         options.tools = self.tools.iter().filter(|name| wanted(name)).cloned().collect();
         // Tools that extensions bring later stay out, too.
-        options.tool_filter.only = Some(options.tools.clone());
+        options.tool_filter.only.push(options.tools.clone());
         options.permission_mode = Some(self.mode);
         options.limits = self.limits;
         options.sessions = match &self.file {
@@ -128,7 +128,7 @@ impl TaskOwner {
         if !definition.prompt.trim().is_empty() {
             texts.push(definition.prompt.clone());
         }
-        Arc::new(agent)
+        agent.into_subordinate()
     }
 }
 

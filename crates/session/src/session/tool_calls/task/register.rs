@@ -7,14 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use wire::SessionCommand;
-use wire::command::PermissionModeParams;
 use wire::state::PermissionMode;
 use wire::subagent::{Subagent, SubagentLevel, SubagentMessages, SubagentMessagesParams};
 
 use crate::off_thread::off_thread;
-use crate::outbox::{ClientId, Origin};
-use crate::requests::{RequestSender, SessionRequest};
+use crate::requests::RequestSender;
 use crate::{limits, strings};
 
 /// The sub-agents of a session. Clones share them.
@@ -50,14 +47,7 @@ impl Working {
             self.mode = Some(mode);
             return;
         };
-        let origin = Origin {
-            client: ClientId::default(),
-            id: None,
-            command: "set_permission_mode",
-        };
-        let command = SessionCommand::SetPermissionMode(PermissionModeParams { mode });
-        // Fails closed: a session that cannot be told must not go on with a looser mode.
-        if !requests.try_send(SessionRequest::Command(origin, command)) {
+        if !requests.set_mode(mode) {
             self.requests = None;
         }
     }
@@ -245,10 +235,11 @@ fn read_transcript(session_file: String, from: u64) -> Result<SubagentMessages, 
 
 #[cfg(test)]
 mod tests {
+    use wire::SessionCommand;
     use wire::subagent::{AgentSource, SubagentStatus};
 
     use super::*;
-    use crate::requests::request_queue;
+    use crate::requests::{SessionRequest, request_queue};
 
     fn read(text: &[u8], from: u64) -> SubagentMessages {
         let dir = tempfile::tempdir().unwrap();
