@@ -9,6 +9,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use files::{IgnoreFiles, IgnoreRules};
 use ignore::WalkBuilder;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -140,15 +141,15 @@ impl Scope {
             ..Seen::default()
         };
         let scope = self.clone();
+        let rules = IgnoreRules::new(&self.root, IgnoreFiles::Git);
         let walk = WalkBuilder::new(&self.root)
-            .hidden(false)
-            .ignore(false)
-            .git_global(false)
-            .git_exclude(false)
-            .require_git(false)
+            .standard_filters(false)
             .same_file_system(true)
             .filter_entry(move |entry| {
-                entry.file_name() != OsStr::new(".git") && !scope.excludes(entry.path())
+                let path = entry.path();
+                entry.file_name() != OsStr::new(".git")
+                    && !scope.excludes(path)
+                    && !rules.ignores(path, entry.file_type())
             })
             .build();
         for found in walk {

@@ -2,11 +2,12 @@
 //!
 //! Every reader of such files asks a [`Root`]. It says whose the files are: links in the user's own files are followed, links in a
 //! project's files only as long as they stay in the project (`walk`). Both kinds are regular files, are opened without blocking,
-//! and are read up to a limit. What the files mean, and whether a project is trusted, is the caller's business.
+//! and are read up to a limit. Files with rules for walks (`.gitignore`) are read the same way ([`IgnoreRules`]). What the files mean, and whether a project is trusted, is the caller's business.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod boundaries;
+mod ignore_rules;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use boundaries::Boundaries;
+pub use ignore_rules::{IgnoreFiles, IgnoreRules};
 pub use read::{Text, dangling_link, is_absent};
 
 /// Whose files are read, and where these may lie.

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use ignore::overrides::Override;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::{COMPLETE_NEAR, COMPLETE_SCAN_MAX};
@@ -42,8 +43,9 @@ pub fn complete(
     let query = Query::new(query);
     let mut found: Vec<(Place, Fitting)> = Vec::new();
     let (mut looked, mut truncated) = (0_usize, false);
-    let near = super::walk(root, true).max_depth(Some(COMPLETE_NEAR)).build();
-    let all = super::walk(root, true).build();
+    let walk = || super::walk(root, true, Override::empty());
+    let near = walk().max_depth(Some(COMPLETE_NEAR)).build();
+    let all = walk().build();
     let deep = all.filter(|entry| entry.as_ref().is_ok_and(|entry| entry.depth() > COMPLETE_NEAR));
     for entry in near.chain(deep) {
         looked += 1;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
+use ignore::overrides::Override;
 use serde_json::{Map, json};
 use tokio_util::sync::CancellationToken;
 use wire::ToolResult;
@@ -28,7 +29,7 @@ pub(crate) fn find(
     let whole = pattern.contains('/');
     let matcher = matcher(pattern, whole)?;
     let (mut lines, mut more) = (Vec::new(), false);
-    for entry in super::walk(root, true).build() {
+    for entry in super::walk(root, true, Override::empty()).build() {
         if cancel.is_cancelled() {
             return Err(super::ABORTED.to_owned());
         }

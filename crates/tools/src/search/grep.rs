@@ -74,12 +74,11 @@ pub(crate) fn grep(root: &Path, query: &Query, cancel: &CancellationToken) -> Re
     } else {
         root.parent().unwrap_or(root)
     };
-    let mut walk = super::walk(root, false);
+    let mut globs = OverrideBuilder::new(base);
     if let Some(glob) = &query.glob {
-        let mut overrides = OverrideBuilder::new(base);
-        let added = overrides.add(glob).and_then(|overrides| overrides.build());
-        walk.overrides(added.map_err(|error| reported(&error))?);
+        globs.add(glob).map_err(|error| reported(&error))?;
     }
+    let globs = globs.build().map_err(|error| reported(&error))?;
     // A file with a null byte is binary: matches before the byte do not count as text, but are kept.
     let mut searcher = SearcherBuilder::new()
         .line_number(true)
@@ -89,7 +88,7 @@ pub(crate) fn grep(root: &Path, query: &Query, cancel: &CancellationToken) -> Re
         .heap_limit(Some(limits::GREP_HEAP))
         .build();
     let mut found = Found::new(query.limit, cancel);
-    for entry in walk.build() {
+    for entry in super::walk(root, false, globs).build() {
         if cancel.is_cancelled() {
             return Err(super::ABORTED.to_owned());
         }

@@ -10,7 +10,9 @@ mod tests;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use files::{IgnoreFiles, IgnoreRules};
 use ignore::WalkBuilder;
+use ignore::overrides::Override;
 use serde_json::{Map, Value};
 use wire::ToolResult;
 
@@ -46,15 +48,29 @@ impl<'a> Names<'a> {
     }
 }
 
-/// A walk in name order that sees hidden files, but not inside `.git`.
-fn walk(root: &Path, gitignore_everywhere: bool) -> WalkBuilder {
+/// A walk in name order that sees hidden files, but not inside `.git`. What a glob of the caller names, no rule leaves out.
+fn walk(root: &Path, gitignore_everywhere: bool, globs: Override) -> WalkBuilder {
+    let rules = IgnoreRules::new(
+        root,
+        IgnoreFiles::All {
+            require_git: !gitignore_everywhere,
+        },
+    );
+    let named = globs.clone();
     let mut walk = WalkBuilder::new(root);
-    walk.hidden(false)
-        .require_git(!gitignore_everywhere)
+    walk.standard_filters(false)
+        .overrides(globs)
         .follow_links(false)
         .max_depth(Some(limits::WALK_DEPTH))
         .sort_by_file_name(OsStr::cmp)
-        .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
+        .filter_entry(move |entry| {
+            let (path, kind) = (entry.path(), entry.file_type());
+            let is_named = || {
+                let is_dir = kind.is_some_and(|kind| kind.is_dir());
+                named.matched(path, is_dir).is_whitelist()
+            };
+            entry.file_name() != ".git" && (is_named() || !rules.ignores(path, kind))
+        });
     walk
 }
 

@@ -135,6 +135,42 @@ fn grep_sees_hidden_files_and_honours_gitignore() {
 }
 
 #[test]
+fn grep_glob_names_ignored_files() {
+    let tree = Tree::new();
+    std::fs::create_dir(tree.at(".git")).unwrap();
+    let text = tree
+        .grep(json!({ "pattern": "foo", "glob": "*.txt" }))
+        .unwrap()
+        .joined_text();
+    let names: Vec<_> = text.lines().map(|line| line.split(':').next().unwrap()).collect();
+    assert_eq!(names, ["ignored.txt", "src/b.txt"]);
+}
+
+#[test]
+fn searches_never_wait_for_pipes_with_rules() {
+    let tree = Tree::new();
+    for name in ["src/.gitignore", "src/.ignore", "src/.git"] {
+        let made = std::process::Command::new("mkfifo").arg(tree.at(name)).status();
+        assert!(made.unwrap().success());
+    }
+    std::os::unix::fs::symlink("/dev/zero", tree.at(".ignore")).unwrap();
+    let (done, wait) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let found = tree.find(".", "*.js", 9).unwrap().joined_text();
+        let matched = tree.grep(json!({ "pattern": "foo" })).unwrap().joined_text();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        let completed = complete::complete(tree.0.path(), "a.js", 9, until, &CancellationToken::new());
+        done.send((found, matched, completed.files.len()))
+    });
+    let (found, matched, completed) = wait.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+    assert!(
+        found.contains("src/a.js") && matched.contains("src/a.js"),
+        "{found} {matched}"
+    );
+    assert_eq!(completed, 1);
+}
+
+#[test]
 fn grep_limits_are_reported() {
     let long = format!("\u{e9}{}\r\n", "x".repeat(600));
     let tree = Tree::with(&[
