@@ -18,6 +18,7 @@ mod listing;
 mod names;
 mod oauth;
 mod outcome;
+mod paced;
 mod pipe;
 mod probe;
 mod question;

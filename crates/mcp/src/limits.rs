@@ -11,6 +11,9 @@ pub const GARBAGE: usize = 10_000;
 /// Queued messages of a server.
 pub const INBOX: usize = 16;
 
+/// Answers to a server's own requests that it has not read. With more, the connection ends.
+pub const ANSWERS: usize = 256;
+
 /// Bytes of a line of a server's standard error that are logged.
 pub const LOG_LINE: usize = 1_000;
 
@@ -50,6 +53,12 @@ pub const TIMEOUT_FACTOR: u32 = 10;
 /// First and longest delay before a reconnect.
 pub const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
+/// Streams of events that one HTTP connection opens within [`STREAMS_PERIOD`].
+pub const STREAMS: usize = 10;
+
+/// Period in which streams of events are counted.
+pub const STREAMS_PERIOD: Duration = Duration::from_secs(10);
+
 /// Consecutive failures after which a server is only reconnected on demand.
 pub const ATTEMPTS: u32 = 5;
 
@@ -61,6 +70,9 @@ pub const SETTLE: Duration = Duration::from_millis(100);
 
 /// Pages of one list.
 pub const PAGES: usize = 50;
+
+/// Bytes of all pages of one list, as JSON. No further page is read then.
+pub const LIST_BYTES: usize = 16 << 20;
 
 /// Tools, prompts or resources of one server. Further ones are ignored.
 pub const ITEMS: usize = 500;

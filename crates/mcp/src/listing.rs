@@ -110,8 +110,10 @@ async fn pages(
     let mut items = Vec::new();
     let mut cursors = HashSet::new();
     let mut params = None;
+    let mut bytes = 0;
     for _ in 0..limits::PAGES {
         let mut page = asker.ask(request(params)).await?;
+        bytes += page.to_string().len();
         match page.get_mut(key).map(Value::take) {
             Some(Value::Array(more)) => items.extend(more),
             _ => return Err(McpError::Connect(format!("its list of {key} cannot be read"))),
@@ -124,7 +126,7 @@ async fn pages(
             return Ok((items, true));
         };
         // A page that was there already would come for ever.
-        if items.len() > limits::ITEMS || !cursors.insert(next.clone()) {
+        if items.len() > limits::ITEMS || bytes > limits::LIST_BYTES || !cursors.insert(next.clone()) {
             break;
         }
         params = Some(PaginatedRequestParams::default().with_cursor(Some(next)));
@@ -234,8 +236,11 @@ fn prompts(server: &str, items: &[Value]) -> Vec<Prompt> {
         let raw = text("name").filter(|name| !name.is_empty() && name.len() <= limits::RAW_NAME)?;
         let arguments = item.get("arguments").and_then(Value::as_array);
         let argument = |argument: &Value| {
-            Some(Argument {
-                name: argument.get("name")?.as_str()?.to_owned(),
+            let name = argument.get("name")?.as_str()?;
+            // Clients show the name, and the user types it.
+            let is_plain = !name.is_empty() && line(name, limits::NAME) == name;
+            is_plain.then(|| Argument {
+                name: name.to_owned(),
                 required: argument.get("required") == Some(&Value::Bool(true)),
             })
         };
@@ -324,6 +329,20 @@ mod tests {
         assert_eq!(lists.tools[0].name, "mcp__s__a__31m");
         assert_eq!(lists.tools[0].description, "hi");
         assert_eq!(lists.notes, ["2 tools without a usable name are left out"]);
+    }
+
+    #[test]
+    fn mcp_prompt_arguments_have_plain_names() {
+        let long = "x".repeat(limits::NAME + 1);
+        let names = ["who", "a\u{1b}[2Jb", "two words", "", "\u{202e}x", long.as_str()];
+        let arguments: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+        let read = prompts("s", &[json!({"name": "p", "arguments": arguments})]);
+        let names: Vec<&str> = read[0]
+            .arguments
+            .iter()
+            .map(|argument| argument.name.as_str())
+            .collect();
+        assert_eq!(names, ["who", "two words"]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::config::{HttpConfig, OauthConfig, Reach, ServerConfig};
 use crate::error::McpError;
 use crate::limits;
 use crate::link::Surroundings;
+use crate::paced::Paced;
 pub(crate) use crate::store::Logins;
 use crate::text::line;
 
@@ -55,8 +56,8 @@ pub(crate) async fn client(
     url: &str,
     config: &HttpConfig,
     around: &Surroundings,
-    web: reqwest::Client,
-) -> Result<AuthClient<reqwest::Client>, McpError> {
+    web: Paced<reqwest::Client>,
+) -> Result<AuthClient<Paced<reqwest::Client>>, McpError> {
     let mut manager = manager(name, url, around).await?;
     // Without a stored login, discovery would only cost requests.
     if around.logins.has(name, url) {
@@ -66,6 +67,21 @@ pub(crate) async fn client(
         }
     }
     Ok(AuthClient::new(web, manager))
+}
+
+/// Returns true for an address that a browser may be sent to. The server names it, and other programs than a browser open addresses of other
+/// schemes. Like the tokens of the login, it needs https, unless the server does without or the page is on this machine.
+fn is_web_page(address: &str, server: &reqwest::Url) -> bool {
+    let Ok(page) = reqwest::Url::parse(address) else {
+        return false;
+    };
+    let host = page.host_str().unwrap_or_default();
+    let is_local = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
+    match page.scheme() {
+        "https" => true,
+        "http" => is_local || server.scheme() == "http",
+        _ => false,
+    }
 }
 
 /// A client that was registered by hand keeps its secret in the configuration.
@@ -138,6 +154,12 @@ impl Login {
         }
         let session = AuthorizationSession::new(manager, request).await;
         let session = session.map_err(|(_, error)| McpError::connect(error))?;
+        if !is_web_page(session.get_authorization_url(), &url) {
+            let address = line(session.get_authorization_url(), limits::NAME);
+            return Err(McpError::Connect(format!(
+                "its login page {address} is no https address"
+            )));
+        }
         Ok(Self { session })
     }
 

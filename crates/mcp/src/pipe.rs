@@ -11,7 +11,8 @@ use rmcp::RoleClient;
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcError, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::{Mutex as Waiting, mpsc};
+use tokio::sync::{Mutex as Waiting, Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
 
 use crate::limits;
 use crate::text::line;
@@ -60,6 +61,10 @@ pub(crate) struct Pipe {
     writer: Writer,
     open: Open,
     inbox: mpsc::Receiver<ServerJsonRpcMessage>,
+    /// Places for answers to the server's own requests that it has not read yet.
+    answers: Arc<Semaphore>,
+    /// Cancelled when there is no place left: the connection ends.
+    flooded: CancellationToken,
 }
 
 impl Pipe {
@@ -78,6 +83,8 @@ impl Pipe {
             writer: Arc::new(Waiting::new(Some(pipes.input))),
             open,
             inbox,
+            answers: Arc::new(Semaphore::new(limits::ANSWERS)),
+            flooded: CancellationToken::new(),
         }
     }
 }
@@ -95,7 +102,19 @@ impl Transport<RoleClient> for Pipe {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             open.insert(request.id.clone());
         }
+        // A server that asks without reading would make the agent hold an answer to each of its requests.
+        let is_answer = matches!(&item, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
+        let place = is_answer.then(|| Arc::clone(&self.answers).try_acquire_owned());
+        if matches!(place, Some(Err(_))) {
+            self.flooded.cancel();
+        }
         async move {
+            let Ok(_place) = place.transpose() else {
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "it asks without reading the answers",
+                ));
+            };
             let mut text = serde_json::to_vec(&item)?;
             text.push(b'\n');
             let write = async {
@@ -128,7 +147,11 @@ impl Transport<RoleClient> for Pipe {
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        self.inbox.recv().await
+        tokio::select! {
+            biased;
+            () = self.flooded.cancelled() => None,
+            message = self.inbox.recv() => message,
+        }
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {

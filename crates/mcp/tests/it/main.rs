@@ -8,6 +8,7 @@ mod play;
 mod proper;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use pinion_mcp::{Reply, Status, limits};
@@ -187,6 +188,59 @@ async fn mcp_server_that_does_not_read_times_out() {
     let outcome = server.call("a", &args, progress, &CancellationToken::new()).await;
     assert!(outcome.is_err());
     assert!(before.elapsed() < Duration::from_secs(20));
+}
+
+#[tokio::test]
+async fn mcp_server_asking_without_reading_is_disconnected() {
+    let floods = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&floods);
+    let mut server = played(move |mut wire| {
+        let count = Arc::clone(&count);
+        async move {
+            wire.offer(json!([tool("a")])).await;
+            // Each request is answered; nothing is read of it.
+            let pad = "x".repeat(1_000);
+            for n in 0_u64.. {
+                let ping = json!({"jsonrpc": "2.0", "id": format!("{n}{pad}"), "method": "ping"});
+                if wire.out.write_all(format!("{ping}\n").as_bytes()).await.is_err() {
+                    break;
+                }
+            }
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    settled(&mut server).await;
+    becomes(&server, |_| floods.load(Ordering::Relaxed) > 0).await;
+    assert_eq!(server.snapshot().lists.tools.len(), 1);
+}
+
+#[tokio::test]
+async fn long_pages_of_mcp_lists_end_the_listing() {
+    let pages = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&pages);
+    let mut server = played(move |mut wire| {
+        let count = Arc::clone(&count);
+        async move {
+            wire.greet().await;
+            loop {
+                let asked = wire.until("tools/list").await;
+                let page = count.fetch_add(1, Ordering::Relaxed);
+                let mut long = tool(&format!("t{page}"));
+                long["description"] = "x".repeat(4 << 20).into();
+                let next = format!("{page}{}", "y".repeat(1 << 20));
+                wire.answer(&asked, json!({"tools": [long], "nextCursor": next}))
+                    .await;
+            }
+        }
+    });
+    let seen = settled(&mut server).await;
+    assert!(pages.load(Ordering::Relaxed) < 6, "{pages:?} pages");
+    assert!(
+        seen.lists.notes[0].contains("there are more"),
+        "{:?}",
+        seen.lists.notes
+    );
+    assert!(seen.lists.tools[0].description.len() <= limits::DESCRIPTION);
 }
 
 #[tokio::test]
