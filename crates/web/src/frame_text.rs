@@ -23,6 +23,27 @@ impl FrameText {
         std::iter::once(&self.first).chain(self.rest.iter().flat_map(|rest| rest.iter()))
     }
 
+    /// The pieces that may be shared with other frames, each once.
+    pub(crate) fn shared(&self) -> impl Iterator<Item = &Bytes> {
+        let long = |piece: &&Bytes| piece.len() >= SHARED_BYTES;
+        let pieces = self.pieces().filter(long);
+        pieces.enumerate().filter_map(move |(at, piece)| {
+            let mut earlier = self.pieces().filter(long).take(at);
+            (!earlier.any(|other| is_same(other, piece))).then_some(piece)
+        })
+    }
+
+    /// Returns true if this very piece is in the text.
+    pub(crate) fn has(&self, piece: &Bytes) -> bool {
+        self.pieces().any(|own| is_same(own, piece))
+    }
+
+    /// Bytes of memory that the text takes: a piece that it repeats counts once.
+    pub(crate) fn cost(&self) -> usize {
+        let short = self.pieces().filter(|piece| piece.len() < SHARED_BYTES);
+        short.chain(self.shared()).map(Bytes::len).sum()
+    }
+
     /// The end of the text; everything that is not shared of it.
     pub(crate) fn end(&self) -> &[u8] {
         self.pieces().next_back().unwrap_or(&self.first)
@@ -43,6 +64,14 @@ impl FrameText {
         let pieces: Vec<&[u8]> = self.after(0).collect();
         String::from_utf8(pieces.concat()).unwrap()
     }
+}
+
+/// Length from which on a look whether a piece is shared pays.
+const SHARED_BYTES: usize = 16 * 1024;
+
+/// Returns true for the same bytes in memory.
+fn is_same(one: &Bytes, other: &Bytes) -> bool {
+    one.as_ptr() == other.as_ptr() && one.len() == other.len()
 }
 
 impl From<Bytes> for FrameText {

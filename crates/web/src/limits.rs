@@ -22,8 +22,9 @@ pub const WEB_BACKLOG: i32 = 4_096;
 /// Bytes of events that the web server keeps for clients that read slowly or reconnect.
 pub const WEB_LOG_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes of events and responses that wait for a web client that reads slowly: two events with a long message each. With
-/// more, the client is disconnected with the close code 1013. One longer response is sent if nothing else waits.
+/// Bytes of memory that events and responses take while they wait for a web client that reads slowly. Text that several events
+/// repeat counts once, so that the longest answer fits. With more, the client is disconnected with the close code 1013. One longer
+/// response is sent if nothing else waits.
 pub const WEB_UNREAD_BYTES: usize = 60 * 1024 * 1024;
 
 /// Events that the web server keeps for such clients.

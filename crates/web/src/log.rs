@@ -13,6 +13,9 @@ use crate::limits::WEB_UNREAD_BYTES;
 /// A position in the log: the number of the last entry that a client got.
 pub(crate) type Place = u64;
 
+/// Entries that are looked through for text that a new one shares.
+const SHARING: usize = 64;
+
 /// A client's place is older than the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gone;
@@ -77,8 +80,10 @@ impl Entry {
                 (object(&[&delta.before, &delta.text, &delta.after]), Some(places))
             }
         };
+        let frame = finish(object, session, place);
         Published {
-            frame: finish(object, session, place),
+            cost: frame.cost(),
+            frame,
             subject: self.subject,
             delta,
         }
@@ -99,6 +104,8 @@ struct DeltaPlaces {
 struct Published {
     subject: Subject,
     frame: FrameText,
+    /// Bytes of memory that are free when this entry goes. Of text that several entries share, they are those of the newest.
+    cost: usize,
     delta: Option<DeltaPlaces>,
 }
 
@@ -126,7 +133,7 @@ impl Published {
 #[derive(Debug)]
 pub(crate) struct Log {
     published: VecDeque<Published>,
-    /// Bytes of frames that are published.
+    /// Bytes of memory that the published frames take.
     bytes: usize,
     /// Number of the newest entry that is published.
     last: Place,
@@ -161,17 +168,17 @@ impl Log {
         self.last
     }
 
-    /// Bytes of all entries that may be read.
+    /// Bytes of memory that all entries take that may be read.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Bytes of the entries after this place, as far as they are here.
+    /// Bytes of memory that the entries after this place take, as far as they are here.
     pub(crate) fn bytes_after(&self, place: Place) -> usize {
         // Numbers have no gaps, so a position gives an index.
         let count = usize::try_from(self.last.saturating_sub(place)).unwrap_or(usize::MAX);
         let newest = self.published.iter().rev().take(count);
-        newest.map(|one| one.frame.len()).sum()
+        newest.map(|one| one.cost).sum()
     }
 
     /// How many entries came after this place; none when not all of them are here any more, or the place was never reached.
@@ -208,7 +215,8 @@ impl Log {
         for entry in std::mem::take(&mut self.fresh) {
             self.last += 1;
             let published = entry.published(self.last);
-            self.bytes += published.frame.len();
+            self.pass_on(&published.frame);
+            self.bytes += published.cost;
             self.published.push_back(published);
         }
         if self.bytes <= self.most_bytes && self.published.len() <= self.most_entries {
@@ -226,7 +234,18 @@ impl Log {
             let Some(oldest) = self.published.pop_front() else {
                 break;
             };
-            self.bytes -= oldest.frame.len();
+            self.bytes -= oldest.cost;
+        }
+    }
+
+    /// A new frame takes over the cost of the text that it shares with an earlier one: several events repeat a long answer.
+    fn pass_on(&mut self, frame: &FrameText) {
+        for piece in frame.shared() {
+            let mut earlier = self.published.iter_mut().rev().take(SHARING);
+            if let Some(holder) = earlier.find(|entry| entry.frame.has(piece)) {
+                holder.cost -= piece.len();
+                self.bytes -= piece.len();
+            }
         }
     }
 

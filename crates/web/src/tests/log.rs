@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use serve::Piece;
 
-use crate::frame_text::FrameText;
+use crate::frame_text::{FrameText, OpenObject};
 use crate::limits::WEB_UNREAD_BYTES;
 use crate::log::{Delta, Entry, Gone, Log, Subject, Text};
 
@@ -151,6 +152,42 @@ fn long_entries_stay_until_current_readers_read_them() {
         short.publish(|| Some(0));
     }
     assert_eq!((short.count_after(4), short.count_after(5)), (None, Some(5)));
+}
+
+#[test]
+fn shared_text_counts_once_until_its_last_entry() {
+    const LONG: usize = 1 << 20;
+    let text = Arc::new(vec![b'x'; LONG]);
+    let repeat = || Entry {
+        subject: Subject {
+            name: "message_end",
+            session: None,
+        },
+        text: Text::Line(OpenObject::of_pieces(
+            vec![
+                Piece::Own(b"{\"text\":\"".to_vec()),
+                Piece::Shared(Arc::clone(&text)),
+                Piece::Own(b"\",\"again\":\"".to_vec()),
+                Piece::Shared(Arc::clone(&text)),
+            ],
+            b"\"".to_vec(),
+        )),
+    };
+    let is_once = |bytes: usize| (LONG..LONG + 2_000).contains(&bytes);
+    let mut log = Log::new(LONG / 2, 1000);
+    for _ in 0..4 {
+        log.push(repeat());
+        log.push(line("between"));
+    }
+    log.publish(|| Some(0));
+    assert!(is_once(log.bytes()), "{}", log.bytes());
+    assert!(is_once(log.bytes_after(5)), "the newest repeat is still unread");
+    assert!(log.bytes_after(7) < 2_000);
+    // What all have read goes, the text with the last of its entries.
+    log.publish(|| Some(6));
+    assert!(is_once(log.bytes()) && log.count_after(6).is_some() && log.count_after(5).is_none());
+    log.publish(|| Some(7));
+    assert!(log.bytes() < 2_000 && log.count_after(7) == Some(1));
 }
 
 #[test]
