@@ -171,12 +171,30 @@ pub(crate) fn forbid_inspection() {
 
 /// Writes a line to stderr. A closed stderr is not an error.
 pub(crate) fn complain(line: &str) {
-    let _unread = writeln!(std::io::stderr(), "{line}");
+    let _unread = writeln!(std::io::stderr(), "{}", plain(line));
 }
 
-/// Text that was asked for, on stdout.
+/// Text for people that was asked for, on stdout.
 pub(crate) fn say(text: &str) {
+    say_exactly(&plain(text));
+}
+
+/// Output that was asked for, on stdout: data for programs, or text that has colours and is plain otherwise.
+pub(crate) fn say_exactly(text: &str) {
     let _unread = writeln!(std::io::stdout(), "{}", text.trim_end_matches('\n'));
+}
+
+/// Text without anything that a terminal obeys, or that turns the direction of text around. Names of files, keys of settings, errors of
+/// servers and answers of models may hold anything; lines and tabs stay.
+pub(crate) fn plain(text: &str) -> String {
+    let shown = |c| match c {
+        '\n' | '\t' => Some(c),
+        '\r' => None,
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => Some('\u{fffd}'),
+        c if c.is_control() => Some('\u{fffd}'),
+        c => Some(c),
+    };
+    text.chars().filter_map(shown).collect()
 }
 
 /// Returns true if text on stdout may have colours.

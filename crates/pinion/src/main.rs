@@ -76,7 +76,7 @@ fn start(words: Vec<String>) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(text) = generate::text(&args, &version::line(started_as.as_deref()))? {
-        environment::say(text.trim_end());
+        environment::say_exactly(text.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
     let env = Environment::read()?;

@@ -5,6 +5,8 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::environment::plain;
+
 /// Clears the line.
 const ERASE: &str = "\r\u{1b}[2K";
 
@@ -23,7 +25,7 @@ impl Progress {
         if is_dumb || !std::io::stderr().is_terminal() {
             return Self { running: None };
         }
-        let label = label.into();
+        let label = plain(&label.into());
         let (stop, stopped) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             let start = Instant::now();

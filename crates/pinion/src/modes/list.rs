@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use models::{Registry, list_models, search_models};
 
-use crate::environment::{complain, say};
+use crate::environment::{complain, say, say_exactly};
 
 /// Asks the local servers and prints the list.
 pub(super) fn run(registry: &Registry, search: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
@@ -18,7 +18,7 @@ pub(super) fn run(registry: &Registry, search: Option<&str>, json: bool) -> anyh
         ));
     }
     if json {
-        say(&serde_json::to_string(&search_models(registry, search))?);
+        say_exactly(&serde_json::to_string(&search_models(registry, search))?);
     } else {
         say(&list_models(registry, search));
     }

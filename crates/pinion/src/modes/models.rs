@@ -17,7 +17,7 @@ use models::{CATALOGUE_FILE, Catalogue, Header};
 use serde_json::{Value, json};
 
 use crate::args::Args;
-use crate::environment::{Environment, complain, say};
+use crate::environment::{Environment, complain, say, say_exactly};
 use crate::progress::Progress;
 use crate::setup;
 
@@ -158,7 +158,7 @@ fn status(args: &Args, env: &Environment) -> anyhow::Result<()> {
     let age = catalogue.list().age_days(Timestamp::now().as_millisecond());
     let outdated = header.is_none() && problem.is_none() && path.exists();
     if args.json {
-        say(&serde_json::to_string(&json!({
+        say_exactly(&serde_json::to_string(&json!({
             "inUse": if header.is_some() { "file" } else { "built-in" }, "file": path, "fileExists": path.exists(),
             "fileOutdated": outdated, "fileProblem": problem, "source": header.map(|header| &header.source),
             "fetched": header.map(|header| &header.fetched), "builtIn": built_in.day(),

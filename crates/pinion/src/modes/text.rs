@@ -9,7 +9,7 @@ use serde_json::Value;
 use wire::content::AssistantBlock;
 use wire::{AssistantMessage, Event, StreamEvent};
 
-use crate::environment::complain;
+use crate::environment::{complain, plain};
 use crate::progress::Progress;
 
 /// How long a model or a tool may take before the terminal shows what the program waits for.
@@ -118,7 +118,7 @@ impl Printer {
                 ..
             } => {
                 self.waiting = None;
-                write!(self.out, "{delta}")?;
+                write!(self.out, "{}", plain(delta))?;
                 self.at_line_start = delta.ends_with('\n');
             }
             Event::ToolExecutionStart { tool_name, args, .. } => {
@@ -126,7 +126,8 @@ impl Printer {
                 let about = ["command", "path", "pattern"]
                     .into_iter()
                     .find_map(|key| args.get(key)?.as_str());
-                let about = about.unwrap_or("").lines().next().unwrap_or("");
+                let about = plain(about.unwrap_or("").lines().next().unwrap_or(""));
+                let tool_name = plain(tool_name);
                 writeln!(self.out, "\u{1b}[2m▸ {tool_name} {about}\u{1b}[0m")?;
             }
             Event::ToolExecutionEnd {
@@ -134,7 +135,7 @@ impl Printer {
                 tool_name,
                 ..
             } => {
-                writeln!(self.out, "\u{1b}[31m✗ {tool_name} failed\u{1b}[0m")?;
+                writeln!(self.out, "\u{1b}[31m✗ {} failed\u{1b}[0m", plain(tool_name))?;
             }
             _ => {}
         }
@@ -174,5 +175,47 @@ impl Printer {
             writeln!(self.out)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Seek as _};
+
+    use wire::Usage;
+
+    use super::*;
+
+    #[test]
+    fn answer_cannot_control_the_terminal() {
+        let file = tempfile::tempfile().unwrap();
+        let mut printer = Printer::new(file.try_clone().unwrap(), "m", false);
+        printer.is_terminal = true;
+        let evil = "\u{1b}]52;c;eA==\u{7}\u{9b}2J\u{202e}";
+        let delta = Event::MessageUpdate {
+            usage: Usage::default(),
+            assistant_message_event: StreamEvent::TextDelta {
+                content_index: 0,
+                delta: format!("a\r\n\tb{evil}"),
+            },
+        };
+        printer.stream(&delta).unwrap();
+        let call = Event::ToolExecutionStart {
+            tool_call_id: "c".to_owned(),
+            tool_name: evil.to_owned(),
+            args: serde_json::Map::from_iter([("command".to_owned(), evil.into())]),
+            parent_tool_call_id: None,
+        };
+        printer.stream(&call).unwrap();
+        let (mut text, mut file) = (String::new(), file);
+        file.rewind().unwrap();
+        file.read_to_string(&mut text).unwrap();
+        let own = text.replace("\u{1b}[2m", "").replace("\u{1b}[0m", "");
+        assert!(own.starts_with("a\n\tb\u{fffd}]52;c;"), "{own:?}");
+        assert!(
+            !own.contains(|c: char| c.is_control() && c != '\n' && c != '\t'),
+            "{own:?}"
+        );
+        assert!(!own.contains('\u{202e}'), "{own:?}");
     }
 }

@@ -11,7 +11,7 @@ use config::trust::{Brought, Project, Texts, Trust, held_back, real};
 use serde_json::json;
 
 use crate::args::Args;
-use crate::environment::{Environment, say};
+use crate::environment::{Environment, say, say_exactly};
 use crate::setup;
 
 /// Does what the options after `trust` say.
@@ -44,7 +44,7 @@ fn list(args: &Args, trust: &Trust) -> anyhow::Result<ExitCode> {
         let all = all
             .iter()
             .map(|stored| json!({"path": stored.path, "trusted": stored.trusted}));
-        say(&json!({"file": trust.file().path(), "decisions": all.collect::<Vec<_>>()}).to_string());
+        say_exactly(&json!({"file": trust.file().path(), "decisions": all.collect::<Vec<_>>()}).to_string());
     } else if all.is_empty() {
         say("No decisions are stored.");
     }
@@ -66,14 +66,16 @@ fn report(args: &Args, env: &Environment, trust: &Trust, dir: &Path) -> anyhow::
     };
     let held = held_back(&project, &settings, Texts::Count);
     if args.json {
-        say(&json!({
-            "path": env.cwd,
-            "project": settings.project.word(),
-            "decidedBy": settings.decided_by.word(),
-            "heldBack": held,
-            "file": trust.file().path(),
-        })
-        .to_string());
+        say_exactly(
+            &json!({
+                "path": env.cwd,
+                "project": settings.project.word(),
+                "decidedBy": settings.decided_by.word(),
+                "heldBack": held,
+                "file": trust.file().path(),
+            })
+            .to_string(),
+        );
         return Ok(ExitCode::SUCCESS);
     }
     let word = match settings.project {

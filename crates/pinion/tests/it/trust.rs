@@ -168,6 +168,62 @@ fn trust_needs_existing_directory() {
 }
 
 #[test]
+fn untrusted_project_cannot_control_the_terminal() {
+    // It sets the title, writes to the clipboard, clears the screen and turns text around.
+    let evil = "\u{1b}]0;t\u{7}\u{1b}]52;c;eA==\u{7}\u{1b}[2J\u{9b}31m\u{202e}";
+    let world = World::new([Reply::text(["Hi."])]);
+    let pi = world.dir.cwd().join(".pi");
+    for dir in ["extensions", "prompts", "skills/x"] {
+        fs::create_dir_all(pi.join(dir)).unwrap();
+    }
+    let settings = json!({
+        format!("{evil}key"): 1,
+        "packages": [format!("{evil}package")],
+        "extensions": [format!("./{evil}")],
+        "defaultModel": format!("{evil}model"),
+        "theme": evil,
+    });
+    let skill = json!(format!("{evil}skill"));
+    for (path, text) in [
+        ("settings.json".to_owned(), settings.to_string()),
+        (format!("extensions/{evil}x.ts"), "export default 1".to_owned()),
+        (format!("prompts/{evil}p.md"), format!("---\n{evil}: [\n---\nx")),
+        (
+            "skills/x/SKILL.md".to_owned(),
+            format!("---\nname: {skill}\ndescription: {skill}\n---\nx"),
+        ),
+    ] {
+        fs::write(pi.join(path), text).unwrap();
+    }
+    fs::write(
+        world.dir.cwd().join(".mcp.json"),
+        json!({"mcpServers": {evil: {"type": evil}}}).to_string(),
+    )
+    .unwrap();
+    let mut seen = String::new();
+    for args in [
+        &["-p", "Go"][..],
+        &["-p", "--approve", "Go"],
+        &["list"],
+        &["list", "--approve"],
+        &["mcp", "list"],
+        &["doctor"],
+        &["trust"],
+        &["--list-models"],
+    ] {
+        let (_, out, err) = pinion(&world, &world.dir.cwd(), args);
+        let text = format!("{out}{err}");
+        let is_odd = |c: char| c.is_control() && c != '\n' && c != '\t' || c == '\u{202e}';
+        assert!(!text.contains(is_odd), "{args:?}: {text:?}");
+        seen.push_str(&text);
+    }
+    assert!(
+        seen.contains("package") && seen.contains("model"),
+        "the texts are shown otherwise: {seen}"
+    );
+}
+
+#[test]
 fn trust_covers_directory_and_below_only() {
     let world = World::new([]);
     let cwd = world.dir.cwd();

@@ -14,7 +14,7 @@ use models::Registry;
 use models::local::LocalSources;
 
 use crate::args::Args;
-use crate::environment::{Environment, say};
+use crate::environment::{Environment, say, say_exactly};
 use crate::modes::runtime;
 use crate::setup;
 
@@ -34,7 +34,12 @@ pub(super) fn run(args: &Args, env: &Environment) -> anyhow::Result<ExitCode> {
         }
         ["logout", provider] => logout(env, provider),
         ["status"] => {
-            say(&status::report(&registry(env), env, args.json));
+            let report = status::report(&registry(env), env, args.json);
+            if args.json {
+                say_exactly(&report);
+            } else {
+                say(&report);
+            }
             Ok(ExitCode::SUCCESS)
         }
         _ => bail!("{USAGE}"),

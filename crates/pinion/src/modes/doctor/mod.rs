@@ -27,7 +27,7 @@ use config::trust::Trust;
 use models::{Registry, StartRequest};
 
 use crate::args::Args;
-use crate::environment::{Environment, say, stdout_takes_colour};
+use crate::environment::{Environment, say_exactly, stdout_takes_colour};
 use crate::{session_options, setup};
 use report::{Problem, Report, Section};
 
@@ -58,9 +58,9 @@ impl Patient<'_> {
 pub(crate) fn run(args: &Args, env: &Environment) -> ExitCode {
     let report = examine(args, env);
     if args.json {
-        say(&report.json().to_string());
+        say_exactly(&report.json().to_string());
     } else {
-        say(&paint::text(&report, stdout_takes_colour(env)));
+        say_exactly(&paint::text(&report, stdout_takes_colour(env)));
     }
     if report.verdict.ready {
         ExitCode::SUCCESS

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::report::{Mark, Report, Row};
+use crate::environment::plain;
 use crate::version;
 
 /// Columns of the whole text; words that are longer stick out.
@@ -110,15 +111,7 @@ fn fold(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Names of files and keys may hold anything, also what a terminal would obey.
+/// One line of plain text.
 pub(super) fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\n' | '\t' => ' ',
-            c if c.is_control() => '\u{fffd}',
-            // Marks that turn the direction of text around.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-            c => c,
-        })
-        .collect()
+    plain(text).replace(['\n', '\t'], " ")
 }

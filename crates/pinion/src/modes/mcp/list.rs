@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::Nobody;
-use crate::environment::{complain, say};
+use crate::environment::{complain, say, say_exactly};
 use crate::modes::runtime;
 use crate::setup::Setup;
 
@@ -41,7 +41,7 @@ pub(super) fn run(setup: &Setup, as_json: bool) -> anyhow::Result<ExitCode> {
     let is_well = problems.is_empty() && lines.iter().all(|(.., is_well)| *is_well);
     if as_json {
         let servers: Vec<&Value> = lines.iter().map(|(json, ..)| json).collect();
-        say(&json!({"servers": servers, "problems": problems}).to_string());
+        say_exactly(&json!({"servers": servers, "problems": problems}).to_string());
     } else {
         for problem in &problems {
             complain(&format!("Warning: {problem}"));

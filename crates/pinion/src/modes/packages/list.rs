@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::npm;
 use super::place::{Entry, Place};
-use crate::environment::say;
+use crate::environment::{say, say_exactly};
 
 /// Prints all packages of the places.
 pub(super) fn run(places: &[Place], as_json: bool) -> anyhow::Result<()> {
@@ -19,7 +19,7 @@ pub(super) fn run(places: &[Place], as_json: bool) -> anyhow::Result<()> {
             .iter()
             .flat_map(|(place, entries)| entries.iter().map(move |entry| described(place, entry)))
             .collect();
-        say(&json!({ "packages": packages }).to_string());
+        say_exactly(&json!({ "packages": packages }).to_string());
         return Ok(());
     }
     all.retain(|(_, entries)| !entries.is_empty());

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use config::settings::Settings;
+use files::Root;
 use serde_json::Value;
 
 use super::limits::{INSTALL, MANIFEST_BYTES};
@@ -198,8 +199,9 @@ fn needs_dependencies(package: &Path) -> bool {
 }
 
 fn manifest(package: &Path) -> Option<Value> {
-    let path = package.join("package.json");
-    let size = fs::metadata(&path).ok()?.len();
-    let text = (size < MANIFEST_BYTES).then(|| fs::read_to_string(&path).ok())??;
-    serde_json::from_str(text.trim_start_matches('\u{feff}')).ok()
+    // A package may bring a link to a device in place of the file.
+    let read = Root::user()
+        .read(&package.join("package.json"), MANIFEST_BYTES)
+        .ok()?;
+    serde_json::from_str(&read.text).ok()
 }

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use files::{Root, Text};
 use rustix::fs::{CWD, RenameFlags};
 
 use super::limits::{COPIED_DEPTH, MANIFEST_BYTES};
@@ -17,7 +18,7 @@ pub(super) struct Staged {
     target: PathBuf,
     dir: PathBuf,
     /// What identified the target when it was copied.
-    before: Vec<Option<Vec<u8>>>,
+    before: Vec<Option<Text>>,
     /// The outermost directory that had to be created for the prepared one.
     made: PathBuf,
     /// The outermost directory that the swap created for the target.
@@ -120,7 +121,7 @@ fn clear(dir: &Path) -> io::Result<()> {
 }
 
 /// The files that every installation in a directory changes.
-fn state(dir: &Path) -> Vec<Option<Vec<u8>>> {
+fn state(dir: &Path) -> Vec<Option<Text>> {
     let names = [
         "package.json",
         "package-lock.json",
@@ -129,10 +130,8 @@ fn state(dir: &Path) -> Vec<Option<Vec<u8>>> {
         ".git/HEAD",
         ".git/ORIG_HEAD",
     ];
-    let small = |path: PathBuf| {
-        let size = fs::metadata(&path).ok()?.len();
-        (size < MANIFEST_BYTES).then(|| fs::read(&path).ok())?
-    };
+    // A package may bring a link to a device in place of a file.
+    let small = |path: PathBuf| Root::user().read(&path, MANIFEST_BYTES).ok();
     names.iter().map(|name| small(dir.join(name))).collect()
 }
 

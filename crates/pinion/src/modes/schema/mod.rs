@@ -12,7 +12,7 @@ use serde_json::Value;
 use wire::Dialect;
 
 use crate::args::Args;
-use crate::environment::say;
+use crate::environment::say_exactly;
 
 /// `protocol/schema.json` and `protocol/types.d.ts`, compressed by the build script: half a megabyte of text that few starts
 /// print.
@@ -21,7 +21,7 @@ const TYPES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/types.d.ts.gz"));
 
 /// Prints the schema or the types of one dialect, or of all.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    say(text(args.schema_dialect, args.typescript)?.trim_end());
+    say_exactly(text(args.schema_dialect, args.typescript)?.trim_end());
     Ok(ExitCode::SUCCESS)
 }
 
