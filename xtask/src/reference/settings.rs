@@ -71,11 +71,16 @@ fn project(path: &str) -> &'static str {
     match path {
         "defaultProjectTrust"
         | "keepKeysInToolEnv"
+        | "durability"
+        | "cacheWarming"
+        | "checkpoints"
+        | "fetch.privateHosts"
+        | "processes.wake"
         | "permissions.allow"
         | "sandbox.writable"
         | "sandbox.readable" => "no",
         _ if TRUSTED_ONLY.contains(&top) => "trusted",
-        _ if top == "permissions" || top == "sandbox" => "tighten",
+        _ if matches!(top, "permissions" | "sandbox" | "limits") => "tighten",
         _ => "yes",
     }
 }

@@ -33,6 +33,26 @@ impl Reader<'_> {
         None
     }
 
+    /// The values of all layers, the strongest first; none for one that `convert` does not take.
+    pub(crate) fn each<T>(
+        &mut self,
+        path: &str,
+        wanted: &str,
+        convert: impl Fn(&Value) -> Option<T>,
+    ) -> Vec<Option<T>> {
+        let mut out = Vec::new();
+        for layer in self.layers {
+            let Some(value) = layer.get(path) else { continue };
+            let converted = convert(value);
+            if converted.is_none() {
+                let message = format!("\"{path}\" should be {wanted}; ignored");
+                self.notes.push(complaint(&layer.path, path, message));
+            }
+            out.push(converted);
+        }
+        out
+    }
+
     /// The members of an object whose names are the user's own (and may hold dots), weakest layer first, so that who
     /// collects them into a map gets the strongest value of each.
     pub(crate) fn members<T>(

@@ -1,4 +1,4 @@
-//! `limits`: what each session of a process may use (docs/guides/limits.md). A value of the wrong type is a fault, as with other
+//! `limits`: what each session of a process may use (docs/guides/limits.md). Of several files, the lowest limit counts. A value of the wrong type is a fault, as with other
 //! keys that protect the user, and counts as 0: no request is made until it is corrected or a client sets limits.
 
 use serde_json::Value;
@@ -31,16 +31,22 @@ fn at_least(reader: &mut Reader<'_>, path: &str, least: u64) -> Option<u64> {
     })
 }
 
-/// The limit, or `nothing` if the strongest layer's value is none.
-fn limit<T>(
+/// The lowest limit of all layers: a project can only lower what the user allows. `nothing`, if a layer's value is none.
+fn limit<T: PartialOrd>(
     reader: &mut Reader<'_>,
     path: &str,
     wanted: &str,
     nothing: T,
     convert: impl Fn(&Value) -> Option<T>,
 ) -> Option<T> {
-    let raw = reader.layers.iter().find_map(|layer| layer.get(path));
-    let is_wrong = raw.is_some_and(|value| convert(value).is_none());
-    let limit = reader.get(path, wanted, convert);
-    if is_wrong { Some(nothing) } else { limit }
+    let mut lowest = None;
+    for found in reader.each(path, wanted, convert) {
+        let Some(found) = found else {
+            return Some(nothing);
+        };
+        if lowest.as_ref().is_none_or(|lowest| found < *lowest) {
+            lowest = Some(found);
+        }
+    }
+    lowest
 }

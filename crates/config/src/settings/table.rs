@@ -239,7 +239,7 @@ const RUNS: &[Key] = &[
         "limits",
         OBJECT,
         "{}",
-        "What each session may use in this process. A run that reaches a limit ends in order. See the guide on limits of runs.",
+        "What each session may use in this process. A run that reaches a limit ends in order. A project can only lower the limits. See the guide on limits of runs.",
     ),
     key("limits.maxTurns", COUNT, "", "Requests to a model."),
     key("limits.maxToolCalls", COUNT, "", "Tool calls."),

@@ -10,7 +10,7 @@ use crate::settings::types::SettingsSource;
 use crate::source::resolve_path;
 
 /// Keys that only a trusted project can set: they run code, enable tools, or send or write data elsewhere.
-pub const TRUSTED_ONLY: [&str; 24] = [
+pub const TRUSTED_ONLY: [&str; 27] = [
     "extensionRuntime",
     "shellPath",
     "shellCommandPrefix",
@@ -25,6 +25,9 @@ pub const TRUSTED_ONLY: [&str; 24] = [
     "codemode",
     "selfUpdateCommand",
     "defaultTools",
+    "fetch",
+    "processes",
+    "subagents",
     "httpProxy",
     "localServers",
     "sessionDir",

@@ -111,6 +111,36 @@ fn thinking_level_can_differ_by_model() {
 }
 
 #[test]
+fn project_can_only_lower_limits() {
+    let user = r#"{"limits": {"maxTurns": 2, "maxCost": 1.5, "maxSeconds": 60}}"#;
+    let project = r#"{"limits": {"maxTurns": 100000, "maxCost": 0.5, "maxTokens": 10}}"#;
+    for trusted in [None, Some(true)] {
+        let (settings, notes) = load(user, project, trusted);
+        assert_eq!(notes, Vec::<String>::new());
+        let limits = &settings.limits;
+        assert_eq!((limits.max_turns, limits.max_cost), (Some(2), Some(0.5)));
+        assert_eq!((limits.max_seconds, limits.max_tokens), (Some(60), Some(10)));
+    }
+    let (settings, notes) = load(user, r#"{"limits": {"maxTurns": "many"}}"#, None);
+    assert_eq!(settings.limits.max_turns, Some(0));
+    assert_eq!(notes.len(), 1, "{notes:?}");
+}
+
+#[test]
+fn untrusted_project_cannot_switch_tools_on() {
+    let project =
+        r#"{"fetch": {"enabled": true}, "processes": {"enabled": true}, "subagents": {"enabled": true}}"#;
+    let enabled = |trusted| {
+        let (settings, notes) = load("", project, trusted);
+        let tools = &settings.tools;
+        let flags = [tools.fetch, tools.processes, tools.subagents];
+        (flags, notes.len())
+    };
+    assert_eq!(enabled(None), ([false; 3], 3));
+    assert_eq!(enabled(Some(true)), ([true; 3], 0));
+}
+
+#[test]
 fn untrusted_project_cannot_loosen_user_settings() {
     let user = r#"{"defaultTools": ["read"], "images": {"blockImages": true}}"#;
     let project = r#"{"defaultTools": ["bash"], "images": {"blockImages": false, "autoResize": false}}"#;
