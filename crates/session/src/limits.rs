@@ -192,6 +192,9 @@ pub const EXTENSION_RETRIES: u32 = 10;
 /// Time for which prompts wait for MCP servers that are connecting.
 pub const MCP_WAIT: Duration = Duration::from_secs(10);
 
+/// Interval between two progress reports of an MCP call to clients.
+pub const MCP_PROGRESS: Duration = Duration::from_millis(100);
+
 /// Bytes of the text of an MCP result that the model receives. The whole text is in a file.
 pub const MCP_TEXT: usize = 20 << 10;
 

@@ -185,7 +185,14 @@ fn call(heard: &mut Heard, message: &Value, grown: &mut bool) {
     let (id, params) = (&message["id"], &message["params"]);
     let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
     match params["name"].as_str().unwrap() {
-        "echo" => answer(id, text(params["arguments"]["text"].as_str().unwrap())),
+        "echo" => {
+            let token = &params["_meta"]["progressToken"];
+            for done in 0..params["arguments"]["reports"].as_u64().unwrap_or(0) {
+                let progress = json!({"progressToken": token, "progress": done});
+                say(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}));
+            }
+            answer(id, text(params["arguments"]["text"].as_str().unwrap()));
+        }
         "die" => std::process::exit(7),
         "fail" => answer(
             id,

@@ -101,6 +101,19 @@ fn mcp_progress_is_reported_and_abort_is_sent() {
 }
 
 #[test]
+fn flood_of_mcp_progress_reaches_client_at_intervals() {
+    let args = json!({"text": "done", "reports": 20_000});
+    let world = World::new([call("c1", "echo", args), Reply::text(["ok"])]);
+    kit::configure(&world, &[("kit", "")]);
+    let pi = world.start();
+    let lines = pi.say("Go");
+    let updates = of_type(&lines, "tool_execution_update").len();
+    assert!((1..2_000).contains(&updates), "{updates} updates");
+    assert_eq!(ends(&lines), [("done".to_owned(), false)]);
+    pi.finish();
+}
+
+#[test]
 fn crashed_mcp_server_fails_call_and_is_restarted() {
     let world = World::new([call("c1", "die", json!({})), Reply::text(["oh"])]);
     configure(&world, &[("kit", "")]);

@@ -136,8 +136,8 @@ async fn typed(ui: &Ui, title: &str, field: &Field) -> Result<Option<Value>, Rep
         let dialog = Dialog::Input {
             title: title.to_owned(),
             placeholder: field.default.as_ref().map(|value| match value {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
+                Value::String(text) => visible::line(text, ASKED_PATH),
+                other => visible::line(&other.to_string(), ASKED_PATH),
             }),
             timeout: None,
         };
@@ -301,5 +301,22 @@ mod tests {
         let default = Some(json!("usual"));
         assert_eq!(reply(true, default).await, accepted(json!({"key": "usual"})));
         assert_eq!(reply(true, None).await, accepted(json!({"key": ""})));
+    }
+
+    #[tokio::test]
+    async fn hidden_characters_of_a_default_are_shown() {
+        let default = format!("a\u{1b}[2J\u{202e}b{}", "x".repeat(100_000));
+        let form = field(Kind::Text, true, Some(json!(default)));
+        let (reply, frames) = asked(form, &[json!({"value": ""})]).await;
+        let shown = frames[0]["placeholder"].as_str().unwrap();
+        assert!(
+            !shown.contains(['\u{1b}', '\u{202e}']) && shown.len() < 10_000,
+            "{shown}"
+        );
+        assert_eq!(
+            reply,
+            accepted(json!({"key": default})),
+            "the server gets its own text"
+        );
     }
 }

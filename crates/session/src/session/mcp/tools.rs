@@ -5,11 +5,14 @@ use std::sync::Arc;
 use ::mcp::{McpError, Outcome, Progress, Server};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tools::{ForeignSchema, ToolOutcome};
 use wire::{ToolCall, ToolResult, ToolSpec};
 
 use permissions::Source;
+
+use crate::limits;
 
 use super::super::tool_calls::{self, Definition, Invocation, PreparedCall, ProgressSender, Tool};
 use super::results::{self, Room};
@@ -126,7 +129,7 @@ impl Tool for McpTool {
     }
 }
 
-/// Calls a tool of a server and reports each step.
+/// Calls a tool of a server and reports its progress: the newest, at bounded intervals. A server may report as fast as it likes.
 async fn execute(
     server: &Server,
     raw: &str,
@@ -136,12 +139,19 @@ async fn execute(
 ) -> Result<Outcome, McpError> {
     let (updates, mut news) = mpsc::channel(::mcp::limits::PROGRESS);
     let mut calling = std::pin::pin!(server.call(raw, args, updates, cancel));
+    let (mut newest, mut next) = (None, Instant::now());
     loop {
         tokio::select! {
             // The result first: progress from before the end is of no use any more.
             biased;
             done = &mut calling => return done,
-            Some(progress) = news.recv() => reporter.send(shown(&progress)).await,
+            () = sleep_until(next), if newest.is_some() => {
+                if let Some(progress) = newest.take() {
+                    reporter.send(shown(&progress)).await;
+                }
+                next = Instant::now() + limits::MCP_PROGRESS;
+            }
+            Some(progress) = news.recv() => newest = Some(progress),
         }
     }
 }
