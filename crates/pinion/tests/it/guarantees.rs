@@ -314,9 +314,9 @@ fn started_kb(world: &World) -> u64 {
 /// Commands before the prompt, and the session that it is for, if it is not the first.
 type Client = (&'static str, Vec<Value>, Option<&'static str>);
 
-#[test]
-fn answer_over_limit_stays_small_for_slow_client() {
-    let clients: [Client; 3] = [
+/// Clients for which a long answer is encoded in different ways.
+fn slow_clients() -> [Client; 3] {
+    [
         ("first session", vec![], None),
         (
             "numbered lines",
@@ -328,34 +328,83 @@ fn answer_over_limit_stays_small_for_slow_client() {
             vec![json!({"type": "open_session", "session": "s"})],
             Some("s"),
         ),
-    ];
-    for (about, before, session) in clients {
-        let world = World::new([Reply::text_deltas(1_200, 15_000).batch(65_536)]);
-        let pi = Pi::spawn(world.config().paused());
-        // Paused, so no answer is read: the memory of a started agent is that of another one.
-        let started = started_kb(&world);
-        for command in before {
-            pi.send(command);
-        }
-        let mut prompt = json!({"type": "prompt", "message": "Go"});
-        if let Some(session) = session {
-            prompt["session"] = session.into();
-        }
-        pi.send(prompt);
-        world.server.wait_requests(1, LONG).unwrap();
-        assert!(world.server.wait_ended(1, Duration::from_millis(1_500)).is_err());
-        let more = || memory_kb(pi.agent.pid(), "VmHWM").saturating_sub(started);
-        let stalled = more();
-        assert!(stalled < 24 * 1024, "{about}: {stalled} kB without a reader");
-        pi.agent.resume_stdout();
-        pi.settled();
-        let length = text(answers(&pi.lines())[0]).len();
+    ]
+}
+
+/// A client that stops reading while an answer of so many deltas comes, and goes on: its lines, and how much more memory than at
+/// the start the agent took, in kB.
+fn slow_client(deltas: u64, (about, before, session): Client) -> (Vec<Value>, u64) {
+    let world = World::new([Reply::text_deltas(deltas, 15_000).batch(65_536)]);
+    let pi = Pi::spawn(world.config().paused());
+    // Paused, so no answer is read: the memory of a started agent is that of another one.
+    let started = started_kb(&world);
+    for command in before {
+        pi.send(command);
+    }
+    let mut prompt = json!({"type": "prompt", "message": "Go"});
+    if let Some(session) = session {
+        prompt["session"] = session.into();
+    }
+    pi.send(prompt);
+    world.server.wait_requests(1, LONG).unwrap();
+    assert!(world.server.wait_ended(1, Duration::from_millis(1_500)).is_err());
+    let more = || memory_kb(pi.agent.pid(), "VmHWM").saturating_sub(started);
+    let stalled = more();
+    assert!(stalled < 24 * 1024, "{about}: {stalled} kB without a reader");
+    pi.agent.resume_stdout();
+    pi.settled();
+    let peak = more();
+    eprintln!("{about}: {stalled} kB more without a reader, {peak} kB at most");
+    (pi.lines(), peak)
+}
+
+#[test]
+fn answer_over_limit_stays_small_for_slow_client() {
+    for client in slow_clients() {
+        let about = client.0;
+        let (lines, peak) = slow_client(1_200, client);
+        let length = text(answers(&lines)[0]).len();
         assert!((16_700_000..=16 << 20).contains(&length), "{length}");
         // The text is in the stream, in the encoder, and once more in the line for the session file; the allocator keeps some
         // freed memory.
-        let peak = more();
-        eprintln!("{about}: {stalled} kB more without a reader, {peak} kB at most");
         assert!(peak < 68 * 1024, "{about}: {peak} kB");
+    }
+}
+
+#[test]
+fn longest_whole_answer_reaches_slow_client() {
+    for client in slow_clients() {
+        let about = client.0;
+        let (lines, peak) = slow_client(1_110, client);
+        let mut streamed = String::new();
+        let (mut updates, mut repeats) = (0, 0);
+        for line in &lines {
+            let event = &line["assistantMessageEvent"];
+            if let Some(delta) = event["delta"].as_str() {
+                streamed.push_str(delta);
+                updates += 1;
+            }
+            let whole = match line["type"].as_str() {
+                Some("message_update") if event["type"] == "text_end" => &event["content"],
+                Some("message_end" | "turn_end") if line["message"]["role"] == "assistant" => {
+                    &line["message"]["content"][0]["text"]
+                }
+                Some("agent_end") => &line["messages"][1]["content"][0]["text"],
+                _ => continue,
+            };
+            assert!(
+                whole == streamed.as_str(),
+                "{about}: {} repeats another text",
+                line["type"]
+            );
+            repeats += 1;
+        }
+        assert_eq!(
+            (streamed.len(), repeats),
+            (1_110 * 15_000, 4),
+            "{about}: {updates} updates"
+        );
+        assert!(peak < 96 * 1024, "{about}: {peak} kB");
     }
 }
 
