@@ -41,9 +41,19 @@ enum Action {
 pub(super) fn tools(servers: &[Running]) -> Vec<Arc<dyn Tool>> {
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     let mut with_resources = Vec::new();
+    let names: Vec<&str> = servers
+        .iter()
+        .map(|running| running.server.config().name.as_str())
+        .collect();
     for running in servers {
         let seen = running.server.snapshot();
-        for tool in &seen.lists.tools {
+        let own = &running.server.config().name;
+        for tool in seen
+            .lists
+            .tools
+            .iter()
+            .filter(|tool| !is_of_another(&tool.name, own, &names))
+        {
             tools.push(Arc::new(McpTool {
                 name: tool.name.clone(),
                 description: tool.description.clone(),
@@ -71,6 +81,15 @@ pub(super) fn tools(servers: &[Running]) -> Vec<Arc<dyn Tool>> {
         }
     }
     tools
+}
+
+/// Returns true if the name of a server's tool is one that a tool of another server would have. The tool `b__c` of a server `a` would
+/// take the place of `c` of a server `a__b`, and pass the rules for it.
+fn is_of_another(tool: &str, own: &str, servers: &[&str]) -> bool {
+    let prefix = |server: &str| format!("{}{}__", ::mcp::PREFIX, ::mcp::namespace(server));
+    let own = prefix(own);
+    let mut others = servers.iter().map(|server| prefix(server));
+    others.any(|other| other.len() > own.len() && tool.starts_with(&other))
 }
 
 impl Tool for McpTool {
@@ -189,5 +208,19 @@ fn shown(progress: &Progress) -> ToolResult {
     ToolResult {
         details: Some(Value::Object(details)),
         ..ToolResult::text(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mcp_server_cannot_take_names_of_another() {
+        let servers = ["a", "a-b", "c"];
+        assert!(is_of_another("mcp__a__b__c", "a", &["a", "a__b"]));
+        assert!(!is_of_another("mcp__a__b__c", "a__b", &["a", "a__b"]));
+        assert!(!is_of_another("mcp__a__b__c", "a", &servers));
+        assert!(!is_of_another("mcp__a_b__c", "a-b", &servers));
     }
 }
