@@ -146,6 +146,7 @@ fn line_over_limit_is_refused_without_storing() {
     pi.state();
     pi.agent.skip();
     let before = memory_kb(pi.agent.pid(), "VmRSS");
+    let begun = std::time::Instant::now();
     let piece = vec![b'x'; 1 << 20];
     pi.agent
         .send_raw(b"{\"id\":\"monster\",\"type\":\"prompt\",\"message\":\"")
@@ -155,6 +156,7 @@ fn line_over_limit_is_refused_without_storing() {
     }
     pi.agent.send_raw(b"\"}\n").unwrap();
     let refused = pi.wait("response");
+    let took = begun.elapsed();
     assert_eq!(
         (&refused["success"], &refused["command"]),
         (&json!(false), &json!("parse"))
@@ -166,6 +168,7 @@ fn line_over_limit_is_refused_without_storing() {
     pi.state();
     let most = memory_kb(pi.agent.pid(), "VmHWM") - before;
     let limit = u64::try_from(LINE >> 10).unwrap() + 20 * 1024;
+    eprintln!("64 MB: {most} kB more memory, refused after {took:?}");
     assert!(most < limit, "{most} kB more memory");
     pi.finish();
 }
