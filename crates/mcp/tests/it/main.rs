@@ -226,15 +226,16 @@ async fn long_pages_of_mcp_lists_end_the_listing() {
                 let asked = wire.until("tools/list").await;
                 let page = count.fetch_add(1, Ordering::Relaxed);
                 let mut long = tool(&format!("t{page}"));
-                long["description"] = "x".repeat(4 << 20).into();
-                let next = format!("{page}{}", "y".repeat(1 << 20));
+                long["description"] = "x".repeat(1 << 20).into();
+                let next = format!("{page}{}", "y".repeat(1 << 18));
                 wire.answer(&asked, json!({"tools": [long], "nextCursor": next}))
                     .await;
             }
         }
     });
     let seen = settled(&mut server).await;
-    assert!(pages.load(Ordering::Relaxed) < 6, "{pages:?} pages");
+    assert_eq!(seen.status, Status::Connected);
+    assert!(pages.load(Ordering::Relaxed) < 16, "{pages:?} pages");
     assert!(
         seen.lists.notes[0].contains("there are more"),
         "{:?}",
