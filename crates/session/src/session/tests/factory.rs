@@ -170,20 +170,20 @@ async fn excluded_tool_stays_off_even_if_named() {
 }
 
 /// The agent of a session that an extension opens with these options, while its own session may use `read` alone.
-fn subsession(options: serde_json::Value, mode: PermissionMode) -> std::sync::Arc<Agent> {
-    let agent = agent("{}", |agent| {
-        agent.options.tools = vec!["read".to_owned()];
-        agent.options.tool_filter.only = vec![vec!["read".to_owned()]];
-    });
+fn subsession(stage: &CoreStage, options: serde_json::Value, mode: PermissionMode) -> std::sync::Arc<Agent> {
+    let mut agent = (*stage.core.agent).clone();
+    agent.options.tools = vec!["read".to_owned()];
+    agent.options.tool_filter.only = vec![vec!["read".to_owned()]];
     let options: SubsessionOptions = serde_json::from_value(options).unwrap();
     options.configure(agent, mode, &model("a", false))
 }
 
 #[tokio::test]
 async fn user_list_of_tools_limits_subsessions() {
+    let stage = CoreStage::new();
     for tools in [json!(["*"]), json!(["+bash"]), json!(["read", "bash"])] {
         let options = json!({"session": "s", "tools": tools});
-        let agent = subsession(options, PermissionMode::Auto);
+        let agent = subsession(&stage, options, PermissionMode::Auto);
         assert_eq!(agent.options.tools, ["read"], "{tools}");
         assert!(agent.options.allows_tool("read") && !agent.options.allows_tool("bash"));
     }
@@ -191,8 +191,9 @@ async fn user_list_of_tools_limits_subsessions() {
 
 #[tokio::test]
 async fn remade_agent_of_subsession_stays_limited() {
+    let stage = CoreStage::new();
     let options = json!({"session": "s", "noTools": "all"});
-    let agent = subsession(options, PermissionMode::ReadOnly);
+    let agent = subsession(&stage, options, PermissionMode::ReadOnly);
     let cwd = agent.cwd.clone();
     let again = agent.maker.make(&cwd, &[]);
     let again = again.maker.make(&cwd, &[]);
@@ -203,8 +204,9 @@ async fn remade_agent_of_subsession_stays_limited() {
 
 #[tokio::test]
 async fn missing_guard_locks_agent_of_subsession() {
+    let stage = CoreStage::new();
     let options = json!({"session": "s"});
-    let agent = subsession(options, PermissionMode::Auto);
+    let agent = subsession(&stage, options, PermissionMode::Auto);
     assert_eq!(agent.options.permission_mode, Some(PermissionMode::Auto));
     let locked = agent.maker.make(&agent.cwd, &["guard.ts is missing".to_owned()]);
     assert_eq!(locked.options.permission_mode, None, "the settings ask");
