@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+use wire::content::AssistantBlock;
 use wire::{AssistantMessage, Event, Message, ToolCall, ToolResult};
 
 use crate::effect::Effect;
@@ -50,6 +52,8 @@ pub(crate) struct Review {
 #[derive(Debug, Clone)]
 struct Call {
     call: ToolCall,
+    /// The arguments that the conversation shows after the turn, if they are others.
+    repaired: Option<Map<String, Value>>,
     progress: Progress,
 }
 
@@ -75,6 +79,7 @@ impl Batch {
     pub(crate) fn new(message: Arc<Message>, answer: &AssistantMessage) -> Self {
         let calls = answer.tool_calls().map(|call| Call {
             call: call.clone(),
+            repaired: None,
             progress: Progress::Waiting,
         });
         let calls = calls.collect();
@@ -108,6 +113,31 @@ impl Batch {
     /// Returns true if the answer wants more calls than may start.
     pub(crate) fn is_over_limit(&self) -> bool {
         self.allowed.is_some_and(|allowed| allowed < self.calls.len())
+    }
+
+    /// Notes the arguments that a tool takes for those of a call.
+    pub(crate) fn repair(&mut self, slot: usize, arguments: Map<String, Value>) {
+        if let Some(call) = self.calls.get_mut(slot) {
+            call.repaired = Some(arguments);
+        }
+    }
+
+    /// The answer with the repaired arguments; `None` if it has none.
+    pub(crate) fn repaired(&self) -> Option<Arc<Message>> {
+        if self.calls.iter().all(|call| call.repaired.is_none()) {
+            return None;
+        }
+        let mut answer = self.message.as_assistant()?.clone();
+        let calls = answer.content.iter_mut().filter_map(|block| match block {
+            AssistantBlock::ToolCall(call) => Some(call),
+            _ => None,
+        });
+        for (shown, call) in calls.zip(&self.calls) {
+            if let Some(arguments) = &call.repaired {
+                shown.arguments.clone_from(arguments);
+            }
+        }
+        Some(answer.into())
     }
 
     /// The tool of a call of the answer.
@@ -292,6 +322,7 @@ impl Batch {
         if let Some(Call {
             call,
             progress: Progress::Running,
+            ..
         }) = self.calls.get(slot)
         {
             out.push(Effect::Emit(Event::ToolExecutionUpdate {

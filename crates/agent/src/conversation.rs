@@ -92,6 +92,11 @@ impl Conversation {
         Some(newer)
     }
 
+    /// Puts another message in the place of the newest one that equals `old`.
+    pub(crate) fn replace_newest(&mut self, old: &Arc<Message>, new: &Arc<Message>) {
+        replace_equal(&mut self.messages, old, new, 0);
+    }
+
     pub(crate) fn last_answer(&self) -> Option<&AssistantMessage> {
         let mut newest = self.messages.iter().rev();
         newest.find_map(|message| message.as_assistant())

@@ -201,6 +201,9 @@ pub enum CompactOutcome {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolInput {
+    /// Its tool takes these arguments for what the model wrote in another form. The conversation shows them from the end of the
+    /// turn on. Comes before `Prepared`.
+    Repaired(Map<String, Value>),
     /// It was looked up and its arguments were checked.
     Prepared(Prepared),
     /// Permissions have decided about it.

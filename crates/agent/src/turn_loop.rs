@@ -8,7 +8,7 @@ use wire::{AssistantMessage, Event, Message, StopReason};
 
 use crate::batch::{Batch, Refusal};
 use crate::budget::RunBudget;
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, replace_equal};
 use crate::effect::Effect;
 use crate::hooks::{Hooks, HooksOutcome};
 use crate::input::{Input, ModelInput, ToolInput, Verdict};
@@ -384,6 +384,7 @@ impl TurnLoop {
         match input {
             // This arm is the first one, because numbers of nested calls are no positions in the answer.
             input if is_nested(slot) => batch.nested.on_input(slot, input, &mut self.hooks, out),
+            ToolInput::Repaired(arguments) => batch.repair(slot, arguments),
             ToolInput::Prepared(outcome) => {
                 batch.on_prepared(slot, outcome, self.aborted, &mut self.hooks, out);
             }
@@ -464,7 +465,7 @@ impl TurnLoop {
     }
 
     fn end_turn(&mut self, mut run: Run, mut batch: Batch, now: i64, out: &mut Vec<Effect>) {
-        let message = Arc::clone(&batch.message);
+        let message = self.repair(&mut run, &batch);
         let answered = batch.is_empty();
         run.goes_on = !answered && !batch.terminates();
         let is_over = batch.is_over_limit();
@@ -516,6 +517,17 @@ impl TurnLoop {
             self.phase = Phase::Checking(next);
         }
         out.push(Effect::CheckContext);
+    }
+
+    /// The answer of a turn as the conversation shows it from now on: with the arguments that tools have repaired. The file keeps
+    /// what the model wrote.
+    fn repair(&mut self, run: &mut Run, batch: &Batch) -> Arc<Message> {
+        let Some(repaired) = batch.repaired() else {
+            return Arc::clone(&batch.message);
+        };
+        self.conversation.replace_newest(&batch.message, &repaired);
+        replace_equal(&mut run.added, &batch.message, &repaired, 0);
+        repaired
     }
 
     /// The next turn: first steering, and only when there is nothing else to do follow-ups.

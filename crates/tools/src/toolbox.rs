@@ -116,6 +116,13 @@ impl Toolbox {
         validate_with(name, schema, &prepared, NullText::Word, dialect)
     }
 
+    /// The arguments that a tool takes for those of the model, where the conversation shows them from then on: `edits` as a list.
+    /// None if they are the model's own.
+    #[must_use]
+    pub fn repaired(name: &str, args: &Map<String, Value>) -> Option<Map<String, Value>> {
+        (name == "edit").then(|| edit::repaired(args))?
+    }
+
     /// Runs a call from the model's arguments. When the future is dropped, a running command is killed.
     pub async fn run(&self, call: ToolRequest, ctx: ToolContext) -> ToolOutcome {
         match Self::prepare(&call.name, &call.args, self.shared.config.dialect) {

@@ -294,3 +294,28 @@ fn newest_pi_usage_and_results_are_complete() {
     assert_eq!(result("c4")["structuredContent"], "two\n");
     pi.finish();
 }
+
+#[test]
+fn edits_as_text_show_as_list_after_turn() {
+    let edit = json!([{"oldText": "one", "newText": "two"}]);
+    let written = json!({"path": "n.txt", "edits": edit.to_string()});
+    let world = World::new([
+        Reply::tool("c1", "write", json!({"path": "n.txt", "content": "one\n"})),
+        Reply::tool("c2", "edit", written.clone()),
+        Reply::text(["x"]),
+    ]);
+    let pi = world.start();
+    let lines = pi.say("go");
+    let shown = |message: &Value| message["content"][0]["arguments"].clone();
+    let repaired = json!({"path": "n.txt", "edits": edit});
+    let start = of_type(&lines, "tool_execution_start")[1];
+    assert_eq!(start["args"], written);
+    assert_eq!(shown(answers(&lines)[1]), written);
+    assert_eq!(shown(&of_type(&lines, "turn_end")[1]["message"]), repaired);
+    assert_eq!(shown(&of_type(&lines, "agent_end")[0]["messages"][3]), repaired);
+    assert_eq!(shown(&pi.messages()[3]), repaired);
+    assert_eq!(shown(&stored(&pi.file(), "assistant")[1]), written);
+    let sent = world.server.requests()[2].body["messages"][3]["content"][0].clone();
+    assert_eq!(sent["input"], repaired);
+    pi.finish();
+}

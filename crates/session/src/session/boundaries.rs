@@ -27,8 +27,16 @@ pub(super) fn describe(
             _ => None,
         })
     };
+    // The message of the turn may have arguments that a tool repaired, which the file has as the model wrote them.
+    let newest_answer = || {
+        let mut entries = conversation.log.entries().iter().rev();
+        entries.find_map(|entry| match &entry.body {
+            EntryBody::Message(body) if body.message.as_assistant().is_some() => Some(entry.id.clone()),
+            _ => None,
+        })
+    };
     let stop = message.as_assistant().map(|answer| answer.stop_reason);
-    put(shown, "messageEntryId", json!(id(message)));
+    put(shown, "messageEntryId", json!(id(message).or_else(newest_answer)));
     put(shown, "toolResultEntryIds", results.iter().map(id).collect());
     put(shown, "outcome", json!(outcome(stop)));
     put(shown, "entries", json!([]));

@@ -174,6 +174,9 @@ impl Driver {
             // The machine waits for the choice, so that it comes with the inputs of this very step.
             Effect::ChooseModel => inputs.push_back(Input::Fallback(self.core.fall_back().await)),
             Effect::PrepareTool(slot, call) => {
+                if let Some(arguments) = self.core.tools.repaired(&call) {
+                    inputs.push_back(Input::Tool(slot, ToolInput::Repaired(arguments)));
+                }
                 if let Some(outcome) = self.prepare(slot, &call) {
                     inputs.push_back(Input::Tool(slot, ToolInput::Prepared(outcome)));
                 }

@@ -34,6 +34,26 @@ fn parse_text_edits(args: &mut Map<String, Value>) {
     }
 }
 
+/// The arguments with `edits` as a list, if the model wrote a JSON text or a single edit. The text of a later request shows the
+/// model the form of the schema.
+pub(crate) fn repaired(args: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let edits = match args.get("edits")? {
+        Value::String(text) => match serde_json::from_str(text).ok()? {
+            list @ Value::Array(_) => list,
+            single => Value::Array(vec![is_edit(&single).then_some(single)?]),
+        },
+        single => Value::Array(vec![is_edit(single).then(|| single.clone())?]),
+    };
+    let mut repaired = args.clone();
+    repaired.insert("edits".to_owned(), edits);
+    Some(repaired)
+}
+
+fn is_edit(value: &Value) -> bool {
+    let is_text = |name| value.get(name).is_some_and(Value::is_string);
+    is_text("oldText") && is_text("newText")
+}
+
 /// Brings the shapes models use into the one of the schema: JSON text, one object, top-level `oldText`/`newText`.
 pub(crate) fn prepare(args: &mut Map<String, Value>) {
     parse_text_edits(args);

@@ -286,3 +286,24 @@ proptest! {
         assert_eq!(after, expected.join("\n"));
     }
 }
+
+#[test]
+fn edits_as_text_or_single_are_repaired() {
+    let shown = |args: Value| repaired(args.as_object().unwrap()).map(Value::Object);
+    let edit = json!({"oldText": "a", "newText": "b"});
+    let list = Some(json!({"path": "p", "edits": [edit]}));
+    assert_eq!(
+        shown(json!({"path": "p", "edits": json!([edit]).to_string()})),
+        list
+    );
+    assert_eq!(shown(json!({"path": "p", "edits": edit.to_string()})), list);
+    assert_eq!(shown(json!({"path": "p", "edits": edit})), list);
+    for own in [
+        json!({"path": "p", "edits": [edit]}),
+        json!({"path": "p", "edits": "no JSON"}),
+        json!({"path": "p", "edits": "{\"oldText\": 1}"}),
+        json!({"path": "p", "oldText": "a", "newText": "b"}),
+    ] {
+        assert_eq!(shown(own.clone()), None, "{own}");
+    }
+}

@@ -57,6 +57,10 @@ impl Tool for BuiltInTool {
         built_in_access(self.name(), args, place)
     }
 
+    fn repaired(&self, call: &ToolCall) -> Option<Map<String, Value>> {
+        Toolbox::repaired(self.name(), &call.arguments)
+    }
+
     fn prepare(self: Arc<Self>, call: &ToolCall) -> Result<PreparedCall, String> {
         let args = Toolbox::prepare(self.name(), &call.arguments, self.1)?;
         Ok(PreparedCall::new(self, call, args))

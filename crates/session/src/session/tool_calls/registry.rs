@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent::{TASK_TOOL, output, todo};
+use serde_json::{Map, Value};
 use tools::OutputSchema;
 use tools::nearest::unknown_tool;
 use wire::tool::{ActiveTools, Tools};
-use wire::{Dialect, ToolSpec};
+use wire::{Dialect, ToolCall, ToolSpec};
 
 use crate::factory::Agent;
 
@@ -221,6 +222,12 @@ impl ToolRegistry {
         // First, so that a tool of this name that comes during the run cannot take the result.
         let tools = self.result_tool().into_iter().chain(tools);
         tools.into_iter().find(|tool| tool.name() == name)
+    }
+
+    /// The arguments that an active tool takes for those of a call, if the conversation shows them instead after the turn.
+    pub(crate) fn repaired(&self, call: &ToolCall) -> Option<Map<String, Value>> {
+        let tool = self.find(&call.name).filter(|_| self.is_active(&call.name))?;
+        tool.repaired(call)
     }
 
     /// The tools of some layers as they are listed: without the tools that an extension replaces.

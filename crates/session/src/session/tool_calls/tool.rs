@@ -140,6 +140,11 @@ pub(crate) trait Tool: Send + Sync {
         None
     }
 
+    /// The arguments that the tool takes for those of the call, if the conversation shows them instead after the turn.
+    fn repaired(&self, _call: &ToolCall) -> Option<Map<String, Value>> {
+        None
+    }
+
     /// Checks the arguments of a call and brings them into the types of the schema. The prepared call may be one of another
     /// tool.
     ///
