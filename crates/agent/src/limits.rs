@@ -9,6 +9,9 @@ pub const MAX_RETRY_DELAY_MS: u64 = 60_000;
 /// Part of a limit, in percent, at which the model gets a message if the host wants that.
 pub const LIMIT_WARNING_PERCENT: u64 = 80;
 
+/// How often a model is asked again after an answer with reasoning only, between two messages of the user (dialects.md 5, row 41).
+pub const SILENT_ANSWERS: u32 = 3;
+
 /// Attempts to give a result that may fail before a run ends without one.
 pub const RESULT_REPAIRS: u32 = 3;
 
@@ -17,6 +20,19 @@ pub const CHARS_PER_TOKEN: u64 = 4;
 
 /// Tokens of an image in estimates.
 pub const IMAGE_TOKENS: u64 = 1_200;
+
+/// Tokens of the context window that an output limit leaves free, since the context may be larger than estimated.
+pub const ROOM_MARGIN: u64 = 4_096;
+
+/// The margin is at most the window divided by this.
+pub const ROOM_MARGIN_PART: u64 = 8;
+
+/// Part of the context, in percent, that the margin is at least while much of the window is free. `OpenRouter` counts up to 12 % more
+/// tokens than the provider behind it.
+pub const ROOM_MARGIN_PERCENT: u64 = 15;
+
+/// Output tokens for which the part of the context is not deducted.
+pub const ROOM_KEPT: u64 = 32_768;
 
 /// Phases of a todo list.
 pub const TODO_PHASES: usize = 200;

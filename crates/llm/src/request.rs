@@ -78,6 +78,8 @@ pub struct ModelRequest {
     pub thinking_budgets: Budgets,
     /// Output limit; absent means the model's own.
     pub max_tokens: Option<u64>,
+    /// Tokens that the window leaves for the answer, if the session has estimated them: the output limit is not higher.
+    pub room: Option<u64>,
     /// Id of the session, for cache keys and affinity headers.
     pub session_id: Option<String>,
     /// Prompt caching.
@@ -110,6 +112,19 @@ pub struct Conventions {
     pub full_usage: bool,
     /// The form in which the model gets the reasoning of other models.
     pub foreign_thinking: ForeignThinking,
+    /// How a request for a model of Anthropic's API finds out whether the model chooses its own effort.
+    pub adaptive_thinking: AdaptiveThinking,
+}
+
+/// Which models of Anthropic's API are asked for adaptive thinking instead of a token budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AdaptiveThinking {
+    /// Models with the flag `forceAdaptiveThinking`, and models without the flag if their id names a model of the list that has it
+    /// (recorded from pi 0.74).
+    #[default]
+    ByFlagOrId,
+    /// Models with the flag (recorded from pi 1.5.2).
+    ByFlag,
 }
 
 /// The form in which a model gets the reasoning that another model wrote earlier in the conversation.
@@ -190,6 +205,7 @@ impl ModelRequest {
             earlier: EarlierRequests::default(),
             thinking_budgets: Budgets::default(),
             max_tokens: None,
+            room: None,
             session_id: None,
             cache_retention: CacheRetention::default(),
             idle_timeout: IDLE_TIMEOUT,
@@ -216,11 +232,20 @@ impl ModelRequest {
         refresh
     }
 
-    /// The output limit to ask for: the caller's, else the model's; none when neither is known.
+    /// The output limit to ask for: the caller's, else the model's; none when neither is known. It fits into the window.
     pub(crate) fn output_limit(&self) -> Option<u64> {
-        self.max_tokens
-            .or(Some(self.model.max_tokens))
-            .filter(|tokens| *tokens > 0)
+        let limit = self.max_tokens.unwrap_or(self.model.max_tokens);
+        (limit > 0).then(|| self.fit(limit))
+    }
+
+    /// The most that the answer may take with its reasoning, whatever the caller's limit.
+    pub(crate) fn most_output(&self) -> u64 {
+        let own = Some(self.model.max_tokens).filter(|tokens| *tokens > 0);
+        self.fit(own.unwrap_or(u64::MAX))
+    }
+
+    fn fit(&self, limit: u64) -> u64 {
+        limit.min(self.room.unwrap_or(u64::MAX))
     }
 
     /// Session id to send as a hint, unless caching is off.

@@ -16,6 +16,9 @@ pub const OUTBOX_DELTA_BYTES: usize = 1 << 20;
 /// is.
 pub const OUTBOX_RESPONSE_BYTES: usize = 8 << 20;
 
+/// Least output limit, in tokens, to which a session lowers that of the model so that it fits into the context window.
+pub const LEAST_OUTPUT: u64 = 1_024;
+
 /// Queued commands of a session. With more, the reader waits.
 pub const MAILBOX: usize = 1024;
 

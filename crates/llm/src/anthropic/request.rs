@@ -17,7 +17,7 @@ use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::ids;
 use crate::prompt_history::Instructions;
-use crate::request::{CacheRetention, ModelRequest};
+use crate::request::{AdaptiveThinking, CacheRetention, ModelRequest};
 
 /// Least reasoning budget that the API takes.
 const LEAST_BUDGET: u64 = 1024;
@@ -319,12 +319,7 @@ impl Thinking {
             };
         }
         let budget = request.thinking_budgets.tokens(request.thinking);
-        let most = if model.max_tokens > 0 {
-            model.max_tokens
-        } else {
-            u64::MAX
-        };
-        let max_tokens = limit.saturating_add(budget).min(most);
+        let max_tokens = limit.saturating_add(budget).min(request.most_output());
         let budget = if max_tokens <= budget {
             max_tokens.saturating_sub(1024)
         } else {
@@ -343,11 +338,14 @@ impl Thinking {
     }
 }
 
-/// Returns true for a model that decides for itself how long to think. A model without the flag may be one of the list under
-/// a provider of the user's own.
+/// Returns true for a model that decides for itself how long to think.
 fn adaptive(request: &ModelRequest) -> bool {
     let said = value(&request.model, "forceAdaptiveThinking").and_then(Value::as_bool);
-    said.unwrap_or_else(|| thinks_adaptively(&request.model.id))
+    said.unwrap_or_else(|| match request.conventions.adaptive_thinking {
+        // It may be a model of the list under a provider of the user's own.
+        AdaptiveThinking::ByFlagOrId => thinks_adaptively(&request.model.id),
+        AdaptiveThinking::ByFlag => false,
+    })
 }
 
 /// The effort word of a level: the model's own, else the nearest that every model knows.

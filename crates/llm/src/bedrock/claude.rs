@@ -117,9 +117,8 @@ impl Reasoning {
 /// Output limit and budget; none when there is no room to think and to answer.
 fn room(request: &ModelRequest) -> Option<(u64, u64)> {
     let wanted = request.thinking_budgets.tokens(request.thinking);
-    let most = Some(request.model.max_tokens).filter(|most| *most > 0);
     let limit = request.output_limit().unwrap_or(4096);
-    let max_tokens = limit.saturating_add(wanted).min(most.unwrap_or(u64::MAX));
+    let max_tokens = limit.saturating_add(wanted).min(request.most_output());
     let budget = if max_tokens <= wanted {
         max_tokens.saturating_sub(1024)
     } else {

@@ -534,6 +534,53 @@ fn messages_compat_flags_change_request() {
 }
 
 #[test]
+fn adaptive_thinking_follows_flag_or_id_by_convention() {
+    use crate::request::AdaptiveThinking::{ByFlag, ByFlagOrId};
+    let thinking = |fields: Value, adaptive_thinking| {
+        let mut request = asked("anthropic-messages", &fields);
+        request.conventions.adaptive_thinking = adaptive_thinking;
+        build(&request).1["thinking"]["type"].clone()
+    };
+    let named = json!({"id": "claude-opus-4-6"});
+    assert_eq!(thinking(named.clone(), ByFlagOrId), "adaptive");
+    assert_eq!(thinking(named, ByFlag), "enabled");
+    for convention in [ByFlagOrId, ByFlag] {
+        let flagged = json!({"id": "m", "compat": {"forceAdaptiveThinking": true}});
+        assert_eq!(thinking(flagged, convention), "adaptive");
+        let opted_out = json!({"id": "claude-opus-4-6", "compat": {"forceAdaptiveThinking": false}});
+        assert_eq!(thinking(opted_out, convention), "enabled");
+    }
+}
+
+#[test]
+fn output_limit_and_budget_fit_into_the_room() {
+    let limits = |api: &str, room, place: &str| {
+        let mut request = asked(api, &json!({"maxTokens": 32_000}));
+        request.room = room;
+        let body = build(&request).1;
+        (body.pointer(place).cloned(), body["thinking"].clone())
+    };
+    for (api, place) in [
+        ("anthropic-messages", "/max_tokens"),
+        ("openai-completions", "/max_completion_tokens"),
+        ("openai-responses", "/max_output_tokens"),
+        ("google-generative-ai", "/generationConfig/maxOutputTokens"),
+    ] {
+        assert_eq!(limits(api, None, place).0, Some(json!(32_000)), "{api}");
+        assert_eq!(limits(api, Some(20_000), place).0, Some(json!(20_000)), "{api}");
+        assert_eq!(limits(api, Some(90_000), place).0, Some(json!(32_000)), "{api}");
+    }
+    let thinking = |room| limits("anthropic-messages", Some(room), "/max_tokens").1;
+    assert_eq!(thinking(20_000)["budget_tokens"], 16_384);
+    assert_eq!(
+        thinking(10_000)["budget_tokens"],
+        8_976,
+        "1,024 tokens are left for the answer"
+    );
+    assert_eq!(thinking(1)["type"], "disabled");
+}
+
+#[test]
 fn missing_finish_reason_is_accepted_with_flag() {
     let text = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n";
     let model = |compat: Value| with("openai-completions", json!({"compat": compat}));

@@ -65,6 +65,7 @@ mod newest_pi_edges;
 mod omp_commands;
 mod oneshot;
 mod openings;
+mod output_limits;
 mod package_commands;
 mod packages;
 mod permissions;

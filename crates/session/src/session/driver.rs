@@ -31,7 +31,7 @@ use super::run_limits::check_price;
 use super::dialogs::Dialogs;
 use super::extensions::{Extensions, ModelHooks, failure, report};
 use super::model_probes::ModelProbes;
-use super::model_request::{Received, RunningRequest, request_for};
+use super::model_request::{Received, RunningRequest, answer_room, request_for};
 use super::session_core::SessionCore;
 use super::storage::Batch;
 use super::summaries::Summaries;
@@ -304,6 +304,11 @@ impl Driver {
         request.tools = self.core.tools.specs();
         request.session_id = Some(self.core.conversation.log.header().id.clone());
         request.cache_retention = self.core.agent.options.cache_retention;
+        // An extension that changes the conversation changes its size, too.
+        request.room = match context {
+            Some(_) => None,
+            None => answer_room(&self.core, &request),
+        };
         if context.is_some() {
             // An extension may change conversation and prompt of each request, so that nothing is a continuation.
             self.core.conversation.prompt_history = PromptHistory::default();

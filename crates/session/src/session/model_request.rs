@@ -4,15 +4,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use agent::{ModelInput, Verdict};
-use llm::{Conventions, ForeignThinking, ModelEvent, ModelRequest, ModelStream};
+use llm::{AdaptiveThinking, Conventions, ForeignThinking, ModelEvent, ModelRequest, ModelStream};
 use models::Registry;
 use tokio_util::sync::CancellationToken;
 use wire::{AssistantMessage, Message, Model, StopReason, ThinkingLevel, Usage};
 
 use crate::factory::Agent;
+use crate::limits;
 
 use super::access::{open, refused};
 use super::progress::Progress;
+use super::session_core::SessionCore;
 
 type Opening = Pin<Box<dyn Future<Output = Result<ModelStream, Box<AssistantMessage>>> + Send>>;
 
@@ -199,9 +201,29 @@ pub(super) fn request_for(agent: &Agent, model: Model, thinking: ThinkingLevel, 
         request.conventions = Conventions {
             full_usage: true,
             foreign_thinking: ForeignThinking::Omit,
+            adaptive_thinking: AdaptiveThinking::ByFlag,
         };
     }
     request
+}
+
+/// Tokens that the context leaves for an answer, if the output limit is to be lowered to them. An estimate by which nearly nothing
+/// fits may be too high, so the provider decides then: it rejects the request, which leads to a compaction. Today's pi asks for what is
+/// left all the same; a session of it does so if the provider has counted the context.
+pub(super) fn answer_room(core: &SessionCore, request: &ModelRequest) -> Option<u64> {
+    let window = request.model.context_window;
+    if window == 0 {
+        return None;
+    }
+    let prompt = || {
+        let tools = serde_json::to_string(&request.tools).unwrap_or_default();
+        format!("{}{tools}", request.system_prompt)
+    };
+    let room = agent::room(core.machine.messages(), core.conversation.kept, window, prompt);
+    match room.tokens {
+        tokens if tokens >= limits::LEAST_OUTPUT => Some(tokens),
+        tokens => (room.is_counted && core.is_newest_pi()).then_some(tokens.max(1)),
+    }
 }
 
 /// Advice for a request that failed.
