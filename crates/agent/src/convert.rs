@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use wire::content::AssistantBlock;
 use wire::message::UserContent;
 use wire::{
     AssistantMessage, BashExecutionMessage, Message, StopReason, ToolCall, ToolResult, ToolResultMessage,
@@ -34,6 +35,18 @@ pub fn is_void(answer: &AssistantMessage) -> bool {
         StopReason::Length => answer.content.is_empty(),
         _ => false,
     }
+}
+
+/// Returns true for an answer that ended well and has nothing but reasoning.
+#[must_use]
+pub(crate) fn has_reasoning_only(answer: &AssistantMessage) -> bool {
+    let is_reasoning = |block: &AssistantBlock| match block {
+        AssistantBlock::Thinking(thinking) => Some(!thinking.thinking.trim().is_empty()),
+        AssistantBlock::Text(text) => text.text.trim().is_empty().then_some(false),
+        AssistantBlock::ToolCall(_) => None,
+    };
+    let found: Option<Vec<bool>> = answer.content.iter().map(is_reasoning).collect();
+    answer.stop_reason == StopReason::Stop && found.is_some_and(|found| found.contains(&true))
 }
 
 /// Leaves out answers that were requested again: empty ones that another answer follows, and answers that a rule cut

@@ -18,6 +18,12 @@ use crate::todo::REMINDER_MESSAGE;
 use crate::ttsr::hidden;
 use crate::turn_loop::{RETRY_CANCELLED, TurnLoop};
 
+/// The type of the message after an answer with reasoning only.
+const SILENT_MESSAGE: &str = "silent-answer";
+/// Its text.
+const SILENT_TEXT: &str = "Your last answer contained reasoning only, which the user does not see. Give the answer to the user now, or \
+                           make the next tool call.";
+
 impl TurnLoop {
     /// Ends a turn that has begun and cannot be answered: the run was aborted, or a limit allows no request. An empty answer with stop
     /// reason `aborted` marks it, as pi's clients know it; unlike in pi the queues are not touched (pi-core.md 1.8).
@@ -214,8 +220,15 @@ impl TurnLoop {
         self.settle(aborted, out);
     }
 
-    /// A run ended well: reminds the model if todos are open, else all is quiet.
+    /// A run ended well: asks the model for the rest of an answer that had reasoning only, reminds it if todos are open, else all is
+    /// quiet.
     pub(crate) fn remind(&mut self, now: i64, out: &mut Vec<Effect>) {
+        if self.recovery.take_question() {
+            let message = Arc::new(hidden(SILENT_MESSAGE, SILENT_TEXT.to_owned(), now));
+            out.push(Effect::Persist(Arc::clone(&message)));
+            self.conversation.push(message);
+            return self.start_run(Vec::new(), now, out);
+        }
         let Some(reminder) = self.todos.remind() else {
             // A client changed the list while the conversation was being compacted.
             self.settle(false, out);

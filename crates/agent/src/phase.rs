@@ -8,6 +8,7 @@ use wire::{Event, Message};
 
 use crate::batch::Batch;
 use crate::conversation::{is_same, replace_equal};
+use crate::convert;
 
 /// A run: from `agent_start` to `agent_end`.
 #[derive(Debug, Clone)]
@@ -178,9 +179,36 @@ pub(crate) struct Recovery {
     pub(crate) attempt: u32,
     /// Has the prompt overflowed before? One compaction per prompt must do.
     pub(crate) overflowed: bool,
+    /// Answers in a row with reasoning only.
+    silent: u32,
+    /// The model is asked again after the last one of them.
+    asks_again: bool,
 }
 
 impl Recovery {
+    /// A message of the user: what was counted for the message before it begins anew.
+    pub(crate) fn user_spoke(&mut self) {
+        self.overflowed = false;
+        self.silent = 0;
+    }
+
+    /// Notes an answer that would end the run. Returns true if the model is asked again, which is done at most `most` times.
+    pub(crate) fn note_answer(&mut self, answer: &Message, most: u32) -> bool {
+        let is_silent = answer.as_assistant().is_some_and(convert::has_reasoning_only);
+        self.asks_again = is_silent && self.silent < most;
+        self.silent = if is_silent {
+            self.silent.saturating_add(1)
+        } else {
+            0
+        };
+        self.asks_again
+    }
+
+    /// Returns true once if the model is asked again.
+    pub(crate) fn take_question(&mut self) -> bool {
+        std::mem::take(&mut self.asks_again)
+    }
+
     /// No retry will follow any more: after a success, or with the error of the last attempt. Gives the event for it if any
     /// retry was made.
     pub(crate) fn end_retries(&mut self, final_error: Option<String>) -> Option<Event> {

@@ -20,6 +20,9 @@ pub struct LoopSettings {
     /// Whether there are fallback models.
     #[serde(default)]
     pub has_fallback: bool,
+    /// How often the model is asked again after an answer with reasoning only.
+    #[serde(default)]
+    pub silent_answers: u32,
     /// Limits of the session.
     #[serde(default)]
     pub limits: RunLimits,

@@ -245,7 +245,7 @@ impl TurnLoop {
     fn complete(&mut self, run: &mut Run, message: Arc<Message>, out: &mut Vec<Effect>) {
         // Counts per message of the user begin anew: the recovery from an overflow, reminders, repeated calls.
         if matches!(*message, Message::User(_)) {
-            self.recovery.overflowed = false;
+            self.recovery.user_spoke();
             self.todos.user_spoke();
             self.budget.user_spoke();
         }
@@ -488,7 +488,7 @@ impl TurnLoop {
         // This may keep the run going: a model that owes a result is asked again, unless messages wait for it anyway.
         self.output.turn_ended(&mut run, &tool_results, has_more);
         out.push(Effect::Emit(Event::TurnEnd {
-            message,
+            message: Arc::clone(&message),
             tool_results,
         }));
         if self.aborted {
@@ -507,7 +507,10 @@ impl TurnLoop {
         } else {
             // A tool that ends the run knows why.
             let is_asked = self.output.is_expected();
-            let will_retry = answered && limit.is_none() && !is_asked && self.todos.wants_reminder();
+            let may_remind = answered && limit.is_none() && !is_asked;
+            let most = self.settings.silent_answers;
+            let will_retry =
+                may_remind && (self.recovery.note_answer(&message, most) || self.todos.wants_reminder());
             let ending = Ending {
                 will_retry,
                 ..Ending::default()

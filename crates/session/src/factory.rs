@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::mcp::{AskUser, Surroundings};
-use agent::limits::MAX_RETRY_DELAY_MS;
+use agent::limits::{MAX_RETRY_DELAY_MS, SILENT_ANSWERS};
 use agent::{LoopSettings, RetrySettings};
 use config::resources::{ResourceOptions, Resources};
 use config::settings::Settings;
@@ -400,6 +400,10 @@ impl Agent {
                 max_delay_ms: settings.retry.max_agent_delay_ms.unwrap_or(MAX_RETRY_DELAY_MS),
             },
             has_fallback: !settings.fallback_models.is_empty(),
+            silent_answers: match self.options.dialect.asks_for_text() {
+                true => SILENT_ANSWERS,
+                false => 0,
+            },
             limits: self.options.limits.or(settings.limits),
         }
     }

@@ -197,6 +197,19 @@ impl Dialect {
         matches!(self, Self::OmpNow)
     }
 
+    /// Row 40: returns true if `agent_end` is left out for a run that the agent continues by itself. The RPC client of oh-my-pi waits for
+    /// one `agent_end` per prompt.
+    #[must_use]
+    pub const fn has_one_end(self) -> bool {
+        matches!(self, Self::OmpNow)
+    }
+
+    /// Row 41: returns true if the model is asked again after an answer with reasoning only.
+    #[must_use]
+    pub const fn asks_for_text(self) -> bool {
+        matches!(self, Self::OmpNow)
+    }
+
     /// Row 20: returns true if `ready` offers the protocol versions of oh-my-pi.
     #[must_use]
     pub const fn offers_versions(self) -> bool {

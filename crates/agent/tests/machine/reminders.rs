@@ -1,11 +1,11 @@
 //! Reminders of open todos: when they come and what follows.
 
 use pinion_agent::todo::{TodoSettings, normalise};
-use pinion_agent::{Change, CompactOutcome, Effect, Input, LoopSettings, QueueKind, Verdict};
+use pinion_agent::{Change, CompactOutcome, Effect, Input, LoopSettings, ModelInput, QueueKind, Verdict};
 use serde_json::json;
 use wire::{Event, Message, StopReason};
 
-use crate::common::World;
+use crate::common::{World, answer, head};
 
 /// A world with one item in progress and one pending, and so many reminders.
 fn world(max_reminders: u32) -> World {
@@ -193,4 +193,44 @@ fn completed_list_resets_reminder_count() {
     world.step(Change::Todos(list("pending")).into());
     world.answer(&[], StopReason::Stop);
     assert_eq!(reminded(&mut world).0, [(1, 1, 2)]);
+}
+
+#[test]
+fn answer_with_reasoning_only_is_asked_again() {
+    let settings = LoopSettings {
+        silent_answers: 2,
+        ..LoopSettings::default()
+    };
+    let think = |world: &mut World| {
+        let mut answer = answer(&[], StopReason::Stop);
+        answer.content = serde_json::from_value(json!([{"type": "thinking", "thinking": "hm"}])).unwrap();
+        world.step(Input::Model(ModelInput::Started(head())));
+        world.step(Input::Model(ModelInput::Finished(answer, Verdict::Final)));
+    };
+    let mut world = World::new(settings);
+    world.prompt("Go");
+    for _ in 0..2 {
+        think(&mut world);
+        let told = world.machine.messages().last().unwrap();
+        assert!(
+            matches!(&**told, Message::Custom(told) if told.custom_type == "silent-answer" && !told.display)
+        );
+        assert!(!world.machine.is_idle());
+    }
+    think(&mut world);
+    assert!(world.machine.is_idle(), "twice is enough");
+    let asked = |world: &mut World| {
+        let effects = world.effects.drain(..);
+        effects.filter(|effect| *effect == Effect::CallModel).count()
+    };
+    assert_eq!(asked(&mut world), 3);
+    world.prompt("Once more");
+    think(&mut world);
+    world.answer(&[], StopReason::Stop);
+    assert!(world.machine.is_idle(), "an answer with text ends the run");
+    assert_eq!(asked(&mut world), 2);
+    let mut world = World::new(LoopSettings::default());
+    world.prompt("Go");
+    think(&mut world);
+    assert!(world.machine.is_idle(), "only if the settings say so");
 }

@@ -2,7 +2,7 @@
 //! the real client.
 
 use serde_json::{Value, json};
-use testkit::llm::Reply;
+use testkit::llm::{ErrorKind, Reply};
 
 use crate::kit::{Pi, World, kinds, of_type};
 
@@ -162,5 +162,43 @@ fn open_session_continues_newest_of_directory() {
         pi.error(json!({"type": "open_session", "sessionDir": "x"})),
         "open_session requires session persistence (omit --no-session)"
     );
+    pi.finish();
+}
+
+#[test]
+fn prompt_with_retries_has_one_end() {
+    let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["One."])]);
+    world.settings(json!({"retry": {"baseDelayMs": 1, "maxRetries": 1}}));
+    let pi = start(&world, &[]);
+    let lines = say(&pi, "Hello");
+    let ends = of_type(&lines, "agent_end");
+    assert_eq!(ends.len(), 1);
+    assert_eq!(of_type(&lines, "agent_start").len(), 2);
+    assert_eq!(
+        ends[0]["messages"].as_array().unwrap().len(),
+        1,
+        "of the last run"
+    );
+    pi.finish();
+}
+
+#[test]
+fn answer_with_reasoning_only_is_followed_by_text() {
+    let world = World::new([Reply::new().thinking(["hm"], "c2ln"), Reply::text(["Done."])]);
+    let pi = world.start_with(&["--rpc-dialect", "omp-now"]);
+    let lines = say(&pi, "Hello");
+    assert_eq!(of_type(&lines, "agent_end").len(), 1);
+    assert_eq!(
+        pi.data(json!({"type": "get_last_assistant_text"}))["text"],
+        "Done."
+    );
+    let asked = world.server.requests()[1].body["messages"].to_string();
+    assert!(asked.contains("reasoning only"), "{asked}");
+    pi.finish();
+
+    let world = World::new([Reply::new().thinking(["hm"], "c2ln")]);
+    let pi = world.start();
+    pi.say("Hello");
+    assert_eq!(world.server.requests().len(), 1, "other dialects end the run");
     pi.finish();
 }

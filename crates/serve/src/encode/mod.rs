@@ -4,6 +4,7 @@
 
 mod announced;
 mod answer;
+mod continued_runs;
 mod json;
 mod long_text;
 mod message_ids;
@@ -24,6 +25,7 @@ pub(crate) use self::repeats::Segment;
 
 use self::announced::Announced;
 use self::answer::{Answer, Prose};
+use self::continued_runs::ContinuedRun;
 use self::long_text::{LongText, ends_long_text, has_long_text};
 use self::message_ids::MessageIds;
 use self::pending::{Delta, Kind, Pending};
@@ -57,6 +59,7 @@ pub struct Encoder {
     form: Form,
     vocabulary: Vocabulary,
     prompts: Prompts,
+    continued_run: ContinuedRun,
     message_ids: MessageIds,
     /// The answer that streams in, kept for the cumulative form only.
     answer: Option<Answer>,
@@ -155,13 +158,24 @@ impl Encoder {
         {
             return self.update(assistant_message_event, usage, now, out);
         }
-        self.line(event, now, out);
-        self.prompts.event(event, self.spoken.manner().dialect, out);
+        let dialect = self.spoken.manner().dialect;
+        self.end_before(event, now, out);
+        if !self.continued_run.keep(event, dialect) {
+            self.line(event, now, out);
+        }
+        self.prompts.event(event, dialect, out);
+    }
+
+    fn end_before(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
+        if let Some(end) = self.continued_run.end_before(event) {
+            self.line(&end, now, out);
+        }
     }
 
     /// Takes an event that is no update and that the client does not get. What follows from it is written: the outcome of
     /// prompts. No deltas may wait.
     pub(crate) fn follow(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
+        self.end_before(event, now, out);
         let start = out.len();
         self.line(event, now, out);
         out.truncate(start);

@@ -282,3 +282,45 @@ fn xcsh_dialog_frames_match_description() {
         assert_eq!(String::from_utf8(out).unwrap().trim_end(), shown);
     }
 }
+
+#[test]
+fn row_40_continued_run_has_no_end() {
+    let end = |will_retry| Event::AgentEnd {
+        messages: Vec::new(),
+        will_retry,
+        limit: None,
+        result: None,
+        result_error: None,
+    };
+    let kinds = |dialect: Dialect, events: &[Event]| {
+        let mut encoder = Encoder::speaking(Spoken::new(dialect));
+        let mut out = Vec::new();
+        for event in events {
+            encoder.event(event, Instant::now(), &mut out);
+        }
+        let lines = out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let lines = lines.map(|line| serde_json::from_slice::<Value>(line).unwrap());
+        let kinds = lines.map(|line| line["type"].as_str().unwrap().to_owned());
+        kinds
+            .filter(|kind| kind.starts_with("agent_"))
+            .collect::<Vec<_>>()
+    };
+    let settled = Event::AgentSettled { aborted: false };
+    let retried = [
+        Event::AgentStart,
+        end(true),
+        Event::AgentStart,
+        end(false),
+        settled.clone(),
+    ];
+    let given_up = [Event::AgentStart, end(true), settled];
+    for dialect in Dialect::ALL {
+        let ends = |events: &[Event]| {
+            let kinds = kinds(dialect, events);
+            kinds.iter().filter(|kind| *kind == "agent_end").count()
+        };
+        let first = if dialect == Dialect::OmpNow { 1 } else { 2 };
+        assert_eq!(ends(&retried), first, "{dialect:?}");
+        assert_eq!(ends(&given_up), 1, "{dialect:?}: a retry that was cancelled");
+    }
+}
