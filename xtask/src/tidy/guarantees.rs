@@ -1,4 +1,5 @@
-//! The last column of GUARANTEES.md names what checks a promise: tests, files and commands must exist.
+//! A column of GUARANTEES.md, and of the page about clients, page and tools, names what checks a row: tests, files and commands must
+//! exist.
 
 use std::collections::BTreeSet;
 
@@ -7,33 +8,36 @@ use regex::Regex;
 
 use super::{Finding, finding};
 
-/// The page.
-const PAGE: &str = "GUARANTEES.md";
+/// The pages, and the column that names the checks, from 0. Rows begin with a number.
+const PAGES: [(&str, usize); 2] = [("GUARANTEES.md", 2), ("docs/project/clients-page-tools.md", 2)];
 
-/// Checks the page. `texts` are all files with their paths from the root.
+/// Checks the pages. `texts` are all files with their paths from the root.
 ///
 /// # Errors
 /// Never: the patterns are constant.
 pub(super) fn check(texts: &[(String, String)]) -> Result<Vec<Finding>> {
-    let Some((_, page)) = texts.iter().find(|(path, _)| path == PAGE) else {
-        return Ok(vec![finding(PAGE, 1, "the page is missing")]);
-    };
     let code = Regex::new("`([^`]+)`")?;
     let names = names(texts)?;
     let mut found = Vec::new();
-    for (line, row) in (1..).zip(page.lines()) {
-        let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
-        let [number, _, checks] = cells.as_slice() else {
+    for (page, column) in PAGES {
+        let Some((_, text)) = texts.iter().find(|(path, _)| path == page) else {
+            found.push(finding(page, 1, "the page is missing"));
             continue;
         };
-        if number.trim().parse::<u32>().is_err() {
-            continue;
-        }
-        for capture in code.captures_iter(checks) {
-            let text = capture.get(1).map_or("", |text| text.as_str());
-            if !exists(text, texts, &names) {
-                let message = format!("`{text}` names no test, file or command");
-                found.push(finding(PAGE, line, &message));
+        for (line, row) in (1..).zip(text.lines()) {
+            let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+            let is_numbered = cells
+                .first()
+                .is_some_and(|cell| cell.trim().parse::<u32>().is_ok());
+            let Some(checks) = cells.get(column).filter(|_| is_numbered) else {
+                continue;
+            };
+            for capture in code.captures_iter(checks) {
+                let text = capture.get(1).map_or("", |text| text.as_str());
+                if !exists(text, texts, &names) {
+                    let message = format!("`{text}` names no test, file or command");
+                    found.push(finding(page, line, &message));
+                }
             }
         }
     }

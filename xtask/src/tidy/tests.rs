@@ -159,8 +159,10 @@ fn words_and_citations_are_found_in_prose_only() {
 fn guarantee_without_test_is_found() {
     let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
     let page = "| # | promise | checked by |\n| 1 | a | `crates/a/tests`: `module::known`; `cargo xtask kill` |\n| 2 | b | `unknown` |\n| 3 | c | `crates/b/{c,d}.rs`, `xtask live` |\n";
+    let other = "| 1 | `a` | `known`, `gone` | `b` |\n";
     let texts = [
         file("GUARANTEES.md", page),
+        file("docs/project/clients-page-tools.md", other),
         file("crates/a/tests/module.rs", "fn known() {}"),
         file("xtask/src/main.rs", "\"kill\" => kill()"),
     ];
@@ -169,7 +171,8 @@ fn guarantee_without_test_is_found() {
         [
             "`unknown` names no test, file or command",
             "`crates/b/{c,d}.rs` names no test, file or command",
-            "`xtask live` names no test, file or command"
+            "`xtask live` names no test, file or command",
+            "`gone` names no test, file or command"
         ]
     );
 }
