@@ -92,7 +92,7 @@ impl Conversation {
         Some(newer)
     }
 
-    /// Puts another message in the place of the newest one that equals `old`.
+    /// Puts another message in the place of the newest that equals `old`.
     pub(crate) fn replace_newest(&mut self, old: &Arc<Message>, new: &Arc<Message>) {
         replace_equal(&mut self.messages, old, new, 0);
     }

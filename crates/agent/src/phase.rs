@@ -7,8 +7,9 @@ use wire::state::InterruptMode;
 use wire::{Event, Message};
 
 use crate::batch::Batch;
-use crate::conversation::{is_same, replace_equal};
+use crate::conversation::{Conversation, is_same, replace_equal};
 use crate::convert;
+use crate::effect::Effect;
 
 /// A run: from `agent_start` to `agent_end`.
 #[derive(Debug, Clone)]
@@ -29,6 +30,17 @@ impl Run {
             goes_on: false,
             turns: 0,
         }
+    }
+
+    /// The answer of a turn as the conversation shows it from now on: with the arguments that tools have repaired. The file keeps
+    /// what the model wrote.
+    pub(crate) fn repair(&mut self, batch: &Batch, conversation: &mut Conversation) -> Arc<Message> {
+        let Some(repaired) = batch.repaired() else {
+            return Arc::clone(&batch.message);
+        };
+        conversation.replace_newest(&batch.message, &repaired);
+        replace_equal(&mut self.added, &batch.message, &repaired, 0);
+        repaired
     }
 }
 
@@ -139,6 +151,13 @@ impl Phase {
         }
     }
 
+    /// A tool that called another one no longer wants the result. Without a batch the call has ended already.
+    pub(crate) fn withdraw_nested(&mut self, request: u64, out: &mut Vec<Effect>) {
+        if let Self::Tools(_, batch) = self {
+            batch.nested.withdraw(request, out);
+        }
+    }
+
     /// Puts another message in the place of one in the run that is under way: the one with `newer` equal ones behind it.
     pub(crate) fn replace(&mut self, old: &Arc<Message>, new: &Arc<Message>, newer: usize) {
         match self {
@@ -186,7 +205,7 @@ pub(crate) struct Recovery {
 }
 
 impl Recovery {
-    /// A message of the user: what was counted for the message before it begins anew.
+    /// A message of the user: counts of the message before it begin anew.
     pub(crate) fn user_spoke(&mut self) {
         self.overflowed = false;
         self.silent = 0;

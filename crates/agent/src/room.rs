@@ -18,7 +18,7 @@ pub struct Room {
 }
 
 /// Returns the room that these messages leave for an answer. The newest compaction kept the first `kept` of them: their answers
-/// state the size of the context before it. `prompt` returns what the request contains besides the messages.
+/// state the size of the context before it. `prompt` returns the rest of the request.
 #[must_use]
 pub fn room(messages: &[Arc<Message>], kept: usize, window: u64, prompt: impl FnOnce() -> String) -> Room {
     let (old, new) = messages.split_at_checked(kept).unwrap_or((messages, &[]));

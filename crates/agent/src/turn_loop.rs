@@ -8,7 +8,7 @@ use wire::{AssistantMessage, Event, Message, StopReason};
 
 use crate::batch::{Batch, Refusal};
 use crate::budget::RunBudget;
-use crate::conversation::{Conversation, replace_equal};
+use crate::conversation::Conversation;
 use crate::effect::Effect;
 use crate::hooks::{Hooks, HooksOutcome};
 use crate::input::{Input, ModelInput, ToolInput, Verdict};
@@ -180,11 +180,7 @@ impl TurnLoop {
                 _ => nested::refuse(call.request, out),
                 // The tool that makes the call waits for an answer in any case.
             },
-            Input::WithdrawNested(request) => {
-                if let Phase::Tools(_, batch) = &mut self.phase {
-                    batch.nested.withdraw(request, out);
-                }
-            }
+            Input::WithdrawNested(request) => self.phase.withdraw_nested(request, out),
         }
     }
 
@@ -465,7 +461,7 @@ impl TurnLoop {
     }
 
     fn end_turn(&mut self, mut run: Run, mut batch: Batch, now: i64, out: &mut Vec<Effect>) {
-        let message = self.repair(&mut run, &batch);
+        let message = run.repair(&batch, &mut self.conversation);
         let answered = batch.is_empty();
         run.goes_on = !answered && !batch.terminates();
         let is_over = batch.is_over_limit();
@@ -520,17 +516,6 @@ impl TurnLoop {
             self.phase = Phase::Checking(next);
         }
         out.push(Effect::CheckContext);
-    }
-
-    /// The answer of a turn as the conversation shows it from now on: with the arguments that tools have repaired. The file keeps
-    /// what the model wrote.
-    fn repair(&mut self, run: &mut Run, batch: &Batch) -> Arc<Message> {
-        let Some(repaired) = batch.repaired() else {
-            return Arc::clone(&batch.message);
-        };
-        self.conversation.replace_newest(&batch.message, &repaired);
-        replace_equal(&mut run.added, &batch.message, &repaired, 0);
-        repaired
     }
 
     /// The next turn: first steering, and only when there is nothing else to do follow-ups.

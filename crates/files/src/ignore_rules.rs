@@ -343,7 +343,7 @@ mod tests {
             format!("gitdir: {}", at("pipe/.git").display()),
         )
         .unwrap();
-        // A walk that waits for a pipe ends never, and one that reads zeros takes all memory.
+        // A walk that waits for a pipe never ends. A walk that reads zeros takes all memory.
         let root = dir.path().to_path_buf();
         let (done, wait) = std::sync::mpsc::channel();
         std::thread::spawn(move || {

@@ -64,8 +64,8 @@ pub use offline::check_script;
 pub use overflow::is_context_overflow;
 pub use prompt_history::{EarlierRequests, PromptHistory, PromptState};
 pub use request::{
-    AdaptiveThinking, Budgets, CacheRetention, Conventions, ForeignThinking, ModelRequest, RequestHooks,
-    Rewrite, Rewritten, ToolChoice,
+    AdaptiveThinking, Budgets, CacheRetention, Conventions, ForeignThinking, ModelRequest, OutputBounds,
+    RequestHooks, Rewrite, Rewritten, ToolChoice,
 };
 pub use retry::{is_retryable, is_unavailable};
 pub use stream::ModelStream;

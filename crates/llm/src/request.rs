@@ -76,10 +76,8 @@ pub struct ModelRequest {
     pub earlier: EarlierRequests,
     /// What the levels mean in tokens.
     pub thinking_budgets: Budgets,
-    /// Output limit; absent means the model's own.
-    pub max_tokens: Option<u64>,
-    /// Tokens that the window leaves for the answer, if the session has estimated them: the output limit is not higher.
-    pub room: Option<u64>,
+    /// How long the answer may be.
+    pub output: OutputBounds,
     /// Id of the session, for cache keys and affinity headers.
     pub session_id: Option<String>,
     /// Prompt caching.
@@ -102,6 +100,15 @@ pub struct ModelRequest {
     pub conventions: Conventions,
     /// Functions of extensions that see or change the request.
     pub hooks: RequestHooks,
+}
+
+/// Bounds of an answer, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OutputBounds {
+    /// Output limit of the caller; absent means the model's own.
+    pub asked: Option<u64>,
+    /// What the window leaves for the answer, if the session has estimated it: the output limit is not higher.
+    pub room: Option<u64>,
 }
 
 /// What differs between versions of pi in requests and answers. The default is that of 0.74.
@@ -204,8 +211,7 @@ impl ModelRequest {
             thinking: ThinkingLevel::Off,
             earlier: EarlierRequests::default(),
             thinking_budgets: Budgets::default(),
-            max_tokens: None,
-            room: None,
+            output: OutputBounds::default(),
             session_id: None,
             cache_retention: CacheRetention::default(),
             idle_timeout: IDLE_TIMEOUT,
@@ -225,7 +231,7 @@ impl ModelRequest {
     #[must_use]
     pub fn refresh(&self, timestamp: i64) -> Self {
         let mut refresh = self.clone();
-        refresh.max_tokens = Some(1);
+        refresh.output.asked = Some(1);
         refresh.provider_retries = 0;
         refresh.timestamp = timestamp;
         refresh.earlier.stand_alone();
@@ -234,18 +240,18 @@ impl ModelRequest {
 
     /// The output limit to ask for: the caller's, else the model's; none when neither is known. It fits into the window.
     pub(crate) fn output_limit(&self) -> Option<u64> {
-        let limit = self.max_tokens.unwrap_or(self.model.max_tokens);
+        let limit = self.output.asked.unwrap_or(self.model.max_tokens);
         (limit > 0).then(|| self.fit(limit))
     }
 
-    /// The most that the answer may take with its reasoning, whatever the caller's limit.
+    /// The most that the answer may take with its reasoning. The caller's limit does not count.
     pub(crate) fn most_output(&self) -> u64 {
         let own = Some(self.model.max_tokens).filter(|tokens| *tokens > 0);
         self.fit(own.unwrap_or(u64::MAX))
     }
 
     fn fit(&self, limit: u64) -> u64 {
-        limit.min(self.room.unwrap_or(u64::MAX))
+        limit.min(self.output.room.unwrap_or(u64::MAX))
     }
 
     /// Session id to send as a hint, unless caching is off.

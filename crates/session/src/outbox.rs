@@ -351,13 +351,13 @@ async fn respond(
     send_among(queue, Outgoing::Response(client, response), most).await
 }
 
-/// Counts what is written, up to a bit more than [`OUTBOX_RESPONSE_BYTES`].
+/// Counts bytes that are written, up to a bit more than [`OUTBOX_RESPONSE_BYTES`].
 struct Measure(usize);
 
 impl Measure {
     fn of(reply: &Reply) -> usize {
         let mut measure = Self(0);
-        // It fails for a reply without data, and for one that is longer than what is counted.
+        // It fails for a reply without data, and for a reply that is longer than the count goes.
         let _counted = serde_json::to_writer(&mut measure, reply);
         measure.0
     }

@@ -33,7 +33,7 @@ impl Reader<'_> {
         None
     }
 
-    /// The values of all layers, the strongest first; none for one that `convert` does not take.
+    /// The values of all layers, the strongest first; values that `convert` does not take are left out.
     pub(crate) fn each<T>(
         &mut self,
         path: &str,

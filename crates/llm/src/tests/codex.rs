@@ -85,7 +85,7 @@ fn codex_request_omits_disabled_options() {
     let mut request = codex(json!({}));
     request.session_id = Some("sid".to_owned());
     request.cache_retention = CacheRetention::None;
-    request.max_tokens = Some(5);
+    request.output.asked = Some(5);
     let (http, body) = build(&request);
     for name in [
         "reasoning",

@@ -556,7 +556,7 @@ fn adaptive_thinking_follows_flag_or_id_by_convention() {
 fn output_limit_and_budget_fit_into_the_room() {
     let limits = |api: &str, room, place: &str| {
         let mut request = asked(api, &json!({"maxTokens": 32_000}));
-        request.room = room;
+        request.output.room = room;
         let body = build(&request).1;
         (body.pointer(place).cloned(), body["thinking"].clone())
     };

@@ -202,7 +202,7 @@ fn anthropic_thinking_budget_fits_max_tokens() {
     let body = |max: u64, asked: Option<u64>| {
         let mut request = request(with("anthropic-messages", json!({"maxTokens": max})));
         request.thinking = ThinkingLevel::Medium;
-        request.max_tokens = asked;
+        request.output.asked = asked;
         let body = build(&request).1;
         (body["max_tokens"].as_u64().unwrap(), body["thinking"].clone())
     };

@@ -357,7 +357,6 @@ fn slow_client(deltas: u64, (about, before, session): Client) -> (Vec<Value>, u6
     pi.agent.resume_stdout();
     pi.settled();
     let peak = more();
-    eprintln!("{about}: {stalled} kB more without a reader, {peak} kB at most");
     (pi.lines(), peak)
 }
 

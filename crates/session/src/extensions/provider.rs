@@ -99,7 +99,7 @@ fn options(request: &ModelRequest) -> Map<String, Value> {
             .collect();
         set("headers", Value::Object(headers));
     }
-    if let Some(tokens) = request.max_tokens {
+    if let Some(tokens) = request.output.asked {
         set("maxTokens", json!(tokens));
     }
     if let Some(temperature) = request.temperature {

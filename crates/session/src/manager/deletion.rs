@@ -41,7 +41,7 @@ impl SessionManager {
 /// Moves the file away, if it is a session where the agent keeps its sessions, and none of these.
 fn discard(home: &Agent, path: &str, open: &[OpenSession]) -> Result<DeletedSession, String> {
     let path = home.cwd.join(path);
-    // Not followed: a link that leads nowhere is a name that can be deleted.
+    // Not followed: a link without a target is a name that can be deleted.
     if path.symlink_metadata().is_err() {
         return Err(strings::NO_SESSION_FILE.to_owned());
     }

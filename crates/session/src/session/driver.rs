@@ -162,14 +162,7 @@ impl Driver {
             }
             Effect::Persist(message) => self.persist_group(message, following).await,
             Effect::Record(body) => self.core.conversation.log.record(body, &self.core.outbox).await,
-            Effect::CallModel => {
-                // With the first request of a branch: rule files are read when there is an answer to watch.
-                self.core.watch_rules().await;
-                self.core
-                    .tools
-                    .want_result(self.core.machine.output().is_expected());
-                self.ask_model();
-            }
+            Effect::CallModel => self.call_model().await,
             Effect::CancelModel => self.turn.request.iter().for_each(RunningRequest::cancel),
             // The machine waits for the choice, so that it comes with the inputs of this very step.
             Effect::ChooseModel => inputs.push_back(Input::Fallback(self.core.fall_back().await)),
@@ -220,6 +213,15 @@ impl Driver {
                 self.turn.calls.reset();
             }
         }
+    }
+
+    async fn call_model(&mut self) {
+        // With the first request of a branch: rule files are read when there is an answer to watch.
+        self.core.watch_rules().await;
+        self.core
+            .tools
+            .want_result(self.core.machine.output().is_expected());
+        self.ask_model();
     }
 
     /// Sends an event of the machine.
@@ -305,7 +307,7 @@ impl Driver {
         request.session_id = Some(self.core.conversation.log.header().id.clone());
         request.cache_retention = self.core.agent.options.cache_retention;
         // An extension that changes the conversation changes its size, too.
-        request.room = match context {
+        request.output.room = match context {
             Some(_) => None,
             None => answer_room(&self.core, &request),
         };

@@ -208,8 +208,8 @@ pub(super) fn request_for(agent: &Agent, model: Model, thinking: ThinkingLevel, 
 }
 
 /// Tokens that the context leaves for an answer, if the output limit is to be lowered to them. An estimate by which nearly nothing
-/// fits may be too high, so the provider decides then: it rejects the request, which leads to a compaction. Today's pi asks for what is
-/// left all the same; a session of it does so if the provider has counted the context.
+/// fits may be too high, so the provider decides then: it rejects the request, which leads to a compaction. Today's pi asks for the
+/// rest all the same; a session of it does so if the provider has counted the context.
 pub(super) fn answer_room(core: &SessionCore, request: &ModelRequest) -> Option<u64> {
     let window = request.model.context_window;
     if window == 0 {

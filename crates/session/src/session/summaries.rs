@@ -278,7 +278,7 @@ impl Summariser {
         call.system_prompt.clone_from(&request.system_prompt);
         call.messages = vec![Arc::new(Message::user(request.user_text.clone(), now))];
         // A model whose limit is unknown has 0 there, which no provider takes.
-        call.max_tokens = Some(request.max_tokens.min(model.max_tokens.max(1)));
+        call.output.asked = Some(request.max_tokens.min(model.max_tokens.max(1)));
         // The request is made once; writing it to the provider's cache would only cost.
         call.cache_retention = CacheRetention::None;
         let mut stream = match open(

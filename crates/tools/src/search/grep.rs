@@ -231,7 +231,7 @@ impl Sink for Found<'_> {
             return Ok(false);
         }
         let is_last = self.matches >= self.limit;
-        // Behind the context of the last match come lines before one that is left out.
+        // Behind the context of the last match come lines before a match that is left out.
         if !is_last || self.after > 0 {
             self.add('-', context.line_number(), context.bytes());
         }

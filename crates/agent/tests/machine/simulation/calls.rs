@@ -87,7 +87,7 @@ impl Calls {
             return;
         };
         match input {
-            ToolInput::Prepared(Prepared::Run) | ToolInput::Progress(_) => {}
+            ToolInput::Repaired(_) | ToolInput::Prepared(Prepared::Run) | ToolInput::Progress(_) => {}
             ToolInput::Decided(Prepared::Run) => call.prepared = call.deciding,
             ToolInput::Prepared(Prepared::Refused(result))
             | ToolInput::Decided(Prepared::Refused(result)) => {

@@ -193,7 +193,7 @@ fn request(agent: &Agent, params: &Value) -> Result<(ModelRequest, Given), Strin
     request.tools = member::<Vec<ToolSpec>>(context, "tools")?.unwrap_or_default();
     request.thinking = request.model.clamp_thinking(thinking(options));
     request.thinking_budgets = budgets(options).unwrap_or_else(|| agent.budgets());
-    request.max_tokens = number(options, "maxTokens");
+    request.output.asked = number(options, "maxTokens");
     request.temperature = options.get("temperature").and_then(Value::as_f64);
     request.tool_choice = options.get("toolChoice").and_then(tool_choice);
     request.session_id = text(options, "sessionId");

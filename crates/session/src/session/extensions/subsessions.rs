@@ -256,7 +256,7 @@ fn choose_tools(options: &mut Options, wanted: &ToolOptions) {
             let names = names.filter(|name| list.iter().any(|item| fits(item, name)));
             let names = names.filter(|name| options.allows_tool(name));
             options.tools = names.map(str::to_owned).collect();
-            // Beside the list of the user, whose limit must not get wider.
+            // In addition to the list of the user, whose limit must not get wider.
             options.tool_filter.only.push(list.clone());
         }
         (None, Some("all")) => {

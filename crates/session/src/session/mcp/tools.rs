@@ -83,7 +83,7 @@ pub(super) fn tools(servers: &[Running]) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// Returns true if the name of a server's tool is one that a tool of another server would have. The tool `b__c` of a server `a` would
+/// Returns true if a tool of another server would have the name of this server's tool. The tool `b__c` of a server `a` would
 /// take the place of `c` of a server `a__b`, and pass the rules for it.
 fn is_of_another(tool: &str, own: &str, servers: &[&str]) -> bool {
     let prefix = |server: &str| format!("{}{}__", ::mcp::PREFIX, ::mcp::namespace(server));
