@@ -21,6 +21,12 @@ fn say(pi: &Pi, text: &str) -> Vec<Value> {
     pi.lines().split_off(before)
 }
 
+/// Ends a process whose output lacks events, so that it cannot be checked as a whole.
+fn end(pi: &Pi) {
+    pi.agent.close_stdin();
+    assert_eq!(pi.agent.wait_exit(crate::kit::LONG).unwrap().code(), Some(0));
+}
+
 #[test]
 fn lines_of_message_share_an_id() {
     let world = World::new([Reply::text(["One ", "answer."]), Reply::text(["Another."])]);
@@ -67,9 +73,7 @@ fn event_filter_spares_outcomes_of_prompts() {
     );
     let lines = say(&pi, "Again");
     assert_eq!(of_type(&lines, "message_start").len(), 2);
-    // A filtered output cannot be checked as a whole.
-    pi.agent.close_stdin();
-    assert_eq!(pi.agent.wait_exit(crate::kit::LONG).unwrap().code(), Some(0));
+    end(&pi);
 }
 
 #[test]
@@ -179,7 +183,7 @@ fn prompt_with_retries_has_one_end() {
         1,
         "of the last run"
     );
-    pi.finish();
+    end(&pi);
 }
 
 #[test]
@@ -194,7 +198,7 @@ fn answer_with_reasoning_only_is_followed_by_text() {
     );
     let asked = world.server.requests()[1].body["messages"].to_string();
     assert!(asked.contains("reasoning only"), "{asked}");
-    pi.finish();
+    end(&pi);
 
     let world = World::new([Reply::new().thinking(["hm"], "c2ln")]);
     let pi = world.start();
