@@ -147,7 +147,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--peers", default="", help="names of peers, comma-separated (default: all)")
     parser.add_argument("--count", type=int, default=2000, help="attempts (default: %(default)s)")
     # Agents run in folders of their own, where a relative path would name another place.
-    parser.add_argument("--install-dir", type=os.path.abspath, default=os.path.join(ROOT, "target/bench/peers"), help="folder for the packages of the peers")
+    parser.add_argument("--install-dir", type=os.path.abspath, default=os.path.join(ROOT, "target/bench/peers"),
+                        help="folder for the packages of the peers")
     parser.add_argument("--lock", default=os.path.join(ROOT, "Cargo.lock"), help="lock file that names the crates")
     parser.add_argument("--out", default=os.path.join(ROOT, "target/bench/edits.json"), help="file for the results")
     parser.add_argument("--docs", action="store_true", help="write the page of the documentation")

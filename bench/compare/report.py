@@ -148,7 +148,9 @@ INTRODUCTION = """# Comparison with other agents
 `bench/run` wrote this page, its charts and [the raw results](figures.json). It installs the agents from npm and runs them in turns
 against the same scripted model on one machine. [Benchmarks](../benchmarks.md) has the figures of Pinion alone.
 
-{idle} CPU time and memory vary less than times; compare the ratios. CPU is user and system time of the whole process tree. Memory is proportional (PSS) or peak resident memory of the whole tree; for Pinion that includes its guardian processes.
+{idle} CPU time and memory vary less than times; compare the ratios.
+CPU is user and system time of the whole process tree. Memory is proportional (PSS) or peak resident memory of the whole tree; for Pinion
+that includes its guardian processes.
 Pinion is a build of the `release` profile, not the stripped `dist` build of the packages. A cell is the median of the rounds, with
 the smallest and the largest value in brackets. A cell without brackets was measured once.
 `floor` is a C program that only does the input and output of the work: it reads the stream, copies each delta once and starts `bash`.
