@@ -194,8 +194,8 @@ pub const WORKSPACE_TEXT: usize = 500;
 /// Times that a stream is opened, or a session read, before it fails.
 pub const REQUEST_TRIES: u32 = 5;
 
-/// Leases that a worker asks for at a time. After the loss of a worker with 250 sessions, one request after the other would take seconds on a
-/// busy machine.
+/// Sessions that a worker takes at a time, from the request for the lease until they are open. After the loss of a worker with 250 sessions,
+/// one after the other would take seconds on a busy machine; all at a time can be more than NATS answers in time.
 pub const TAKEN_AT_ONCE: usize = 32;
 
 /// Longest pause between two looks at the sessions without a worker.

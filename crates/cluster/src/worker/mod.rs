@@ -25,7 +25,7 @@ use anyhow::{Context as _, Result, bail};
 use futures_util::FutureExt as _;
 use store::{SessionId, StoreError};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::NatsStore;
@@ -152,6 +152,12 @@ pub async fn run(options: WorkerOptions, report: Report) -> Result<()> {
         .await
 }
 
+/// The place of a session that is being taken. Free when dropped.
+type Place = OwnedSemaphorePermit;
+
+/// A session whose lease was asked for, and the lease unless another worker has it.
+type Taken = (SessionId, Result<Option<Lease>, StoreError>, Place);
+
 struct Worker {
     shared: Arc<Shared>,
     name: String,
@@ -162,8 +168,11 @@ struct Worker {
     found: mpsc::Receiver<Found>,
     /// Sessions without a worker, in the order in which this worker asks for their leases.
     free: BTreeSet<(u64, SessionId)>,
+    /// Places for sessions on their way: from the request for the lease until the session is open. More at a time make NATS
+    /// answer all of them too late, so that none opens and each is tried again.
+    places: Arc<Semaphore>,
     /// Leases that were asked for.
-    takes: JoinSet<(SessionId, Result<Option<Lease>, StoreError>)>,
+    takes: JoinSet<Taken>,
     tasks: JoinSet<(SessionId, End)>,
     /// Sessions that this worker has or has asked for.
     owned: HashSet<SessionId>,
@@ -188,6 +197,7 @@ impl Worker {
             finder: tokio::spawn(finder),
             found,
             free: BTreeSet::new(),
+            places: Arc::new(Semaphore::new(TAKEN_AT_ONCE)),
             takes: JoinSet::new(),
             shared,
             name,
@@ -215,6 +225,7 @@ impl Worker {
                 Some(ended) = self.tasks.join_next() => self.ended(ended),
                 Some(taken) = self.takes.join_next() => self.taken(taken),
                 Some(found) = self.found.recv() => self.found(found),
+                Ok(place) = Arc::clone(&self.places).acquire_owned(), if self.has_room() => self.take(place),
             }
         }
         self.drain(&stop).await;
@@ -233,15 +244,15 @@ impl Worker {
         // Workers begin at different sessions, so that they seldom ask for the same lease.
         let ids = ids.into_iter().map(|id| (hash(&(&self.name, id.as_str())), id));
         self.free.extend(ids);
-        self.take();
     }
 
-    /// Asks for the next leases, as far as this worker has room.
-    fn take(&mut self) {
-        while self.takes.len() < TAKEN_AT_ONCE && self.owned.len() < self.most {
-            let Some((_, id)) = self.free.pop_first() else {
-                return;
-            };
+    fn has_room(&self) -> bool {
+        !self.free.is_empty() && self.owned.len() < self.most
+    }
+
+    /// Asks for the next lease.
+    fn take(&mut self, place: Place) {
+        while let Some((_, id)) = self.free.pop_first() {
             if !self.owned.insert(id.clone()) {
                 continue;
             }
@@ -250,28 +261,28 @@ impl Worker {
                 // A session whose lease could not be asked for because of a defect must not count as owned.
                 let take = AssertUnwindSafe(Lease::take(&bus, &id, &name)).catch_unwind();
                 let lease = take.await.unwrap_or(Ok(None));
-                (id, lease)
+                (id, lease, place)
             });
+            return;
         }
     }
 
-    fn taken(&mut self, taken: Result<(SessionId, Result<Option<Lease>, StoreError>), JoinError>) {
-        let Ok((id, lease)) = taken else {
+    fn taken(&mut self, taken: Result<Taken, JoinError>) {
+        let Ok((id, lease, place)) = taken else {
             return;
         };
         match lease {
-            Ok(Some(lease)) => self.start(id, lease),
+            Ok(Some(lease)) => self.start(id, lease, place),
             // Another worker has it, or NATS is away; then the next look tries again.
             Ok(None) | Err(_) => drop(self.owned.remove(&id)),
         }
-        self.take();
     }
 
-    fn start(&mut self, id: SessionId, lease: Lease) {
+    fn start(&mut self, id: SessionId, lease: Lease, place: Place) {
         self.load.taken.fetch_add(1, Ordering::Relaxed);
         let (shared, stop) = (Arc::clone(&self.shared), self.stopped.clone());
         self.tasks.spawn(async move {
-            let end = session::run(shared, id.clone(), lease, stop).await;
+            let end = session::run(shared, id.clone(), lease, place, stop).await;
             (id, end)
         });
         self.count();
@@ -300,7 +311,6 @@ impl Worker {
             self.load.lost.fetch_add(1, Ordering::Relaxed);
             (self.report)(&format!("session {id} is no longer here: {reason:#}"));
         }
-        self.take();
     }
 
     /// Lets runs end, up to a time, and gives their sessions to other workers. What still runs then is taken over like the

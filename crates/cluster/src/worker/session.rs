@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use store::{SessionId, StoreError};
 use tokio::sync::{mpsc, watch};
 
-use super::Shared;
 use super::child::{Line, Refused};
 use super::command::{self, Command, Fate};
 use super::file::SessionFile;
 use super::gate::StoreRequest;
 use super::interrupted;
 use super::queue::StoredQueue;
+use super::{Place, Shared};
 use crate::answer::Answer;
 use crate::bus::{Bus, EventWriter, Follower, Frame, Lease, RECORDED, RunEdge, Until};
 use crate::limits::{CLOSE_WAIT, COMMANDS_IN_FLIGHT, EVENT_BATCH, GATE_CALLS, IDLE_WAIT, OPEN_WAIT};
@@ -78,14 +78,17 @@ struct SessionTask {
     answer: Option<Answer>,
 }
 
-/// Runs a session until its end, and closes it.
+/// Runs a session until its end, and closes it. `place` is given back once it is open.
 pub(crate) async fn run(
     shared: Arc<Shared>,
     id: SessionId,
     lease: Lease,
+    place: Place,
     stop: watch::Receiver<bool>,
 ) -> End {
-    match SessionTask::open(&shared, &id, lease).await {
+    let opened = SessionTask::open(&shared, &id, lease).await;
+    drop(place);
+    match opened {
         Ok((mut task, mut commands)) => {
             let end = match task.serve(&mut commands, stop).await {
                 Ok(end) => end,
