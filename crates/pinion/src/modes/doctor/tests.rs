@@ -113,8 +113,5 @@ fn doctor_columns_are_aligned_and_folded() {
 #[test]
 fn terminal_control_characters_are_replaced() {
     let text = paint::text(&report(&[("a\u{1b}[2J", "b\r\n\u{202e}c\u{7}")]), false);
-    assert!(
-        text.contains("a\u{fffd}[2J  b \u{fffd}c\u{fffd}"),
-        "{text:?}"
-    );
+    assert!(text.contains("a\u{fffd}[2J  b \u{fffd}c\u{fffd}"), "{text:?}");
 }
