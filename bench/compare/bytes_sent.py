@@ -25,7 +25,8 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--pinion", default=os.path.join(ROOT, "target/release/pinion"),
                         help="binary under test (default: target/release/pinion)")
     parser.add_argument("--record", action="store_true", help="install pi and store what it sends; compares nothing")
-    parser.add_argument("--work", type=os.path.abspath, default=os.path.join(ROOT, "target/bench"), help="folder of installed agents (default: target/bench)")
+    parser.add_argument("--work", type=os.path.abspath, default=os.path.join(ROOT, "target/bench"),
+                        help="folder of installed agents (default: target/bench)")
     return parser.parse_args(given)
 
 

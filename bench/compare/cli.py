@@ -36,7 +36,8 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true",
                         help="one round with small amounts, without opencode; prints the bytes of --tokens, writes no page")
     parser.add_argument("--minutes", type=float, default=0, help="start no round after this many minutes (default: no limit)")
-    parser.add_argument("--work", type=os.path.abspath, default=os.path.join(HERE, "target/bench"), help="folder of installed agents and results")
+    parser.add_argument("--work", type=os.path.abspath, default=os.path.join(HERE, "target/bench"),
+                        help="folder of installed agents and results")
     parser.add_argument("--book", default=os.path.join(HERE, "docs"), help="folder of the book that gets page, charts and raw results")
     parser.add_argument("--page", action="store_true", help="only write the page again from the stored results")
     parser.add_argument("--merge", action="store_true", help="add the rounds to the stored results, which must be of the same binary")

@@ -15,7 +15,12 @@ export async function everythingTogether(page) {
   await page.evaluate("document.querySelector('#scroll').scrollTop = 0");
   await page.picture('conversation-start');
   check('no sideways scrolling', await page.evaluate('document.documentElement.scrollWidth <= innerWidth'));
+  // Steps outside of the window are not drawn, and have no text then.
+  await page.evaluate("document.querySelector('.tool[data-call=c4]').scrollIntoView({ block: 'center' })");
+  await page.until("document.querySelector('.tool[data-call=c4] .tool-note').innerText");
   same('exit code', await page.text('.tool[data-call=c4] .tool-note'), 'exit 101');
+  await page.evaluate("document.querySelector('.tool[data-call=c3]').scrollIntoView({ block: 'center' })");
+  await page.until("document.querySelector('.tool[data-call=c3] .tool-note').innerText");
   same('counted lines', await page.text('.tool[data-call=c3] .tool-note'), '+2 −1');
   check('colours of the terminal', await page.count('.tool[data-call=c4] .t-fg-1') > 0);
   same('an image of a tool', await page.count('.tool[data-call=c5] img.picture'), 1);
