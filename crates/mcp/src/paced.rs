@@ -24,9 +24,11 @@ impl Pace {
     async fn wait(&self) {
         let mut opened = self.0.lock().await;
         if opened.len() >= limits::STREAMS
-            && let Some(oldest) = opened.pop_front()
+            && let Some(oldest) = opened.front().copied()
         {
             sleep_until(oldest + limits::STREAMS_PERIOD).await;
+            // After the wait: one that is cancelled must not make room for another stream.
+            opened.pop_front();
         }
         opened.push_back(Instant::now());
     }
@@ -136,5 +138,9 @@ mod tests {
             pace.wait().await;
         }
         assert_eq!(Instant::now(), start + 3 * period);
+        for _ in 0..most {
+            let cancelled = tokio::time::timeout(period / 100, pace.wait()).await;
+            assert!(cancelled.is_err(), "a wait that was cancelled makes no room");
+        }
     }
 }

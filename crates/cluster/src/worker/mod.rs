@@ -168,7 +168,7 @@ struct Worker {
     found: mpsc::Receiver<Found>,
     /// Sessions without a worker, in the order in which this worker asks for their leases.
     free: BTreeSet<(u64, SessionId)>,
-    /// Places for sessions on their way: from the request for the lease until the session is open. More at a time make NATS
+    /// Places for sessions on their way: from the request for the lease until the session is open. With more at a time, NATS can
     /// answer all of them too late, so that none opens and each is tried again.
     places: Arc<Semaphore>,
     /// Leases that were asked for.

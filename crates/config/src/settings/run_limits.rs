@@ -1,5 +1,6 @@
-//! `limits`: what each session of a process may use (docs/guides/limits.md). Of several files, the lowest limit counts. A value of the wrong type is a fault, as with other
-//! keys that protect the user, and counts as 0: no request is made until it is corrected or a client sets limits.
+//! `limits`: what each session of a process may use (docs/guides/limits.md). Of several files, the lowest limit counts. A value of the
+//! wrong type is a fault, as with other keys that protect the user, and counts as 0: no request is made until it is corrected or a
+//! client sets limits.
 
 use serde_json::Value;
 use wire::RunLimits;

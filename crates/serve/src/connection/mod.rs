@@ -113,37 +113,18 @@ impl Connection {
         match stream.note(event, is_wanted, now) {
             Written::Nothing => {}
             Written::Event => {
-                stream.write(
-                    &mut self.numbers,
-                    (from, self.options.sequence),
-                    now,
-                    out,
-                    |encoder, out| {
-                        encoder.event(event, now, out);
-                    },
-                );
+                let numbering = self.numbers.of(from, self.options.sequence);
+                stream.write(numbering, now, out, |encoder, out| encoder.event(event, now, out));
             }
             // The encoder must see the start of an answer whose updates are written. Its line is cut off again, but not the deltas
             // before it, which the client asked for.
             Written::Followed => {
-                stream.write(
-                    &mut self.numbers,
-                    (from, self.options.sequence),
-                    now,
-                    out,
-                    |encoder, out| {
-                        encoder.flush(now, out);
-                    },
-                );
-                stream.write(
-                    &mut self.numbers,
-                    (from, self.options.sequence),
-                    now,
-                    out,
-                    |encoder, out| {
-                        encoder.follow(event, now, out);
-                    },
-                );
+                let numbering = self.numbers.of(from, self.options.sequence);
+                stream.write(numbering, now, out, |encoder, out| encoder.flush(now, out));
+                let numbering = self.numbers.of(from, self.options.sequence);
+                stream.write(numbering, now, out, |encoder, out| {
+                    encoder.follow(event, now, out)
+                });
             }
         }
         // Only sessions that wait for a time are in the list: a tick must not cost as much as there are sessions.
@@ -167,15 +148,10 @@ impl Connection {
         if stream.encoder.bytes_before(event) < BATCH_BYTES {
             return false;
         }
-        stream.write(
-            &mut self.numbers,
-            (from, self.options.sequence),
-            now,
-            out,
-            |encoder, out| {
-                encoder.flush_before(event, now, out);
-            },
-        );
+        let numbering = self.numbers.of(from, self.options.sequence);
+        stream.write(numbering, now, out, |encoder, out| {
+            encoder.flush_before(event, now, out)
+        });
         true
     }
 
@@ -217,27 +193,17 @@ impl Connection {
         let Some(stream) = stream(&mut self.first, &mut self.others, from) else {
             return;
         };
-        stream.write(
-            &mut self.numbers,
-            (from, self.options.sequence),
-            now,
-            out,
-            |encoder, out| {
-                encoder.flush_due(now, out);
-            },
-        );
+        let numbering = self.numbers.of(from, self.options.sequence);
+        stream.write(numbering, now, out, |encoder, out| encoder.flush_due(now, out));
         // After the deltas: if some were written, there was no silence.
         if stream.heartbeat_at(heartbeat).is_some_and(|at| at <= now) {
             let event = stream.activity.heartbeat(now.duration_since(stream.said));
-            stream.write(
-                &mut self.numbers,
-                (from, self.options.sequence),
-                now,
-                out,
-                |encoder, out| {
-                    encoder.event(&event, now, out);
-                },
-            );
+            let numbering = self.numbers.of(from, self.options.sequence);
+            stream.write(numbering, now, out, |encoder, out| {
+                encoder.event(&event, now, out)
+            });
+            // Also if the dialect has no such line: the next one is due after another silence, not at once.
+            stream.said = now;
         }
     }
 
@@ -257,15 +223,8 @@ impl Connection {
         let Some(stream) = stream(&mut self.first, &mut self.others, from) else {
             return;
         };
-        stream.write(
-            &mut self.numbers,
-            (from, self.options.sequence),
-            now,
-            out,
-            |encoder, out| {
-                encoder.flush(now, out);
-            },
-        );
+        let numbering = self.numbers.of(from, self.options.sequence);
+        stream.write(numbering, now, out, |encoder, out| encoder.flush(now, out));
     }
 
     /// When [`tick`](Self::tick) has something to do at the latest; `None` when nothing waits.

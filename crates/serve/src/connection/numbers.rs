@@ -17,7 +17,32 @@ pub(crate) struct Numbers {
     repeats: Repeats,
 }
 
+/// The numbers for lines of one session.
+pub(crate) struct Numbering<'a> {
+    numbers: &'a mut Numbers,
+    /// The session; none for the first of the connection.
+    from: Option<&'a Arc<str>>,
+    /// The client wants a number in each line.
+    is_wanted: bool,
+}
+
+impl Numbering<'_> {
+    /// As [`Numbers::sent`].
+    pub(crate) fn sent(self, start: usize, repeats: Repeats, out: &mut Vec<u8>) -> bool {
+        self.numbers.sent(self.from, self.is_wanted, start, repeats, out)
+    }
+}
+
 impl Numbers {
+    /// The numbers for lines of one session.
+    pub(crate) fn of<'a>(&'a mut self, from: Option<&'a Arc<str>>, is_wanted: bool) -> Numbering<'a> {
+        Numbering {
+            numbers: self,
+            from,
+            is_wanted,
+        }
+    }
+
     /// The latest lines.
     pub(crate) fn recent(&self) -> &Ring {
         &self.recent

@@ -1,7 +1,6 @@
 //! The output of one session on a connection: its encoder, its activity, and the updates that were left out. Event
 //! numbers and negotiated options belong to the connection.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wire::{Event, Message};
@@ -9,7 +8,7 @@ use wire::{Event, Message};
 use crate::encode::Encoder;
 
 use super::activity::Activity;
-use super::numbers::Numbers;
+use super::numbers::Numbering;
 
 /// The output state of one session on a connection.
 #[derive(Debug)]
@@ -58,12 +57,10 @@ impl SessionStream {
         }
     }
 
-    /// Has the encoder write lines of this session, `from`, and adds the members that a line of a connection has, with a number
-    /// for each if it `is_numbered`. Lines end the silence.
+    /// Has the encoder write lines of this session, and adds the members that a line of a connection has. Lines end the silence.
     pub(crate) fn write(
         &mut self,
-        numbers: &mut Numbers,
-        (from, is_numbered): (Option<&Arc<str>>, bool),
+        numbering: Numbering<'_>,
         now: Instant,
         out: &mut Vec<u8>,
         encode: impl FnOnce(&mut Encoder, &mut Vec<u8>),
@@ -72,7 +69,7 @@ impl SessionStream {
         encode(&mut self.encoder, out);
         // Taken for these lines alone, since their places count from the beginning of the batch and lines get longer here.
         let repeats = self.encoder.take_repeats();
-        if numbers.sent(from, is_numbered, start, repeats, out) {
+        if numbering.sent(start, repeats, out) {
             self.said = now;
         }
     }

@@ -189,17 +189,22 @@ fn parameter(address: &str, name: &str) -> String {
     found.unwrap().replace("%3A", ":").replace("%2F", "/")
 }
 
-/// Logs in as a person does: reads the address, and goes where the page would send the browser.
-fn log_in(world: &World) -> String {
-    let mut child = Command::new(PROGRAM)
+/// `pinion mcp login`, with pipes for input and output.
+fn login(world: &World) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command
         .args(["mcp", "login", "kit"])
         .env_clear()
         .envs(world.dir.env())
         .current_dir(world.dir.cwd())
         .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stdout(Stdio::piped());
+    command
+}
+
+/// Logs in as a person does: reads the address, and goes where the page would send the browser.
+fn log_in(world: &World) -> String {
+    let mut child = login(world).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap())
         .lines()
         .map(Result::unwrap);
@@ -271,16 +276,7 @@ fn mcp_login_page_must_be_a_web_page() {
         let path = world.dir.agent_dir().join("mcp.json");
         let servers = json!({"mcpServers": {"kit": {"url": format!("{}/mcp", web.base)}}});
         std::fs::write(path, servers.to_string()).unwrap();
-        let mut child = Command::new(PROGRAM)
-            .args(["mcp", "login", "kit"])
-            .env_clear()
-            .envs(world.dir.env())
-            .current_dir(world.dir.cwd())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = login(&world).stderr(Stdio::piped()).spawn().unwrap();
         // Where the address counts, the program waits for the browser; input that never comes ends that.
         let waiting = child.stdin.take().unwrap();
         let mut first = String::new();
