@@ -55,11 +55,21 @@ async fn head(stream: &mut DuplexStream) -> String {
     String::from_utf8(head).unwrap()
 }
 
+/// A request for a socket.
+const UPGRADE: &str = "GET /ws HTTP/1.1\r\nhost: 127.0.0.1:4781\r\norigin: http://127.0.0.1:4781\r\nupgrade: websocket\r\n\
+                       connection: upgrade\r\nsec-websocket-version: 13\r\n\
+                       sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+
+/// The status of the response to a request on a new connection.
+async fn status(server: &Arc<WebState>, request: &str) -> String {
+    let mut stream = connect(server);
+    stream.write_all(request.as_bytes()).await.unwrap();
+    head(&mut stream).await[9..12].to_owned()
+}
+
 async fn socket(server: &Arc<WebState>) -> DuplexStream {
     let mut stream = connect(server);
-    let ask = "GET /ws HTTP/1.1\r\nhost: 127.0.0.1:4781\r\norigin: http://127.0.0.1:4781\r\nupgrade: websocket\r\n\
-               connection: upgrade\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
-    stream.write_all(ask.as_bytes()).await.unwrap();
+    stream.write_all(UPGRADE.as_bytes()).await.unwrap();
     assert!(head(&mut stream).await.starts_with("HTTP/1.1 101"));
     stream
 }
@@ -81,6 +91,23 @@ async fn frame(stream: &mut (impl AsyncRead + Unpin)) -> Option<(u8, Vec<u8>)> {
 fn masked(kind: u8, body: &[u8]) -> Vec<u8> {
     let length = u16::try_from(body.len()).unwrap().to_be_bytes();
     [&[0x80 | kind, 0xfe], length.as_slice(), &[0; 4], body].concat()
+}
+
+#[tokio::test(start_paused = true)]
+async fn draining_server_is_alive_but_not_ready_and_takes_no_client() {
+    let (server, _mailbox) = server(None);
+    let get = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1:4781\r\n\r\n");
+    let mut client = socket(&server).await;
+    assert_eq!(status(&server, &get("/ready")).await, "200");
+    server.drain();
+    assert_eq!(status(&server, &get("/ready")).await, "503");
+    assert_eq!(status(&server, &get("/health")).await, "200");
+    assert_eq!(status(&server, UPGRADE).await, "503");
+    // Who is there stays until the server ends.
+    assert_eq!(server.clients.count(), 1);
+    server.clients.end();
+    let (kind, body) = frame(&mut client).await.unwrap();
+    assert_eq!((kind, &body[..2]), (8, 1001_u16.to_be_bytes().as_slice()));
 }
 
 #[tokio::test(start_paused = true)]

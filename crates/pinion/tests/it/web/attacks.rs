@@ -213,6 +213,7 @@ fn stalled_client_is_disconnected_without_delaying_others() {
     let world = World::new(replies);
     let mut web = Web::start(&world, &[]);
     let mut stalled = web.tab();
+    stalled.hold_little();
     stalled.send_text(r#"{"type":"get_state"}"#);
     let mut busy = web.tab();
     for _ in 0..40 {

@@ -307,9 +307,11 @@ impl Tab {
         id
     }
 
-    /// The next line, or the code that the connection is closed with.
+    /// The next line, or the code that the connection is closed with; 0 when no line comes in time.
     pub(crate) fn line(&mut self) -> Result<Value, u16> {
-        loop {
+        let end = Instant::now() + LONG;
+        // Pings keep a connection alive on which nothing else comes.
+        while Instant::now() < end {
             match self.socket.read() {
                 Ok(Message::Text(text)) => {
                     let value: Value = serde_json::from_str(&text).unwrap();
@@ -322,6 +324,7 @@ impl Tab {
                 Err(_) => return Err(1006),
             }
         }
+        Err(0)
     }
 
     /// Waits for a line; those before it are seen, too.
@@ -357,6 +360,12 @@ impl Tab {
         self.data(json!({"type": "prompt", "message": text}));
         self.wait_type("agent_settled");
         self.seen.borrow()[before..].to_vec()
+    }
+
+    /// Lets the system hold little of what this client has not read: some machines hold 32 MB, which a server takes for read.
+    pub(crate) fn hold_little(&self) {
+        let stream = self.socket.get_ref();
+        rustix::net::sockopt::set_socket_recv_buffer_size(stream, 64 * 1024).unwrap();
     }
 
     /// Nothing more comes for a moment.

@@ -1,6 +1,7 @@
 //! How a server ends: it says that it is not ready, runs end and say so, extensions hear of it, sockets are closed with 1001.
 
 use std::io::{Read, Write};
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use testkit::llm::Reply;
@@ -20,10 +21,13 @@ fn drain_is_announced_and_refuses_new_clients() {
     one.data(json!({"type": "prompt", "message": "Go"}));
     until("the tool", || world.dir.cwd().join("on").exists());
     assert_eq!(web.get("/ready", &[]).0, 200);
+    let mut probe = Instant::now();
     terminate(web.pid());
-    let mut statuses = Vec::new();
+    let (mut statuses, mut longest_gap) = (Vec::new(), Duration::ZERO);
     // Probes meanwhile report: alive, but not ready. The server may end between two probes.
     while let Ok(mut stream) = std::net::TcpStream::connect(&web.address) {
+        longest_gap = longest_gap.max(probe.elapsed());
+        probe = Instant::now();
         let ask = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: {}\r\n\r\n", web.address);
         let mut status = |path: &str| {
             let mut head = [0; 12];
@@ -46,6 +50,7 @@ fn drain_is_announced_and_refuses_new_clients() {
             break;
         }
     }
+    longest_gap = longest_gap.max(probe.elapsed());
     // Its run ends, and it hears how, before it is sent away.
     let mut end = Ok(json!(null));
     while end.is_ok() {
@@ -58,7 +63,13 @@ fn drain_is_announced_and_refuses_new_clients() {
         at("tool_execution_end").is_some() && at("agent_end").is_some(),
         "{seen:#?}"
     );
-    assert_eq!(statuses.len(), 1, "it was never seen to be alive and not ready");
+    // The tool is killed after 3 s. A machine that stalls for a good part of that shows nothing here; the web crate's own test of
+    // draining has no clock.
+    let has_stalled = longest_gap > Duration::from_secs(1);
+    assert!(
+        statuses.len() == 1 || has_stalled,
+        "it was never seen to be alive and not ready; {longest_gap:?} between two probes"
+    );
     assert_eq!(web.wait().code(), Some(0), "{}", web.errors());
     // The answer so far is on disk.
     let files = world.session_files();
