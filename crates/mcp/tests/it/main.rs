@@ -119,6 +119,25 @@ async fn endless_mcp_line_closes_only_that_connection() {
 }
 
 #[tokio::test]
+async fn mcp_message_of_too_many_values_closes_only_that_connection() {
+    let mut server = played(async |mut wire| {
+        wire.offer(json!([tool("a")])).await;
+        let asked = wire.until("tools/call").await;
+        let values = vec![json!({}); 600_000];
+        wire.answer(
+            &asked,
+            json!({"content": [], "structuredContent": {"values": values}}),
+        )
+        .await;
+        std::future::pending::<()>().await;
+    });
+    settled(&mut server).await;
+    let error = call(&server, "a").await.unwrap_err();
+    assert!(error.contains("not connected"), "{error}");
+    becomes(&server, is_connected).await;
+}
+
+#[tokio::test]
 async fn unanswered_mcp_call_times_out_and_is_cancelled() {
     let (withdrawn, mut heard) = mpsc::channel(4);
     let mut server = played(move |mut wire| {
