@@ -375,10 +375,7 @@ impl Driver {
             self.drive(Input::Model(input)).await;
         }
     }
-}
 
-/// What no run has produced.
-impl Driver {
     /// The session as it is now, for a client that cannot follow what led to it.
     pub(super) fn snapshot(&self) -> Snapshot {
         let core = &self.core;

@@ -310,10 +310,7 @@ impl Extensions {
     pub(super) fn tools_changed(&mut self) {
         self.state.mark_stale();
     }
-}
 
-/// Registrations and processes that come and go.
-impl Extensions {
     /// Returns true if extensions may decide whether the project is trusted.
     pub(super) fn may_decide_on_trust(&self) -> bool {
         loading::may_decide(&self.links.found)
