@@ -68,10 +68,10 @@ fn gemini_major(id: &str) -> Option<u32> {
     rest.get(..digits)?.parse().ok()
 }
 
-/// Returns true if the result of a tool can contain images.
+/// Returns true if the result of a tool can contain images. As in pi, names without a version, such as `gemini-flash-latest`,
+/// stand for a model that can.
 pub(super) fn results_hold_images(id: &str) -> bool {
-    let gemini = id.to_ascii_lowercase().contains("gemini");
-    !gemini || gemini_major(id).is_some_and(|major| major >= 3)
+    gemini_major(id).is_none_or(|major| major >= 3)
 }
 
 /// Returns true if the model refuses calls in the history that it did not sign.
@@ -237,7 +237,7 @@ mod tests {
             ("gemini-2.5-pro", false, false),
             ("gemini-3-pro-preview", true, true),
             ("models/gemini-3.1-flash", true, true),
-            ("gemini-flash-latest", false, false),
+            ("gemini-flash-latest", true, false),
             ("gemma-4-31b", true, false),
             ("claude-opus-4-6", true, false),
         ] {

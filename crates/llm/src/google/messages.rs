@@ -13,10 +13,13 @@ use crate::body::{Piece, elements, images, pieces, text_of};
 use crate::conversation::Encoding;
 use crate::error::LlmError;
 use crate::ids;
-use crate::transform::{IMAGES_FOLLOW, ONLY_IMAGES};
+use crate::transform::ONLY_IMAGES;
 
 /// What the provider takes in place of a signature for a call that another model made.
 const UNSIGNED: &str = "skip_thought_signature_validator";
+
+/// Leads the images that results cannot hold, as pi words it for this API.
+const RESULT_IMAGES: &str = "Tool result image:";
 
 /// A message as the API takes it.
 #[derive(Debug, Serialize)]
@@ -180,7 +183,7 @@ impl<'a> Writer<'a> {
         let results = std::mem::take(&mut self.results);
         self.push("user", results);
         if !self.images.is_empty() {
-            let mut parts = vec![Part::from(Piece::Text(IMAGES_FOLLOW))];
+            let mut parts = vec![Part::from(Piece::Text(RESULT_IMAGES))];
             parts.extend(self.images.drain(..).map(Piece::Image).map(Part::from));
             self.push("user", parts);
         }

@@ -148,7 +148,7 @@ fn old_gemini_gets_images_after_all_results() {
                 {"functionResponse": {"name": "read", "response": {"output": "(see attached image)"}}},
                 {"functionResponse": {"name": "read", "response": {"error": "gone"}}},
             ], "role": "user"},
-            {"parts": [{"text": "Attached image(s) from tool result:"}, picture], "role": "user"},
+            {"parts": [{"text": "Tool result image:"}, picture], "role": "user"},
             {"parts": [{"text": " and?"}], "role": "user"},
         ])
     );

@@ -287,7 +287,8 @@ fn pairs(items: &[Item]) -> Result<(), String> {
             }
             Item::Image => {}
             // The images of results follow in a message of their own.
-            Item::Text(_, text) if text.starts_with("Attached image") => {}
+            Item::Text(_, text)
+                if text.starts_with("Attached image") || text.starts_with("Tool result image") => {}
             Item::Text(..) | Item::Thought(_) if open.is_empty() => {}
             Item::Text("model", _) | Item::Thought(_) => {}
             Item::Text(..) => return Err(format!("{open:?} are open when the user speaks")),
