@@ -1,5 +1,6 @@
 //! Collects a command's output: counts all of it, keeps the end, logs the whole once it is long (pi-core.md 5.4).
 
+use std::borrow::Cow;
 use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
@@ -129,12 +130,14 @@ impl Collector {
             bytes
         };
         let text = String::from_utf8_lossy(if done { bytes } else { whole_to(bytes) });
-        // If all of it is in memory, count the shown text: an invalid byte takes three bytes once it is replaced.
-        let totals = if from == 0 && !self.trimmed {
-            Totals::of(&text)
-        } else {
-            self.totals
+        // As in pi, whose decoder drops a byte order mark at the beginning.
+        let is_whole = from == 0 && !self.trimmed;
+        let text = match text.strip_prefix('\u{feff}').filter(|_| is_whole) {
+            Some(rest) => Cow::Owned(rest.to_owned()),
+            None => text,
         };
+        // If all of it is in memory, count the shown text: an invalid byte takes three bytes once it is replaced.
+        let totals = if is_whole { Totals::of(&text) } else { self.totals };
         match text.strip_suffix('\n') {
             Some(lines) if self.last_feed == LastFeed::EndsLine && !totals.fits(MAX_LINES) => {
                 let totals = Totals {
@@ -293,6 +296,12 @@ mod tests {
             (c.path(), std::fs::read_dir(dir.path()).unwrap().count()),
             (None, 0)
         );
+    }
+
+    #[tokio::test]
+    async fn byte_order_mark_is_dropped_at_the_beginning() {
+        let (c, _dir) = collect(&[b"\xef\xbb", b"\xbfa\n\xef\xbb\xbfb"]).await;
+        assert_eq!(c.snapshot(true).content, "a\n\u{feff}b");
     }
 
     #[tokio::test]

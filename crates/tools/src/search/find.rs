@@ -26,6 +26,8 @@ pub(crate) fn find(
         };
         return Err(format!("{words}: {}", root.display()));
     }
+    // Without a pattern everything is found, as pi's search does.
+    let pattern = if pattern.is_empty() { "*" } else { pattern };
     let whole = pattern.contains('/');
     let matcher = matcher(pattern, whole)?;
     let (mut lines, mut more) = (Vec::new(), false);

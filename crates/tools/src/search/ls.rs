@@ -6,6 +6,7 @@ use serde_json::{Map, json};
 use tokio_util::sync::CancellationToken;
 use wire::ToolResult;
 
+use super::collation::Key;
 use crate::limits;
 use crate::text::system_error;
 
@@ -27,7 +28,7 @@ pub(crate) fn ls(
             system_error::text(&error, "scandir", path)
         )
     })?;
-    let mut names: Vec<(String, std::ffi::OsString)> = Vec::new();
+    let mut names: Vec<(Key, std::ffi::OsString)> = Vec::new();
     for entry in entries.flatten().take(limits::LS_SCAN_MAX) {
         if cancel.is_cancelled() {
             return Err(super::ABORTED.to_owned());
@@ -36,7 +37,7 @@ pub(crate) fn ls(
         if !told.may_tell(&path.join(&name)) {
             continue;
         }
-        names.push((name.to_string_lossy().to_lowercase(), name));
+        names.push((Key::of(&name.to_string_lossy()), name));
     }
     names.sort();
     let (mut lines, mut more) = (Vec::new(), false);

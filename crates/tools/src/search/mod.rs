@@ -1,5 +1,6 @@
 //! The tools that look around: grep, find, ls. They search in this process and read only.
 
+mod collation;
 pub(crate) mod complete;
 pub(crate) mod find;
 pub(crate) mod grep;

@@ -267,6 +267,13 @@ fn find_matches_recording() {
 }
 
 #[test]
+fn find_without_pattern_lists_everything() {
+    let tree = Tree::with(&[("a.txt", ""), ("sub/b.js", "")]);
+    let found = tree.find("", "", 10).unwrap();
+    assert_eq!(found.joined_text(), "a.txt\nsub/\nsub/b.js");
+}
+
+#[test]
 fn ls_matches_recording() {
     let tree = Tree::with(&[
         ("b.txt", "b"),
