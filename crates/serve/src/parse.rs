@@ -2,8 +2,8 @@
 //! by the table in `wire`; what they do is not known here.
 
 use serde::de::IgnoredAny;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use wire::limits::MAX_DEPTH;
 use wire::protocol::FRAMES;
 use wire::table::{BadCommand, LineHead};
@@ -11,6 +11,9 @@ use wire::{Command, Response};
 
 use crate::limits::MAX_NAME_ECHO;
 use crate::scan;
+
+/// How serde begins its error about a member that is there twice.
+const REPEATED: &str = "duplicate field";
 
 /// A command with what its response needs.
 #[derive(Debug, Clone)]
@@ -90,8 +93,19 @@ fn parse_text(text: &str) -> Inbound {
     // Only the head now: the command decides how the rest is read, and a frame is handed on as text.
     match serde_json::from_str::<LineHead<'_>>(text) {
         Ok(head) => parse_object(text, &head),
-        Err(error) => no_json(error),
+        Err(error) => match without_repeats(text, &error.to_string()) {
+            Some(text) => parse_text(&text),
+            None => no_json(error),
+        },
     }
+}
+
+/// The line with the last of its members that repeat a name, as JavaScript reads it, if such members are what is wrong.
+fn without_repeats(text: &str, error: &str) -> Option<String> {
+    let last = |text| serde_json::from_str::<Map<String, Value>>(text).ok();
+    let members = error.starts_with(REPEATED).then(|| last(text))??;
+    // Two names of one member are an error that stays.
+    Some(Value::Object(members).to_string()).filter(|repaired| repaired != text)
 }
 
 fn parse_object(text: &str, head: &LineHead<'_>) -> Inbound {
@@ -127,7 +141,13 @@ fn parse_object(text: &str, head: &LineHead<'_>) -> Inbound {
             let name = cut(&name);
             unknown(id(), Some(Value::from(name)), name)
         }
-        Err(error @ BadCommand::Params(name, _)) => reject(id(), Some(Value::from(name)), error.to_string()),
+        Err(BadCommand::Params(name, error)) => match without_repeats(text, &error.to_string()) {
+            Some(text) => parse_text(&text),
+            None => {
+                let error = BadCommand::Params(name, error).to_string();
+                reject(id(), Some(Value::from(name)), error)
+            }
+        },
     }
 }
 

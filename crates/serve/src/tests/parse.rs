@@ -188,6 +188,19 @@ fn lone_surrogates_are_replaced() {
 }
 
 #[test]
+fn last_of_repeated_members_counts() {
+    let twice = request(r#"{"id":"a","type":"abort","id":"b","type":"prompt","message":"1","message":"2"}"#);
+    assert_eq!(twice.id.unwrap().get(), "\"b\"");
+    let Command::Session(SessionCommand::Prompt(prompt)) = twice.command else {
+        panic!()
+    };
+    assert_eq!(prompt.message, "2");
+    // Two names of one member stay an error.
+    let both = r#"{"type":"prompt","message":"1","streamingBehavior":"steer","streaming_behavior":"steer"}"#;
+    assert!(matches!(parse_line(both.as_bytes()), Inbound::Rejected(_)));
+}
+
+#[test]
 fn json_depth_is_bounded() {
     let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
     let line = |value: &str| format!("{{\"type\":\"get_state\",\"x\":{value}}}");
