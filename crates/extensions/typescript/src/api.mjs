@@ -41,7 +41,10 @@ export function createApi(session, extension) {
 
     async setModel(model) {
       session.assertReady();
-      return (await session.call("setModel", { provider: model?.provider, modelId: model?.id })) === true;
+      const isSet = (await session.call("setModel", { provider: model?.provider, modelId: model?.id })) === true;
+      // The state of the agent follows later; the extension reads `ctx.model` now.
+      if (isSet) state.model = model;
+      return isSet;
     },
     getThinkingLevel: () => state.thinkingLevel ?? "off",
     setThinkingLevel(level) {

@@ -103,6 +103,19 @@ test("what puts something into the session", async () => {
   });
 });
 
+test("context has the model that was set", async () => {
+  await withAgent(async (agent) => {
+    agent.answers = { setModel: ({ modelId }) => modelId === "m" };
+    await agent.open(one(`pi.registerCommand("go", { handler: async (_, ctx) => {
+      await pi.setModel({ provider: "p", id: "m" });
+      await pi.setModel({ provider: "p", id: "without-key" });
+      ctx.ui.notify(ctx.model?.id);
+    } });`));
+    await agent.run("command.run", { name: "go" });
+    assert.equal((await agent.call("ui.notify")).params.message, "m");
+  });
+});
+
 test("exec: failure, time limit, signal", async () => {
   await withAgent(async (agent) => {
     await agent.open(one(`pi.registerCommand("go", { handler: async (_, ctx) => {
