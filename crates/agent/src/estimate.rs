@@ -53,13 +53,21 @@ pub(crate) enum Used {
 impl Used {
     /// Sums up messages, the newest first; looks at no more of them than it has to.
     pub(crate) fn by<M: AsRef<Message>>(newest_first: impl Iterator<Item = M>) -> Self {
+        Self::counted(newest_first, weight)
+    }
+
+    /// Like [`Self::by`], with another estimate for what no answer counted.
+    pub(crate) fn counted<M: AsRef<Message>>(
+        newest_first: impl Iterator<Item = M>,
+        count: fn(&Message) -> u64,
+    ) -> Self {
         let mut after = 0_u64;
         for message in newest_first {
             let message = message.as_ref();
             if let Some(tokens) = message.as_assistant().and_then(AssistantMessage::reported_tokens) {
                 return Self::Reported(tokens.saturating_add(after));
             }
-            after = after.saturating_add(weight(message));
+            after = after.saturating_add(count(message));
         }
         Self::Estimated(after)
     }

@@ -54,10 +54,10 @@ pub fn count(messages: &[Arc<Message>]) -> Counts {
 }
 
 /// Tokens in the context: what the last good answer reported plus an estimate of everything after it; an estimate of all
-/// when no answer reported anything.
+/// when no answer reported anything. As in pi, what clients see counts failed answers, which no request contains.
 #[must_use]
 pub fn context_tokens(messages: &[Arc<Message>]) -> u64 {
-    Used::by(messages.iter().rev()).tokens()
+    Used::counted(messages.iter().rev(), estimate).tokens()
 }
 
 /// How full the context is. `kept` is the number of messages that the newest compaction left; answers among them still

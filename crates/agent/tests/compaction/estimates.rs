@@ -45,26 +45,26 @@ fn unsent_messages_have_zero_weight() {
 }
 
 #[test]
-fn context_estimates_of_branch_and_messages_agree() {
+fn context_shown_counts_unsent_messages() {
     let image = json!({"type": "message", "message": {"role": "user", "content": [
         {"type": "image", "data": "AA==", "mimeType": "image/png"}]}});
     let hidden = json!({"type": "message", "message": {"role": "bashExecution", "command": "ls", "output": long(9),
         "excludeFromContext": true}});
     let unknown = json!({"type": "message", "message": {"role": "system", "content": "prompt"}});
     let mut branch = Branch::default();
-    let agrees = |branch: &Branch, expected: u64| {
-        assert_eq!(stats::context_tokens(&messages(branch)), expected);
-        assert_eq!(compaction::context_tokens(&branch.0), expected);
+    let agrees = |branch: &Branch, shown: u64, sent: u64| {
+        assert_eq!(stats::context_tokens(&messages(branch)), shown);
+        assert_eq!(compaction::context_tokens(&branch.0), sent);
     };
-    agrees(&branch, 0);
+    agrees(&branch, 0, 0);
     branch = branch.user(&long(7)).entry(image).entry(hidden).entry(unknown);
-    agrees(&branch, 1_207);
+    agrees(&branch, 1_217, 1_207);
     branch = branch.failed("error", &long(50));
-    agrees(&branch, 1_207);
+    agrees(&branch, 1_267, 1_207);
     branch = branch.calls(0, "ls", json!({}), 4_000).result(0, &long(5));
-    agrees(&branch, 4_005);
+    agrees(&branch, 4_005, 4_005);
     branch = branch.failed("aborted", &long(50)).says(&long(3), 0);
-    agrees(&branch, 4_008);
+    agrees(&branch, 4_058, 4_008);
 }
 
 #[test]
