@@ -12,7 +12,7 @@ use crate::batch::Refusal;
 use crate::effect::Effect;
 use crate::input::{Fallback, Verdict};
 use crate::output::Ending;
-use crate::phase::{Next, Phase, Run};
+use crate::phase::{Joined, Next, Phase, Run};
 use crate::pressure::overflowed_twice;
 use crate::todo::REMINDER_MESSAGE;
 use crate::ttsr::hidden;
@@ -87,7 +87,7 @@ impl TurnLoop {
                 }));
                 // The failed answer stays in the file but leaves the conversation.
                 self.conversation.pop();
-                self.phase = Phase::Waiting;
+                self.phase = Phase::Waiting(Joined::default());
                 out.push(Effect::StartRetryTimer(delay_ms));
             }
             Verdict::Overflow if may_ask && !self.recovery.overflowed => {
@@ -199,7 +199,7 @@ impl TurnLoop {
                     self.advance(run, batch, false, now, out);
                 }
             }
-            Phase::Waiting => self.abort_retry(true, out),
+            Phase::Waiting(_) => self.abort_retry(true, now, out),
             Phase::Compacting(..) | Phase::Moving(_) => match self.hooks.take_compaction() {
                 Some(ticket) => out.extend([Effect::CancelHooks(ticket), Effect::EndCompaction(None)]),
                 None => out.push(Effect::CancelCompaction),
@@ -209,15 +209,45 @@ impl TurnLoop {
         }
     }
 
-    /// Ends a retry delay. Without another attempt the run has failed, which is no abort (recorded from pi 1.5.2).
-    pub(crate) fn abort_retry(&mut self, aborted: bool, out: &mut Vec<Effect>) {
-        if !matches!(self.phase, Phase::Waiting) {
-            return;
+    /// The delay before a retry is over, unless an abort has ended it.
+    pub(crate) fn retry(&mut self, now: i64, out: &mut Vec<Effect>) {
+        if let Phase::Waiting(joined) = &mut self.phase {
+            let joined = std::mem::take(joined);
+            self.start_joined(joined, now, out);
         }
+    }
+
+    /// A prompt during the delay before a retry: the retry begins with it.
+    pub(crate) fn join(&mut self, messages: Vec<Arc<Message>>) {
+        let newest = self.queues.newest();
+        if let Phase::Waiting(joined) = &mut self.phase
+            && joined.messages.is_empty()
+        {
+            *joined = Joined { messages, newest };
+        }
+    }
+
+    fn start_joined(&mut self, joined: Joined, now: i64, out: &mut Vec<Effect>) {
+        let Joined { messages, newest } = joined;
+        let newest = if messages.is_empty() { u64::MAX } else { newest };
+        self.start_run_until(messages, newest, now, out);
+    }
+
+    /// Ends a retry delay. Without another attempt the run has failed, which is no abort (recorded from pi 1.5.2). A prompt that came
+    /// meanwhile begins a run of its own, unless everything is aborted.
+    pub(crate) fn abort_retry(&mut self, aborted: bool, now: i64, out: &mut Vec<Effect>) {
+        let Phase::Waiting(joined) = &mut self.phase else {
+            return;
+        };
+        let joined = std::mem::take(joined);
         out.push(Effect::CancelRetryTimer);
         let cancelled = Some(RETRY_CANCELLED.to_owned());
         out.extend(self.recovery.end_retries(cancelled).map(Effect::Emit));
-        self.settle(aborted, out);
+        if aborted || joined.messages.is_empty() {
+            self.settle(aborted, out);
+        } else {
+            self.start_joined(joined, now, out);
+        }
     }
 
     /// A run ended well: asks the model for the rest of an answer that had reasoning only, reminds it if todos are open, else all is

@@ -31,6 +31,8 @@ pub enum Input {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         wants_result: bool,
     },
+    /// A prompt during the delay before a retry: the retry begins with these messages. Ignored unless `Machine::joins_retry`.
+    Join(Vec<Arc<Message>>),
     /// A client wants the conversation compacted while the session is idle.
     Compact,
     /// A client wants to go to another place of the session's tree while the session is idle; until `Moved` it is busy.

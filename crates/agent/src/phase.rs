@@ -44,6 +44,15 @@ impl Run {
     }
 }
 
+/// A prompt that came during the delay before a retry, which begins with it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Joined {
+    /// Its messages; none before such a prompt.
+    pub(crate) messages: Vec<Arc<Message>>,
+    /// The newest queued message when it came. As in pi, whose run begins then, later ones wait for the end of the first turn.
+    pub(crate) newest: u64,
+}
+
 /// What the session waits for.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Phase {
@@ -53,7 +62,7 @@ pub(crate) enum Phase {
     Asking(Run, bool),
     Tools(Run, Batch),
     /// A failed run waits to be tried again.
-    Waiting,
+    Waiting(Joined),
     /// A run failed for good, with this error; the caller chooses another model.
     ChoosingModel(Run, String),
     /// The size of the context is checked.
@@ -127,7 +136,7 @@ impl Phase {
                 has_begun: *has_begun,
             },
             Self::Tools(..) => Activity::Calling,
-            Self::Waiting => Activity::WaitingToRetry,
+            Self::Waiting(_) => Activity::WaitingToRetry,
             Self::ChoosingModel(..) => Activity::ChoosingModel,
             Self::Checking(next) => Activity::Checking { in_run: in_run(next) },
             Self::Compacting(reason, next) => Activity::Compacting {
@@ -147,7 +156,9 @@ impl Phase {
             | Self::ChoosingModel(run, _)
             | Self::Checking(Next::Turn(run))
             | Self::Compacting(_, Next::Turn(run)) => Some(run),
-            Self::Idle | Self::Waiting | Self::Checking(_) | Self::Compacting(..) | Self::Moving(_) => None,
+            Self::Idle | Self::Waiting(_) | Self::Checking(_) | Self::Compacting(..) | Self::Moving(_) => {
+                None
+            }
         }
     }
 
@@ -171,7 +182,7 @@ impl Phase {
                     batch.message = Arc::clone(new);
                 }
             }
-            Self::Idle | Self::Waiting | Self::Checking(_) | Self::Compacting(..) | Self::Moving(_) => {}
+            Self::Idle | Self::Waiting(_) | Self::Checking(_) | Self::Compacting(..) | Self::Moving(_) => {}
         }
     }
 }
@@ -273,7 +284,7 @@ mod tests {
         assert!(!after.is_running() && after.is_compacting());
         assert!(Phase::Checking(Next::Turn(run())).activity().is_running());
         assert!(!Phase::Checking(Next::Rest(0)).activity().is_running());
-        assert!(!Phase::Waiting.activity().is_running());
+        assert!(!Phase::Waiting(Joined::default()).activity().is_running());
         assert!(Phase::Moving(0).activity().is_compacting());
     }
 }

@@ -32,6 +32,13 @@ pub struct Queued {
     pub interrupts: bool,
 }
 
+impl Queued {
+    /// Returns true if clients see the message wait. As in pi, messages of extensions are not shown (behaviour.md 2).
+    pub(crate) fn is_shown(&self) -> bool {
+        matches!(*self.message, Message::User(_))
+    }
+}
+
 /// A message that waits, with its number.
 #[derive(Debug, Clone)]
 struct Numbered {
@@ -53,8 +60,9 @@ impl Queues {
     pub(crate) fn take(&mut self, input: Input) -> Option<Event> {
         let is_changed = match input {
             Input::Enqueue(kind, item) => {
+                let is_shown = item.is_shown();
                 self.push(kind, item);
-                true
+                is_shown
             }
             Input::ClearQueue => {
                 // Told even if nothing waited (recorded from pi 1.5.2): a client may wait for it.
@@ -131,6 +139,14 @@ impl Queues {
         }
     }
 
+    /// How many steering messages came no later than the one with this number.
+    pub(crate) fn steering_until(&self, number: u64) -> usize {
+        self.steering
+            .iter()
+            .filter(|waiting| waiting.number <= number)
+            .count()
+    }
+
     /// Which queue goes out next, and how many of its messages: first steering, and follow-ups only when nothing else is left.
     pub(crate) fn next_due(&self, settings: &LoopSettings, goes_on: bool) -> (QueueKind, usize) {
         let steering = self.due(QueueKind::Steering, settings.steering_mode);
@@ -173,15 +189,18 @@ impl Queues {
         self.steering.len() + self.follow_up.len()
     }
 
+    /// Messages in both queues that clients see.
+    #[must_use]
+    pub fn shown(&self) -> usize {
+        self.all().filter(|(_, waiting)| waiting.item.is_shown()).count()
+    }
+
     /// Texts that wait: steering, follow-ups.
     #[must_use]
     pub fn texts(&self) -> (Vec<String>, Vec<String>) {
         let texts = |queue: &VecDeque<Numbered>| {
-            // Messages of extensions are not shown (behaviour.md 2).
-            let said = queue
-                .iter()
-                .filter(|waiting| matches!(*waiting.item.message, Message::User(_)));
-            said.map(|waiting| waiting.item.text.clone()).collect()
+            let shown = queue.iter().filter(|waiting| waiting.item.is_shown());
+            shown.map(|waiting| waiting.item.text.clone()).collect()
         };
         (texts(&self.steering), texts(&self.follow_up))
     }

@@ -91,6 +91,15 @@ impl TurnLoop {
         matches!(self.phase, Phase::Idle)
     }
 
+    /// The messages of a prompt that came during the delay before a retry; none outside of such a delay.
+    #[must_use]
+    pub fn joined(&self) -> Option<&[Arc<Message>]> {
+        match &self.phase {
+            Phase::Waiting(joined) => Some(&joined.messages),
+            _ => None,
+        }
+    }
+
     /// What the session is doing.
     #[must_use]
     pub fn activity(&self) -> Activity {
@@ -163,10 +172,9 @@ impl TurnLoop {
                 }
             }
             Input::Abort => self.abort(now, out),
-            Input::AbortRetry => self.abort_retry(false, out),
-            Input::RetryDue if matches!(self.phase, Phase::Waiting) => self.start_run(Vec::new(), now, out),
-            // An abort has ended the wait.
-            Input::RetryDue => {}
+            Input::AbortRetry => self.abort_retry(false, now, out),
+            Input::RetryDue => self.retry(now, out),
+            Input::Join(messages) => self.join(messages),
             Input::Change(change) => self.change(change, now, out),
             Input::Model(input) => self.on_model(input, now, out),
             Input::Tool(slot, input) => self.on_tool(slot, input, now, out),
@@ -222,9 +230,21 @@ impl TurnLoop {
     }
 
     pub(crate) fn start_run(&mut self, prompts: Vec<Arc<Message>>, now: i64, out: &mut Vec<Effect>) {
+        self.start_run_until(prompts, u64::MAX, now, out);
+    }
+
+    /// Begins a run with these messages and queued ones up to this number.
+    pub(crate) fn start_run_until(
+        &mut self,
+        prompts: Vec<Arc<Message>>,
+        newest: u64,
+        now: i64,
+        out: &mut Vec<Effect>,
+    ) {
         let mut run = self.open_run(self.settings.interrupt_mode, prompts, out);
         // Steering that waits goes out with the first request of the run, not after its first turn.
-        let steering = self.queues.due(QueueKind::Steering, self.settings.steering_mode);
+        let due = self.queues.due(QueueKind::Steering, self.settings.steering_mode);
+        let steering = due.min(self.queues.steering_until(newest));
         self.deliver(&mut run, QueueKind::Steering, steering, out);
         self.ask(run, now, out);
     }
@@ -257,7 +277,9 @@ impl TurnLoop {
     pub(crate) fn deliver(&mut self, run: &mut Run, kind: QueueKind, count: usize, out: &mut Vec<Effect>) {
         for _ in 0..count {
             if let Some(item) = self.queues.pop(kind) {
-                out.push(Effect::Emit(self.queues.event()));
+                if item.is_shown() {
+                    out.push(Effect::Emit(self.queues.event()));
+                }
                 self.say(run, item.message, out);
             }
         }

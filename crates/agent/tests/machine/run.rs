@@ -1,7 +1,9 @@
 //! Runs as scripts of inputs and effects.
 
+use std::sync::Arc;
+
 use crate::common::World;
-use pinion_agent::{Activity, Input, LoopSettings, ModelInput, QueueKind, Verdict};
+use pinion_agent::{Activity, Input, LoopSettings, ModelInput, QueueKind, Queued, Verdict};
 use wire::state::{InterruptMode, QueueMode};
 use wire::{Message, StopReason};
 
@@ -354,6 +356,63 @@ fn retry_succeeds_after_failure() {
             "IDLE"
         ]
     );
+}
+
+#[test]
+fn messages_of_extensions_wait_unseen() {
+    let mut world = world();
+    world.prompt("go");
+    world.take();
+    let note = r#"{"role":"custom","customType":"note","content":"hidden","display":true,"timestamp":0}"#;
+    let queued = Queued {
+        text: "hidden".to_owned(),
+        message: Arc::new(Message::from_json(note).unwrap()),
+        interrupts: false,
+    };
+    let effects = world.step(Input::Enqueue(QueueKind::Steering, queued));
+    assert!(effects.is_empty(), "{effects:?}");
+    let queues = world.machine.queues();
+    assert_eq!((queues.len(), queues.shown()), (1, 0));
+    world.answer(&[], StopReason::Stop);
+    assert!(!world.take().iter().any(|effect| effect.starts_with("queue")));
+}
+
+#[test]
+fn prompt_in_retry_delay_begins_retry() {
+    let join = |text| Input::Join(vec![Arc::new(Message::user(text, 0))]);
+    for (ends_delay, expected) in [
+        (
+            Input::RetryDue,
+            vec!["agent_start", "turn_start", "user more", "CALL"],
+        ),
+        (
+            Input::AbortRetry,
+            vec![
+                "NO TIMER",
+                "retry_end false 1 Retry cancelled",
+                "agent_start",
+                "turn_start",
+                "user more",
+                "CALL",
+            ],
+        ),
+        (
+            Input::Abort,
+            vec!["NO TIMER", "retry_end false 1 Retry cancelled", "settled", "IDLE"],
+        ),
+    ] {
+        let mut world = world();
+        world.step(join("idle"));
+        world.prompt("go");
+        world.fail("overloaded", Verdict::Retry(None));
+        assert_eq!(world.machine.joined(), Some(&[][..]));
+        world.step(join("more"));
+        world.step(join("one joins"));
+        world.take();
+        world.step(ends_delay);
+        assert_eq!(world.take(), expected);
+        assert_eq!(world.machine.joined(), None);
+    }
 }
 
 #[test]

@@ -138,7 +138,8 @@ fn prompt_during_retry_wait_is_refused_or_queued() {
         Reply::text(["and ok"]),
     ]);
     world.settings(json!({"retry": {"baseDelayMs": 300, "provider": {"maxRetries": 0}}}));
-    let pi = world.start();
+    // Today's pi is busy during the delay.
+    let pi = world.start_with(&["--rpc-dialect", "pi-delta"]);
     pi.prompt("Go");
     pi.wait("auto_retry_start");
     let refused = pi.error(json!({"type": "prompt", "message": "Second"}));
@@ -149,6 +150,33 @@ fn prompt_during_retry_wait_is_refused_or_queued() {
     let lines = pi.lines();
     assert_eq!(text(answers(&lines).last().unwrap()), "and ok");
     assert_eq!(of_type(&lines, "agent_settled").len(), 1);
+    pi.finish();
+}
+
+/// Recorded from pi 0.74.2: the retry begins with the prompt, with what waited then, and later messages follow.
+#[test]
+fn prompt_during_retry_wait_begins_retry() {
+    let world = World::new([
+        Reply::error(ErrorKind::Overloaded),
+        Reply::text(["one"]),
+        Reply::text(["two"]),
+    ]);
+    world.settings(json!({"retry": {"baseDelayMs": 1000, "provider": {"maxRetries": 0}}}));
+    let pi = world.start();
+    pi.prompt("Go");
+    pi.wait("auto_retry_start");
+    pi.data(json!({"type": "steer", "message": "Before"}));
+    let joined = pi.data(json!({"type": "prompt", "message": "Second"}));
+    assert_eq!(joined["disposition"], "started");
+    pi.data(json!({"type": "prompt", "message": "After", "streamingBehavior": "steer"}));
+    assert_eq!(pi.state()["isStreaming"], true);
+    let refused = pi.error(json!({"type": "prompt", "message": "Third"}));
+    assert!(refused.contains("already processing"), "{refused}");
+    pi.settled();
+    let said: Vec<String> = pi.messages().iter().map(text).collect();
+    assert_eq!(said, ["Go", "Second", "Before", "one", "After", "two"]);
+    assert_eq!(of_type(&pi.lines(), "auto_retry_end")[0]["success"], true);
+    assert_eq!(world.server.requests().len(), 3);
     pi.finish();
 }
 

@@ -8,7 +8,7 @@ use agent::{Input, QueueKind, Queued};
 use serde_json::{Value, json};
 use wire::reply::{Accepted, Disposition};
 use wire::table::Respond;
-use wire::{Message, UserBlock};
+use wire::{Dialect, Message, UserBlock};
 
 use crate::limits;
 use crate::off_thread::off_thread;
@@ -81,7 +81,8 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
         let outcome = push(driver, kind, text, attachments, false).await;
         return answer_prompt(driver, prompt.sender, outcome).await;
     }
-    if !driver.core.machine.is_idle() {
+    let joins = prompt.behavior.is_none() && prompt.options.is_empty() && can_join_retry(&driver.core);
+    if !driver.core.machine.is_idle() && !joins {
         let outcome = match prompt.behavior.as_deref() {
             // Limits, fallbacks and a schema belong to a run. A queued message joins a run that has its own.
             _ if !prompt.options.is_empty() => Err(strings::LIMITS_OF_QUEUED.to_owned()),
@@ -130,6 +131,13 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
     );
 }
 
+/// Returns true if a prompt becomes the beginning of the retry that the session waits for, as in pi 0.74. One prompt does; others are
+/// queued or refused.
+fn can_join_retry(core: &SessionCore) -> bool {
+    let dialect = core.agent.options.dialect;
+    matches!(dialect, Dialect::Auto | Dialect::Pi) && core.machine.joined().is_some_and(<[_]>::is_empty)
+}
+
 /// Makes the images of a prompt fit for a model, as today's pi does. Notes about them follow the text.
 async fn fit_images(core: &SessionCore, text: String, attachments: Attachments) -> (String, Attachments) {
     if !core.is_newest_pi() || !core.agent.settings.images.auto_resize || !attachments.has_images() {
@@ -153,7 +161,8 @@ pub(super) async fn begin_prompted_run(driver: &mut Driver, run: PendingRun, ans
         let refusal = Err(strings::LIMITS_OF_QUEUED.to_owned());
         return answer_prompt(driver, run.sender, refusal).await;
     }
-    if !driver.core.machine.is_idle() {
+    let joins = can_join_retry(&driver.core);
+    if !driver.core.machine.is_idle() && !joins {
         // An extension began one meanwhile.
         let queued = enqueue_message(driver, QueueKind::Steering, run.text, run.message).await;
         return answer_prompt(driver, run.sender, queued).await;
@@ -185,6 +194,9 @@ pub(super) async fn begin_prompted_run(driver: &mut Driver, run: PendingRun, ans
     }
     let prompt = answer.get("systemPrompt").and_then(Value::as_str);
     driver.extensions.set_prompt(prompt.map(str::to_owned));
+    if joins {
+        return driver.drive(Input::Join(messages)).await;
+    }
     // After the shell commands of the user have joined the conversation: they may have filled it.
     let full = driver.core.context_is_full();
     let CheckedOptions {

@@ -32,11 +32,13 @@ impl View<'_> {
     /// The reply of `get_state`.
     pub(super) fn state(&self, agent: &Agent, permission_mode: PermissionMode) -> SessionState {
         let settings = self.machine.settings();
-        let queued = self.machine.queues().len();
+        let queued = self.machine.queues().shown();
         // Today's pi is busy during the delay before a retry.
         let activity = self.machine.activity();
         let is_retrying = activity == Activity::WaitingToRetry;
         let waits = agent.options.dialect.is_newest_pi() && is_retrying;
+        // In pi 0.74, a prompt during the delay has begun its run.
+        let joins = self.machine.joined().is_some_and(|joined| !joined.is_empty());
         let Conversation {
             log,
             choice,
@@ -46,7 +48,7 @@ impl View<'_> {
         SessionState {
             model: Some(choice.model.clone()),
             thinking_level: choice.thinking,
-            is_streaming: activity.is_running() || waits,
+            is_streaming: activity.is_running() || waits || joins,
             is_compacting: activity.is_compacting(),
             is_retrying,
             queue_mode: settings.steering_mode,
