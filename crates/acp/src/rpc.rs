@@ -67,6 +67,10 @@ pub(crate) enum Message {
 
 /// Reads a line.
 pub(crate) fn parse(line: &[u8]) -> Message {
+    if wire::values::has_too_many(line) {
+        let most = wire::limits::MAX_VALUES;
+        return invalid(Value::Null, &format!("The line has more than {most} values"));
+    }
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
         let failure = Failure::new(PARSE, "The line is not valid JSON");
         return Message::Invalid {

@@ -5,10 +5,6 @@ use std::time::Duration;
 /// Longest line of a server over stdio, in bytes. A longer one ends the connection.
 pub const LINE: usize = 16 << 20;
 
-/// Values of one message over stdio: members and elements, counted by their commas and brackets. A message with more ends the
-/// connection, since a parsed value takes far more memory than its text.
-pub const VALUES: usize = 500_000;
-
 /// Consecutive invalid lines after which the connection is closed.
 pub const GARBAGE: usize = 10_000;
 

@@ -187,6 +187,13 @@ impl Reader {
             if bytes.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
+            if wire::values::has_too_many(&bytes) {
+                tracing::warn!(
+                    server = self.name,
+                    "an MCP server sent a line with too many values"
+                );
+                return;
+            }
             match parse(bytes).await {
                 Ok(message) => {
                     // Only consecutive garbage counts, so that a server that prints a line now and then is not ended.
@@ -199,14 +206,7 @@ impl Reader {
                         return;
                     }
                 }
-                Err(NoMessage::TooManyValues) => {
-                    tracing::warn!(
-                        server = self.name,
-                        "an MCP server sent a message of too many values"
-                    );
-                    return;
-                }
-                Err(NoMessage::Invalid(start)) => {
+                Err(start) => {
                     garbage += 1;
                     if garbage <= limits::TAIL_LINES {
                         tracing::debug!(server = self.name, "no message: {start}");
@@ -229,50 +229,21 @@ impl Reader {
     }
 }
 
-/// Why a line is no message.
-enum NoMessage {
-    /// Its beginning, for the log.
-    Invalid(String),
-    /// It has more than [`limits::VALUES`].
-    TooManyValues,
-}
-
 /// Parses a message; long ones on a blocking thread.
-async fn parse(bytes: Vec<u8>) -> Result<ServerJsonRpcMessage, NoMessage> {
+async fn parse(bytes: Vec<u8>) -> Result<ServerJsonRpcMessage, String> {
     const LONG: usize = 256 << 10;
     let read = |bytes: &[u8]| {
         serde_json::from_slice(bytes).map_err(|_| {
             let start = bytes.get(..bytes.len().min(limits::LOG_LINE)).unwrap_or_default();
-            NoMessage::Invalid(line(&String::from_utf8_lossy(start), limits::LOG_LINE))
+            line(&String::from_utf8_lossy(start), limits::LOG_LINE)
         })
     };
     // A long parse would delay all sessions, which share one thread.
     if bytes.len() < LONG {
         return read(&bytes);
     }
-    let reading = tokio::task::spawn_blocking(move || {
-        if count_values(&bytes) > limits::VALUES {
-            return Err(NoMessage::TooManyValues);
-        }
-        read(&bytes)
-    });
-    let read = reading.await;
-    read.unwrap_or_else(|error| Err(NoMessage::Invalid(error.to_string())))
-}
-
-/// Counts the values of a JSON text by the commas and opening brackets outside of its strings. The text need not be valid.
-fn count_values(text: &[u8]) -> usize {
-    let (mut values, mut is_string, mut is_escaped) = (1, false, false);
-    for byte in text {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if is_string => is_escaped = true,
-            b'"' => is_string = !is_string,
-            b',' | b'[' | b'{' if !is_string => values += 1,
-            _ => {}
-        }
-    }
-    values
+    let reading = tokio::task::spawn_blocking(move || read(&bytes)).await;
+    reading.unwrap_or_else(|error| Err(error.to_string()))
 }
 
 /// Writes what a server says to people into the log.
@@ -292,18 +263,5 @@ async fn log(name: String, errors: Output, tail: Tail) {
             left = left.saturating_sub(1);
             tail.push(text);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::count_values;
-
-    #[test]
-    fn values_are_counted_outside_of_strings() {
-        assert_eq!(count_values(b"1"), 1);
-        assert_eq!(count_values(br#"{"a": [1, 2, {}], "b": "c"}"#), 7);
-        assert_eq!(count_values(br#"["[,{", "\\", "\",["]"#), 4);
-        assert_eq!(count_values(br#"["never closed,,,["#), 2);
     }
 }

@@ -4,10 +4,10 @@
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use wire::limits::MAX_DEPTH;
+use wire::limits::{MAX_DEPTH, MAX_VALUES};
 use wire::protocol::FRAMES;
 use wire::table::{BadCommand, LineHead};
-use wire::{Command, Response};
+use wire::{Command, Response, values};
 
 use crate::limits::MAX_NAME_ECHO;
 use crate::scan;
@@ -62,6 +62,10 @@ pub fn parse_line(line: &[u8]) -> Inbound {
     let found = scan::scan(text.as_bytes());
     if found.depth > MAX_DEPTH {
         return no_json(format!("nested deeper than {MAX_DEPTH} levels"));
+    }
+    // Before serde sees the line, too: it would make values of many times the memory of the text.
+    if values::has_too_many(text.as_bytes()) {
+        return no_json(format!("more than {MAX_VALUES} values"));
     }
     // JavaScript clients send halves of surrogate pairs when they cut text. Pi reads them, so the line must not be refused.
     if found.lone_surrogate {

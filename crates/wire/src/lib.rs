@@ -44,6 +44,7 @@ pub mod todo;
 pub mod tool;
 pub mod ui;
 pub mod usage;
+pub mod values;
 
 pub use command::Command;
 pub use content::{AssistantBlock, ImageContent, TextContent, ThinkingContent, ToolCall, UserBlock};

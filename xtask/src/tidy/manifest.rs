@@ -23,7 +23,7 @@ const ARROWS: [(&str, &[&str]); 25] = [
     ("cluster", &["store", "wire"]),
     ("export", &["wire", "store"]),
     ("extensions", &["files", "process"]),
-    ("mcp", &["process"]),
+    ("mcp", &["wire", "process"]),
     ("permissions", &["wire"]),
     ("config", &["wire", "files", "agent", "permissions", "extensions"]),
     (

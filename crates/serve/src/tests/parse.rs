@@ -269,3 +269,17 @@ proptest::proptest! {
         assert!(!matches!(parse_line(text.as_bytes()), Inbound::Eof));
     }
 }
+
+#[test]
+fn lines_with_too_many_values_are_refused() {
+    let line = |items: usize| {
+        let items = vec!["0"; items].join(",");
+        format!(r#"{{"id":"1","type":"prompt","message":"x","attachments":[{items}]}}"#)
+    };
+    request(&line(1_000));
+    // Each would take more than 72 bytes of memory for two of text.
+    let error = no_json(line(wire::limits::MAX_VALUES).as_bytes());
+    assert_eq!(error, "more than 500000 values");
+    let text = ",".repeat(wire::limits::MAX_VALUES + 1);
+    request(&format!(r#"{{"id":"1","type":"prompt","message":"{text}"}}"#));
+}
