@@ -7,6 +7,8 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod address;
+mod answers;
 mod ask;
 mod client;
 pub mod config;

@@ -21,6 +21,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, timeout_at};
 
+use crate::answers::BoundedAnswers;
 use crate::ask::Asker;
 use crate::client::{Client, Watching};
 use crate::config::{HttpConfig, Reach, ServerConfig, StdioConfig};
@@ -327,14 +328,14 @@ impl Attempt<'_> {
             if is_authorised {
                 let way = StreamableHttpClientTransport::with_client(web, settings);
                 return client
-                    .serve_with_lifecycle(Probing::new(way, self.probe), lifecycle)
+                    .serve_with_lifecycle(Probing::new(BoundedAnswers::new(way), self.probe), lifecycle)
                     .await;
             }
             match oauth::client(name, &url, &config, around, web.clone()).await {
                 Ok(authorised) => {
                     let way = StreamableHttpClientTransport::with_client(authorised, settings);
                     client
-                        .serve_with_lifecycle(Probing::new(way, self.probe), lifecycle)
+                        .serve_with_lifecycle(Probing::new(BoundedAnswers::new(way), self.probe), lifecycle)
                         .await
                 }
                 // The server may accept requests without a login.
@@ -342,7 +343,7 @@ impl Attempt<'_> {
                     tracing::debug!(server = name, "no login: {error}");
                     let way = StreamableHttpClientTransport::with_client(web, settings);
                     client
-                        .serve_with_lifecycle(Probing::new(way, self.probe), lifecycle)
+                        .serve_with_lifecycle(Probing::new(BoundedAnswers::new(way), self.probe), lifecycle)
                         .await
                 }
             }

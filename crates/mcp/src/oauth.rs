@@ -9,6 +9,7 @@ use rmcp::transport::auth::{
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::address;
 use crate::config::{HttpConfig, OauthConfig, Reach, ServerConfig};
 use crate::error::McpError;
 use crate::limits;
@@ -21,7 +22,11 @@ use crate::text::line;
 const CLIENT_NAME: &str = "Pinion";
 
 /// Sends what the login needs.
-struct Sender(reqwest::Client);
+struct Sender {
+    client: reqwest::Client,
+    /// The server whose login it is. It names the addresses.
+    server: reqwest::Url,
+}
 
 impl OAuthHttpClient for Sender {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
@@ -29,7 +34,8 @@ impl OAuthHttpClient for Sender {
             // The client follows redirects within one origin only; the request cannot change that.
             let request = reqwest::Request::try_from(request.request)?;
             let answer = async {
-                let mut response = self.0.execute(request).await?;
+                address::check(&self.server, request.url()).await?;
+                let mut response = self.client.execute(request).await?;
                 let mut body = Vec::new();
                 while let Some(piece) = response.chunk().await? {
                     body.extend_from_slice(&piece);
@@ -107,7 +113,9 @@ async fn manager(name: &str, url: &str, around: &Surroundings) -> Result<Authori
         Ok(client) => client,
         Err(error) => return Err(McpError::connect(error)),
     };
-    let mut manager = AuthorizationManager::new_with_oauth_http_client(url, Arc::new(Sender(client)))
+    let server = reqwest::Url::parse(url).map_err(McpError::connect)?;
+    let sender = Sender { client, server };
+    let mut manager = AuthorizationManager::new_with_oauth_http_client(url, Arc::new(sender))
         .await
         .map_err(McpError::connect)?;
     manager.set_credential_store(around.logins.of(name, url));

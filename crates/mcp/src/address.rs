@@ -1,0 +1,154 @@
+//! Which addresses the login at a server may ask. The server names them, so without this it could make the agent send requests to
+//! programs on this machine and to machines of the local network that the server itself cannot reach.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use reqwest::Url;
+
+/// How far from the internet an address is. An address may be asked if that of the server is as near.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reach {
+    Public,
+    /// The local network.
+    Private,
+    /// This machine.
+    Loopback,
+    /// Link-local addresses, among them those of cloud metadata, and addresses of no machine.
+    Special,
+}
+
+impl Reach {
+    fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(address) => Self::of_v4(address),
+            IpAddr::V6(address) => match embedded(address) {
+                Some(inner) => Self::of_v4(inner),
+                None => Self::of_v6(address),
+            },
+        }
+    }
+
+    fn of_v4(address: Ipv4Addr) -> Self {
+        let [a, b, ..] = address.octets();
+        if address.is_loopback() {
+            Self::Loopback
+        } else if address.is_private() || a == 100 && (64..128).contains(&b) {
+            Self::Private
+        } else if a == 0 || a >= 224 || address.is_link_local() {
+            Self::Special
+        } else {
+            Self::Public
+        }
+    }
+
+    fn of_v6(address: Ipv6Addr) -> Self {
+        if address.is_loopback() {
+            Self::Loopback
+        } else if address.is_unique_local() {
+            Self::Private
+        } else if address.is_unspecified() || address.is_multicast() || address.is_unicast_link_local() {
+            Self::Special
+        } else {
+            Self::Public
+        }
+    }
+}
+
+/// The IPv4 address that an IPv6 address leads to: mapped, compatible, NAT64, 6to4.
+fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let [a, b, c, d, e, f, g, h] = address.segments();
+    let from = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
+    match (a, b, c, d, e, f) {
+        (0, 0, 0, 0, 0, 0xffff) | (0x64, 0xff9b, 0, 0, 0, 0) => Some(from(g, h)),
+        (0, 0, 0, 0, 0, 0) if g != 0 => Some(from(g, h)),
+        (0x2002, ..) => Some(from(b, c)),
+        _ => None,
+    }
+}
+
+/// Checks an address that the login at `server` wants to ask.
+///
+/// # Errors
+/// A text that says why it is not asked.
+pub(crate) async fn check(server: &Url, asked: &Url) -> Result<(), String> {
+    let is_web = matches!(asked.scheme(), "http" | "https");
+    if !is_web || server.scheme() == "https" && asked.scheme() != "https" {
+        return Err(format!("{} is no https address", shown(asked)));
+    }
+    if server.host() == asked.host() {
+        return Ok(());
+    }
+    let reaches = addresses(asked).await;
+    // Names that cannot be resolved here are left to the proxy, or fail.
+    let Some(farthest) = reaches.iter().copied().map(Reach::of).max() else {
+        return Ok(());
+    };
+    let own = addresses(server).await;
+    let own = own.iter().copied().map(Reach::of).min().unwrap_or(Reach::Public);
+    if farthest == Reach::Public || farthest != Reach::Special && farthest <= own {
+        return Ok(());
+    }
+    Err(format!(
+        "{} is an address of this machine or of the local network, which the login of a server elsewhere must not ask",
+        shown(asked)
+    ))
+}
+
+/// The addresses of a URL's host.
+async fn addresses(url: &Url) -> Vec<IpAddr> {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    if let Ok(address) = host.parse() {
+        return vec![address];
+    }
+    // Reserved for this machine, whatever the resolver says (RFC 6761).
+    let name = host.trim_end_matches('.').to_ascii_lowercase();
+    if name == "localhost" || name.ends_with(".localhost") {
+        return vec![Ipv4Addr::LOCALHOST.into()];
+    }
+    let found = tokio::net::lookup_host((host, 0)).await;
+    found.map_or_else(
+        |_| Vec::new(),
+        |found| found.map(|address| address.ip()).collect(),
+    )
+}
+
+fn shown(url: &Url) -> String {
+    crate::text::line(&url.origin().ascii_serialization(), crate::limits::NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn login_asks_no_nearer_addresses_than_its_server() {
+        let cases = [
+            ("https://8.8.8.8/mcp", "https://9.9.9.9/token", true),
+            ("https://8.8.8.8/mcp", "https://8.8.8.8:8443/token", true),
+            ("https://8.8.8.8/mcp", "http://9.9.9.9/token", false),
+            ("http://8.8.8.8/mcp", "http://9.9.9.9/token", true),
+            ("http://8.8.8.8/mcp", "http://127.0.0.1:1/token", false),
+            ("http://8.8.8.8/mcp", "http://localhost:1/token", false),
+            ("http://8.8.8.8/mcp", "http://x.localhost.:1/token", false),
+            ("http://8.8.8.8/mcp", "http://2130706433:1/token", false),
+            ("http://8.8.8.8/mcp", "http://[::1]:1/token", false),
+            ("http://8.8.8.8/mcp", "http://[::ffff:127.0.0.1]/token", false),
+            ("http://8.8.8.8/mcp", "http://[64:ff9b::a00:1]/token", false),
+            ("http://8.8.8.8/mcp", "http://[2002:7f00:1::]/token", false),
+            ("http://8.8.8.8/mcp", "http://[fd00::1]/token", false),
+            ("http://8.8.8.8/mcp", "http://10.0.0.1/token", false),
+            ("http://8.8.8.8/mcp", "http://169.254.169.254/token", false),
+            ("http://8.8.8.8/mcp", "http://0.0.0.0/token", false),
+            ("http://8.8.8.8/mcp", "file:///etc/passwd", false),
+            ("http://10.0.0.1/mcp", "http://10.0.0.2/token", true),
+            ("http://10.0.0.1/mcp", "http://127.0.0.1/token", false),
+            ("http://127.0.0.1/mcp", "http://localhost:1/token", true),
+            ("http://127.0.0.1/mcp", "http://10.0.0.1/token", true),
+            ("http://127.0.0.1/mcp", "http://169.254.169.254/token", false),
+        ];
+        for (server, asked, is_allowed) in cases {
+            let verdict = check(&Url::parse(server).unwrap(), &Url::parse(asked).unwrap()).await;
+            assert_eq!(verdict.is_ok(), is_allowed, "{server} {asked}: {verdict:?}");
+        }
+    }
+}
