@@ -2,7 +2,7 @@
 //! verdict out, with a delay after wrong tokens. It does not know the commands of a request.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -131,7 +131,7 @@ impl Guard {
         }
         match wants {
             Wants::Public => Ok(()),
-            Wants::Agent => self.check_origin(&request.headers),
+            Wants::Agent => self.check_origin(&request.headers, &authority),
         }
     }
 
@@ -156,28 +156,38 @@ impl Guard {
     /// Returns true if this is a name of the server. A host name counts only if it was configured: anyone can let a
     /// name in their DNS point here (DNS rebinding). An IP address cannot be redirected like that.
     fn is_ours(&self, authority: &str) -> bool {
-        let (host, port) = split(authority);
+        let Some((host, port)) = split(authority) else {
+            return false;
+        };
         let usual = if self.scheme == "https" { 443 } else { 80 };
         let is_our_port = port.unwrap_or(usual) == self.bound.port();
-        let host = host.to_ascii_lowercase();
-        let address = host
-            .strip_prefix('[')
-            .and_then(|host| host.strip_suffix(']'))
-            .unwrap_or(&host)
-            .parse::<IpAddr>()
-            .ok();
-        let is_our_host = match address {
-            Some(address) if self.bound.ip().is_unspecified() => {
-                address.is_loopback() || !address.is_unspecified()
-            }
-            Some(address) if self.bound.ip().is_loopback() => address.is_loopback(),
-            Some(address) => address == self.bound.ip(),
-            None => {
+        let is_our_host = match host {
+            Name::Address(address) if self.bound.ip().is_unspecified() => !address.is_unspecified(),
+            Name::Address(address) if self.bound.ip().is_loopback() => address.is_loopback(),
+            Name::Address(address) => address == self.bound.ip(),
+            Name::Host(host) => {
                 let is_local = self.bound.ip().is_loopback() || self.bound.ip().is_unspecified();
-                (is_local && host == "localhost") || self.name.as_deref() == Some(host.as_str())
+                (is_local && host.eq_ignore_ascii_case("localhost"))
+                    || self
+                        .name
+                        .as_deref()
+                        .is_some_and(|name| name.eq_ignore_ascii_case(host))
             }
         };
         is_our_port && is_our_host
+    }
+
+    /// Returns true if only this server can be at this name of ours. Another program can listen at the other loopback addresses, and
+    /// any machine at the addresses that a server at 0.0.0.0 cannot tell from its own.
+    fn is_ours_alone(&self, authority: &str) -> bool {
+        match split(authority) {
+            Some((Name::Address(address), _)) if self.bound.ip().is_unspecified() => {
+                address == Ipv4Addr::LOCALHOST || address == Ipv6Addr::LOCALHOST
+            }
+            Some((Name::Address(address), _)) => address == self.bound.ip(),
+            Some((Name::Host(_), _)) => true,
+            None => false,
+        }
     }
 
     /// Returns true if requests may have this host name. Behind a proxy it is the host of an allowed origin.
@@ -203,8 +213,9 @@ impl Guard {
         Err(Refusal::WrongToken)
     }
 
-    /// Accepts our own page and allowed origins. Programs send no origin; their token decides.
-    fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    /// Accepts our own page and allowed origins. Programs send no origin; their token decides. `host` is where the request was
+    /// sent to.
+    fn check_origin(&self, headers: &HeaderMap, host: &str) -> Result<(), Refusal> {
         let mut origins = headers.get_all(header::ORIGIN).iter();
         let (origin, more) = (origins.next(), origins.next());
         // Says a browser by itself; no page can make it say otherwise.
@@ -213,7 +224,7 @@ impl Guard {
             // Browsers name no origin when a page asks its own server, nor when any page shows an image.
             (None, _) if site == Some(b"same-origin") => true,
             (None, _) => self.token.is_some() && matches!(site, None | Some(b"none")),
-            (Some(origin), None) => origin.to_str().is_ok_and(|origin| self.is_allowed(origin)),
+            (Some(origin), None) => origin.to_str().is_ok_and(|origin| self.is_allowed(origin, host)),
             (Some(_), Some(_)) => false,
         };
         if is_fine {
@@ -223,7 +234,7 @@ impl Guard {
         }
     }
 
-    fn is_allowed(&self, origin: &str) -> bool {
+    fn is_allowed(&self, origin: &str, host: &str) -> bool {
         if self.origins.iter().any(|allowed| allowed == origin) {
             return true;
         }
@@ -231,8 +242,8 @@ impl Guard {
             .strip_prefix(self.scheme)
             .and_then(|rest| rest.strip_prefix("://"));
         authority.is_some_and(|authority| {
-            // A browser writes names in small letters and leaves nothing after the port.
-            !authority.contains(['/', '@', '?', '#']) && self.is_ours(authority)
+            let is_same = authority.eq_ignore_ascii_case(host);
+            self.is_ours(authority) && (is_same || self.is_ours_alone(authority))
         })
     }
 }
@@ -250,19 +261,34 @@ fn authority(request: &Parts) -> Option<String> {
     (!is_odd && agrees).then(|| host.to_owned())
 }
 
-/// Host and port of an authority.
-fn split(authority: &str) -> (&str, Option<u16>) {
-    let end = authority.rfind(']').map_or(0, |end| end + 1);
-    let (address, rest) = authority.split_at_checked(end).unwrap_or(("", authority));
-    match rest.rsplit_once(':') {
-        // A port that is none fits nothing.
-        Some((host, port)) => {
-            let host = if address.is_empty() { host } else { address };
-            (host, Some(port.parse().unwrap_or(0)))
-        }
-        None if address.is_empty() => (rest, None),
-        None => (address, None),
+/// A host of an authority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Name<'a> {
+    Address(IpAddr),
+    Host(&'a str),
+}
+
+/// Host and port of an authority; none if it is not written as browsers write it.
+fn split(authority: &str) -> Option<(Name<'_>, Option<u16>)> {
+    let (host, rest) = if let Some(bracketed) = authority.strip_prefix('[') {
+        let (address, rest) = bracketed.split_once(']')?;
+        (Name::Address(address.parse::<Ipv6Addr>().ok()?.into()), rest)
+    } else {
+        let end = authority.find(':').unwrap_or(authority.len());
+        let (host, rest) = authority.split_at_checked(end)?;
+        let address = host.parse::<Ipv4Addr>();
+        (
+            address.map_or(Name::Host(host), |address| Name::Address(address.into())),
+            rest,
+        )
+    };
+    if rest.is_empty() {
+        return Some((host, None));
     }
+    let digits = rest.strip_prefix(':')?;
+    // `parse` would take a plus sign and zeros before the number, too.
+    let port: u16 = digits.parse().ok()?;
+    (port.to_string() == digits).then_some((host, Some(port)))
 }
 
 /// Returns true if this is the host (and port) of an allowed origin.
@@ -309,8 +335,9 @@ pub(crate) fn percent_decoded(value: &str) -> String {
     let mut rest = bytes;
     while let Some((byte, tail)) = rest.split_first() {
         let hex = tail.first_chunk::<2>().and_then(|pair| {
-            let text = std::str::from_utf8(pair).ok()?;
-            u8::from_str_radix(text, 16).ok()
+            let digit = |byte: u8| char::from(byte).to_digit(16);
+            let [high, low] = *pair;
+            u8::try_from(digit(high)? * 16 + digit(low)?).ok()
         });
         match (byte, hex) {
             (b'%', Some(decoded)) => {

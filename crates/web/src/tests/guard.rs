@@ -227,3 +227,61 @@ fn requests_without_origin_need_same_origin_fetch_site() {
         );
     }
 }
+
+#[test]
+fn other_addresses_with_our_port_are_foreign_origins() {
+    for (bound, host) in [("0.0.0.0:4781", "0.0.0.0"), ("[::]:4781", "::")] {
+        let guard = guard(bound, host, None, &[]);
+        let ask = |host: &str, origin: &str| verdict(&guard, "/ws", &[("host", host), ("origin", origin)]);
+        // A server at all addresses answers to each of them, but a page at another one is not its own.
+        for origin in [
+            "http://6.6.6.6:4781",
+            "http://[2001:db8::6]:4781",
+            "http://127.0.0.2:4781",
+        ] {
+            assert_eq!(ask("127.0.0.1:4781", origin), 403, "{bound} {origin}");
+            assert_eq!(ask("192.168.0.7:4781", origin), 403, "{bound} {origin}");
+        }
+        for (host, origin) in [
+            ("192.168.0.7:4781", "http://192.168.0.7:4781"),
+            ("192.168.0.7:4781", "http://127.0.0.1:4781"),
+            ("127.0.0.1:4781", "http://localhost:4781"),
+            ("[::1]:4781", "http://[::1]:4781"),
+        ] {
+            assert_eq!(ask(host, origin), 200, "{bound} {host} {origin}");
+        }
+    }
+    let guard = guard("127.0.0.1:4781", "127.0.0.1", None, &[]);
+    for origin in ["http://127.0.0.2:4781", "http://[::1]:4781"] {
+        let headers = [("host", "127.0.0.1:4781"), ("origin", origin)];
+        assert_eq!(verdict(&guard, "/ws", &headers), 403, "{origin}");
+    }
+}
+
+#[test]
+fn hosts_are_accepted_only_as_browsers_write_them() {
+    let guard = guard("127.0.0.1:4781", "127.0.0.1", Some("t"), &[]);
+    let odd = [
+        "127.0.0.1:+4781",
+        "127.0.0.1:04781",
+        "[127.0.0.1]:4781",
+        "[::1]x:4781",
+        "[::1].evil.example:4781",
+        "[::1][::1]:4781",
+        "[::1]4781",
+        "localhost.:4781",
+        "127.0.0.1:4781:4781",
+        ":4781",
+    ];
+    for host in odd {
+        let headers = [("host", host), ("authorization", "Bearer t")];
+        assert_eq!(verdict(&guard, "/ws", &headers), 403, "{host}");
+        let origin = format!("http://{host}");
+        let headers = [
+            ("host", "127.0.0.1:4781"),
+            ("origin", &origin),
+            ("authorization", "Bearer t"),
+        ];
+        assert_eq!(verdict(&guard, "/ws", &headers), 403, "{origin}");
+    }
+}

@@ -113,6 +113,19 @@ fn wildcard_address_admits_no_foreign_origins() {
     for origin in ["http://evil.example", "null", "http://localhost.evil.example"] {
         assert_eq!(upgrade(&web, "/ws", None, &[("origin", origin)]), 403, "{origin}");
     }
+    // origin-other-address: a page on another machine that listens at the same port.
+    let port = web.port();
+    for address in ["6.6.6.6", "[2001:db8::6]", "127.0.0.2"] {
+        let origin = format!("http://{address}:{port}");
+        assert_eq!(
+            upgrade(&web, "/ws", None, &[("origin", &origin)]),
+            403,
+            "{origin}"
+        );
+    }
+    let own = format!("127.0.0.1:{port}");
+    let origin = format!("http://{own}");
+    assert_eq!(upgrade(&web, "/ws", Some(&own), &[("origin", &origin)]), 101);
     assert_eq!(upgrade(&web, "/ws", None, &[]), 403, "no origin, no token");
     assert_eq!(
         upgrade(&web, "/ws", Some(&format!("evil.example:{}", web.port())), &[]),
