@@ -210,7 +210,7 @@ impl Broadcaster {
                 UiMethod::Select | UiMethod::Confirm | UiMethod::Input | UiMethod::Editor
             );
             if let (true, Some(frame)) = (is_question, frame) {
-                self.clients.asked(&request.id, frame);
+                self.clients.asked(&request.id, session.clone(), frame);
             } else if let (UiMethod::Cancel, Some(target)) = (request.method, &request.target_id) {
                 self.clients.settled(target);
             }

@@ -74,8 +74,18 @@ struct State {
     made: u64,
     /// No new client is taken.
     is_ending: bool,
-    /// Dialogs that wait for an answer, by the id of their frame: the frame without its number.
-    questions: Vec<(String, FrameText)>,
+    /// Dialogs that wait for an answer.
+    questions: Vec<OpenDialog>,
+}
+
+/// A dialog that waits for an answer.
+#[derive(Debug)]
+struct OpenDialog {
+    id: String,
+    /// The session that asked; none is the first.
+    session: Option<Arc<str>>,
+    /// The frame without its number.
+    frame: FrameText,
 }
 
 /// All clients. Clones share them.
@@ -197,7 +207,7 @@ impl Clients {
         }
         if place.is_none() {
             let questions = state.questions.iter();
-            private.extend(questions.map(|(_, text)| (last, frame(text.clone()))));
+            private.extend(questions.map(|open| (last, frame(open.frame.clone()))));
         }
         let waiting = private.iter().map(|(_, private)| private.bytes()).sum();
         let bell = Arc::new(Notify::new());
@@ -304,34 +314,44 @@ impl Clients {
         !self.state().questions.is_empty()
     }
 
-    /// Replaces the open dialogs. Returns the frames of unknown ones, and the ids of closed ones.
+    /// Replaces the open dialogs of the only session. Returns the frames of unknown ones, and the ids of closed ones.
     pub(crate) fn ask_instead(&self, dialogs: Vec<(String, FrameText)>) -> (Vec<FrameText>, Vec<String>) {
-        type Dialogs = [(String, FrameText)];
         let questions = &mut self.state().questions;
-        let known = std::mem::replace(questions, dialogs);
-        let has = |dialogs: &Dialogs, id: &str| dialogs.iter().any(|(open, _)| open == id);
-        let new = questions.iter().filter(|(id, _)| !has(&known, id));
-        let new = new.map(|(_, frame)| frame.clone()).collect();
-        let over = known.iter().filter(|(id, _)| !has(questions, id));
-        (new, over.map(|(id, _)| id.clone()).collect())
+        let open = |(id, frame)| OpenDialog {
+            id,
+            session: None,
+            frame,
+        };
+        let known = std::mem::replace(questions, dialogs.into_iter().map(open).collect());
+        let has = |dialogs: &[OpenDialog], id: &str| dialogs.iter().any(|open| open.id == id);
+        let new = questions.iter().filter(|open| !has(&known, &open.id));
+        let new = new.map(|open| open.frame.clone()).collect();
+        let over = known.iter().filter(|open| !has(questions, &open.id));
+        (new, over.map(|open| open.id.clone()).collect())
     }
 
-    /// Stores an open dialog, so that clients that connect later get it too.
-    pub(crate) fn asked(&self, id: &str, frame: FrameText) {
-        self.state().questions.push((id.to_owned(), frame));
+    /// Stores an open dialog of a session, so that clients that connect later get it too.
+    pub(crate) fn asked(&self, id: &str, session: Option<Arc<str>>, frame: FrameText) {
+        let id = id.to_owned();
+        self.state().questions.push(OpenDialog { id, session, frame });
     }
 
     /// Removes a dialog that is over. Returns false if it was not open.
     pub(crate) fn settled(&self, id: &str) -> bool {
+        self.remove_dialogs(|open| open.id == id)
+    }
+
+    fn remove_dialogs(&self, is_over: impl Fn(&OpenDialog) -> bool) -> bool {
         let questions = &mut self.state().questions;
         let before = questions.len();
-        questions.retain(|(open, _)| open != id);
+        questions.retain(|open| !is_over(open));
         questions.len() < before
     }
 
-    /// Withdraws a dialog from all other clients after one client answered it.
-    pub(crate) fn settle_for_all(&self, id: &str) {
-        if !self.settled(id) {
+    /// Withdraws a dialog from all other clients after one client answered it. An answer that is sent to another session than the
+    /// one that asked does not reach it, and must not take the dialog from those who can answer.
+    pub(crate) fn settle_for_all(&self, id: &str, session: Option<&str>) {
+        if !self.remove_dialogs(|open| open.id == id && open.session.as_deref() == session) {
             return;
         }
         let target = serde_json::Value::from(id);

@@ -15,7 +15,7 @@ use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 use tungstenite::{Error, Message};
 
 use crate::frame_text::FrameText;
-use crate::limits::{WEB_MESSAGE_BYTES, WEB_SOCKET_BUFFER};
+use crate::limits::{WEB_FRAMES_AT_ONCE, WEB_MESSAGE_BYTES, WEB_SOCKET_BUFFER};
 use crate::memory::{Account, Full, Reservation};
 
 /// Frames of a text, of a close and of a ping, whole and without a mask.
@@ -37,6 +37,8 @@ pub(crate) struct Incoming<R> {
     replies: Vec<u8>,
     /// Where the frame ends that is being read.
     frame: FrameEnd,
+    /// Reads that are left before other clients get their turn.
+    turn: u32,
     /// The bytes of the message that is not complete.
     held: Reservation,
 }
@@ -59,6 +61,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
             context: context(),
             replies: Vec::new(),
             frame: FrameEnd::default(),
+            turn: WEB_FRAMES_AT_ONCE,
             held: account.empty(),
         }
     }
@@ -126,6 +129,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
             context,
             replies: &mut self.replies,
             frame: &mut self.frame,
+            turn: &mut self.turn,
             held: &mut self.held,
         };
         step(&mut self.context, &mut wire)
@@ -208,10 +212,27 @@ struct Wire<'a, 'b, R> {
     context: &'a mut Context<'b>,
     replies: &'a mut Vec<u8>,
     frame: &'a mut FrameEnd,
+    turn: &'a mut u32,
     held: &'a mut Reservation,
 }
 
 impl<R> Wire<'_, '_, R> {
+    /// Ends the client's turn after a number of reads: frames of a few bytes, such as pongs, come out of the buffer of the
+    /// connection by the ten thousand without waiting for anything, and each costs as much as a long one.
+    fn is_turn_over(&mut self) -> bool {
+        match self.turn.checked_sub(1) {
+            Some(left) => {
+                *self.turn = left;
+                false
+            }
+            None => {
+                *self.turn = WEB_FRAMES_AT_ONCE;
+                self.context.waker().wake_by_ref();
+                true
+            }
+        }
+    }
+
     /// Charges bytes that came. A frame whose length says already that it does not fit is refused at once.
     fn charge(&mut self, bytes: &[u8]) -> Result<(), Full> {
         self.held.grow(bytes.len())?;
@@ -226,6 +247,9 @@ impl<R> Wire<'_, '_, R> {
 
 impl<R: AsyncRead + Unpin> Read for Wire<'_, '_, R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.is_turn_over() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         // Never beyond the end of the frame, so that `next` can free the message's buffer.
         let wanted = self.frame.wanted().min(bytes.len());
         let mut buffer = ReadBuf::new(bytes.get_mut(..wanted).unwrap_or_default());

@@ -21,8 +21,8 @@ use crate::limits::{
 use crate::memory::{Account, Full, Reservation};
 use crate::page::{only, plain};
 use crate::server::empty;
-use crate::state::WebState;
-use serve::{Inbound, parse_line};
+use crate::state::{WebState, parsed};
+use serve::Inbound;
 
 /// `POST /api/command`: the body is a command as on the socket, the answer its response. Frames without a response get
 /// 202. A response with `success: false` has status 200; only a body that is no command gets 400.
@@ -43,12 +43,13 @@ pub(crate) async fn command(state: Arc<WebState>, parts: &Parts, body: Body) -> 
         );
     }
     let account = state.clients.account();
-    let (line, held) = match timeout(WEB_BODY_WAIT, read(body, &account)).await {
+    let (line, mut held) = match timeout(WEB_BODY_WAIT, read(body, &account)).await {
         Ok(Ok(read)) => read,
         Ok(Err(refused)) => return refused.response(),
         Err(_) => return Refused::Late.response(),
     };
-    let inbound = parse_line(&line);
+    let line = Bytes::from(line);
+    let inbound = parsed(&line, &mut held).await;
     let status = match &inbound {
         Inbound::Rejected(_) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
@@ -57,7 +58,7 @@ pub(crate) async fn command(state: Arc<WebState>, parts: &Parts, body: Body) -> 
     let Some(subscription) = state.clients.join_for_answer(account) else {
         return busy();
     };
-    if !state.pass(inbound, line.into(), held, subscription.id()).await {
+    if !state.pass(inbound, line, held, subscription.id()).await {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     }
     if is_frame {

@@ -30,6 +30,9 @@ pub const WEB_UNREAD_BYTES: usize = 60 * 1024 * 1024;
 /// Events that the web server keeps for such clients.
 pub const WEB_LOG_ENTRIES: usize = 20_000;
 
+/// Bytes of a file of `--serve-ui` that are read at once. A client that does not read it costs no more than that.
+pub const WEB_FILE_BYTES: usize = 32 * 1024;
+
 /// Bytes that are written to a client at once.
 pub const WEB_READ_BYTES: usize = 256 * 1024;
 
@@ -45,6 +48,12 @@ pub const WEB_CLIENT_BYTES: usize = 80 * 1024 * 1024;
 
 /// Bytes that each web client can hold in addition to [`WEB_MEMORY_BYTES`], so that large messages never keep small ones out.
 pub const WEB_FREE_BYTES: usize = 16 * 1024;
+
+/// Length from which a message is parsed on another thread, in bytes. Parsing 64 MiB takes long enough to delay all other clients.
+pub const WEB_PARSE_BYTES: usize = 64 * 1024;
+
+/// Frames and pieces of frames that are read from a client before the others get their turn.
+pub const WEB_FRAMES_AT_ONCE: u32 = 64;
 
 /// Time without a byte after which an incomplete message or body longer than [`WEB_FREE_BYTES`] is given up.
 pub const WEB_IDLE_WAIT: Duration = Duration::from_secs(60);

@@ -2,6 +2,7 @@
 //! headers of a response.
 
 mod files;
+mod stream;
 
 use std::path::{Component, Path, PathBuf};
 
@@ -136,13 +137,14 @@ async fn from_directory(dir: &Path, path: &str) -> Response {
         if !metadata.is_file() {
             continue;
         }
-        let Ok(bytes) = tokio::fs::read(&real).await else {
+        let kind = media_type(&real.to_string_lossy());
+        let Ok(body) = stream::body(real, &metadata).await else {
             return plain(StatusCode::NOT_FOUND, "Not Found");
         };
-        let mut response = Response::new(Body::from(bytes));
+        let mut response = Response::new(body);
         let headers = response.headers_mut();
-        let name = real.to_string_lossy();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type(&name)));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(metadata.len()));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(
             header::CONTENT_SECURITY_POLICY,

@@ -380,7 +380,7 @@ impl Room {
         match word("method") {
             "select" | "confirm" | "input" | "editor" => {
                 let frame = serde_json::to_string(line).unwrap_or_default();
-                self.clients.asked(word("id"), frame.into());
+                self.clients.asked(word("id"), None, frame.into());
             }
             "cancel" => drop(self.clients.settled(word("targetId"))),
             _ => {}

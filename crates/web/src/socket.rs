@@ -77,7 +77,7 @@ async fn read(
             Err(fault) => return fault,
         };
         if !pace.allows(Instant::now()) {
-            state.refuse(&line, subscription.id());
+            state.refuse(line, held, subscription.id()).await;
         } else if !state.deliver(line, held, subscription.id()).await {
             return None;
         }

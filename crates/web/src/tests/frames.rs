@@ -2,6 +2,8 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use axum::body::Bytes;
@@ -171,4 +173,28 @@ async fn pings_and_closes_are_answered() {
         matches!(incoming.next(drop).await, Err(Error::Protocol(_))),
         "no mask"
     );
+}
+
+#[tokio::test]
+async fn flood_of_short_frames_lets_other_tasks_run() {
+    let turns = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&turns);
+    let other = tokio::spawn(async move {
+        loop {
+            counted.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    let pong = [0x8a, 0x80, 0, 0, 0, 0];
+    let empty_fragment = [0x00, 0x80, 0, 0, 0, 0];
+    let fragments = [&[0x01, 0x80, 0, 0, 0, 0][..], &empty_fragment.repeat(10_000)].concat();
+    // All bytes are there at once, so nothing else makes the reader wait.
+    for flood in [pong.repeat(10_000), fragments] {
+        let before = turns.load(Ordering::Relaxed);
+        let mut incoming = Incoming::new(&flood[..], &Memory::default().account());
+        while incoming.next(|_| ()).await.is_ok() {}
+        let others = turns.load(Ordering::Relaxed) - before;
+        assert!(others > 100, "{others}");
+    }
+    other.abort();
 }

@@ -327,3 +327,69 @@ fn listing_with_sparse_file_uses_little_memory() {
     assert!(grown < 64 << 10, "{grown} kB");
     web.finish();
 }
+
+#[test]
+fn parsed_values_count_against_client_memory() {
+    let world = World::new([]);
+    let mut web = Web::start(&world, &[]);
+    let mut tab = web.tab();
+    tab.data(json!({"type": "get_state"}));
+    let before = web.peak();
+    // many-values: 2 bytes of text each, 72 of memory. Too many for any client, and too many for this one.
+    let line = |values: usize, padding: usize| {
+        let items = vec!["0"; values].join(",");
+        let text = " ".repeat(padding);
+        format!(r#"{{"id":"many","type":"prompt","message":"{text}","attachments":[{items}]}}"#)
+    };
+    for (line, reason) in [
+        (line(20_000_000, 0), "more than 500000 values"),
+        (line(400_000, 0), "too many values for the memory of the server"),
+    ] {
+        let mut stream = web.connect();
+        let head = format!(
+            "POST /api/command HTTP/1.1\r\nhost: {0}\r\norigin: http://{0}\r\ncontent-type: application/json\r\n\
+             connection: close\r\ncontent-length: {1}\r\n\r\n",
+            web.address,
+            line.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(line.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains(reason), "{answer}");
+        tab.send_text(&line);
+        let error = tab.wait(|event| event["type"] == "response" && event["success"] == false);
+        assert!(error["error"].as_str().unwrap().contains(reason), "{error}");
+    }
+    let grown = web.peak() - before;
+    assert!(grown < MOST, "{grown} kB");
+    assert!(web.is_alive());
+    web.finish();
+}
+
+#[test]
+fn unread_page_files_take_little_memory() {
+    let world = World::new([]);
+    world.dir.write("ui/index.html", "<h1>Mine</h1>").unwrap();
+    let long = "x".repeat(10 << 20);
+    world.dir.write("ui/long.js", &long).unwrap();
+    let mut web = Web::start(&world, &["--serve-ui", "ui", "--web-token", "t"]);
+    assert_eq!(web.get("/long.js", &[]).2.len(), long.len());
+    let before = web.peak();
+    // unread-files: nobody needs a token for them. Each used to cost its whole length.
+    let ask = format!("GET /long.js HTTP/1.1\r\nhost: {}\r\n\r\n", web.address);
+    let mut held = Vec::new();
+    for _ in 0..50 {
+        let mut stream = web.connect();
+        stream.write_all(ask.as_bytes()).unwrap();
+        let mut start = [0; 12];
+        stream.read_exact(&mut start).unwrap();
+        assert_eq!(&start, b"HTTP/1.1 200");
+        held.push(stream);
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    let grown = web.peak() - before;
+    assert!(grown < STALLED, "{grown} kB");
+    assert!(web.is_alive());
+    web.finish();
+}

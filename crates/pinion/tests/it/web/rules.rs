@@ -337,6 +337,12 @@ fn r11_dialog_reaches_all_and_is_answered_once() {
         assert!(count > 0, "{told}");
         told.push_str(&String::from_utf8_lossy(&some[..count]));
     }
+    // answer-elsewhere: an answer to another session reaches no dialog, and takes it from nobody.
+    let lost =
+        json!({"type": "extension_ui_response", "session": "s9", "id": question["id"], "cancelled": true});
+    late.send_text(&lost.to_string());
+    late.data(json!({"type": "get_state"}));
+    assert_eq!(web.tab().wait_type("extension_ui_request")["id"], question["id"]);
     // Both answer: the first answer counts, and all clients are asked to close the dialog.
     let answer = |tab: &mut Tab, option: usize| {
         let value = question["options"][option].clone();
