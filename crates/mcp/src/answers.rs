@@ -44,10 +44,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for BoundedAnswers<T> {
         if matches!(place, Some(None)) {
             self.flooded.cancel();
         }
-        let sending = match &mut self.inner {
-            Some(inner) => Some(inner.send(item)),
-            None => None,
-        };
+        let sending = self.inner.as_mut().map(|inner| inner.send(item));
         async move {
             let _place = place;
             match sending {

@@ -224,7 +224,8 @@ impl Checker {
             Input::Compacted(CompactOutcome::Aborted) => self.aborted |= self.compaction.is_some(),
             Input::RetryDue | Input::Compacted(_) | Input::Context(_) | Input::Model(_) => {}
             // Not among the moves of the simulation; see `resume`.
-            Input::EditQueued(..)
+            Input::Join(_)
+            | Input::EditQueued(..)
             | Input::RemoveQueued(_)
             | Input::Continue { .. }
             | Input::Spent(_)
