@@ -104,7 +104,7 @@ fn parse_text(text: &str) -> Inbound {
     }
 }
 
-/// The line with the last of its members that repeat a name, as JavaScript reads it, if such members are what is wrong.
+/// The line with the last of its members that repeat a name, as JavaScript reads it, if such members are the error.
 fn without_repeats(text: &str, error: &str) -> Option<String> {
     let last = |text| serde_json::from_str::<Map<String, Value>>(text).ok();
     let members = error.starts_with(REPEATED).then(|| last(text))??;

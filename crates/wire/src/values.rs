@@ -79,7 +79,7 @@ mod tests {
         // The costliest values for the bytes of their marks: lists and objects with one member.
         let size = size_of::<serde_json::Value>();
         assert!(size <= VALUE_BYTES, "{size}");
-        // A list reserves four places, an object a table besides.
+        // A list reserves four places, an object a table, too.
         assert!(4 * size + size <= 2 * VALUE_BYTES, "{size}");
     }
 }
