@@ -12,7 +12,7 @@ use crate::batch::Refusal;
 use crate::effect::Effect;
 use crate::input::{Fallback, Verdict};
 use crate::output::Ending;
-use crate::phase::{Joined, Next, Phase, Run};
+use crate::phase::{Next, Phase, Run, RunStart};
 use crate::pressure::overflowed_twice;
 use crate::todo::REMINDER_MESSAGE;
 use crate::ttsr::hidden;
@@ -87,7 +87,7 @@ impl TurnLoop {
                 }));
                 // The failed answer stays in the file but leaves the conversation.
                 self.conversation.pop();
-                self.phase = Phase::Waiting(Joined::default());
+                self.phase = Phase::Waiting(RunStart::queued());
                 out.push(Effect::StartRetryTimer(delay_ms));
             }
             Verdict::Overflow if may_ask && !self.recovery.overflowed => {
@@ -155,7 +155,7 @@ impl TurnLoop {
             to,
             reason: error,
         }));
-        self.start_run(Vec::new(), now, out);
+        self.start_run(RunStart::queued(), now, out);
     }
 
     pub(crate) fn finish_run(
@@ -209,44 +209,19 @@ impl TurnLoop {
         }
     }
 
-    /// The delay before a retry is over, unless an abort has ended it.
-    pub(crate) fn retry(&mut self, now: i64, out: &mut Vec<Effect>) {
-        if let Phase::Waiting(joined) = &mut self.phase {
-            let joined = std::mem::take(joined);
-            self.start_joined(joined, now, out);
-        }
-    }
-
-    /// A prompt during the delay before a retry: the retry begins with it.
-    pub(crate) fn join(&mut self, messages: Vec<Arc<Message>>) {
-        let newest = self.queues.newest();
-        if let Phase::Waiting(joined) = &mut self.phase
-            && joined.messages.is_empty()
-        {
-            *joined = Joined { messages, newest };
-        }
-    }
-
-    fn start_joined(&mut self, joined: Joined, now: i64, out: &mut Vec<Effect>) {
-        let Joined { messages, newest } = joined;
-        let newest = if messages.is_empty() { u64::MAX } else { newest };
-        self.start_run_until(messages, newest, now, out);
-    }
-
     /// Ends a retry delay. Without another attempt the run has failed, which is no abort (recorded from pi 1.5.2). A prompt that came
     /// meanwhile begins a run of its own, unless everything is aborted.
     pub(crate) fn abort_retry(&mut self, aborted: bool, now: i64, out: &mut Vec<Effect>) {
-        let Phase::Waiting(joined) = &mut self.phase else {
+        let Some(start) = self.phase.end_delay() else {
             return;
         };
-        let joined = std::mem::take(joined);
         out.push(Effect::CancelRetryTimer);
         let cancelled = Some(RETRY_CANCELLED.to_owned());
         out.extend(self.recovery.end_retries(cancelled).map(Effect::Emit));
-        if aborted || joined.messages.is_empty() {
+        if aborted || start.messages.is_empty() {
             self.settle(aborted, out);
         } else {
-            self.start_joined(joined, now, out);
+            self.start_run(start, now, out);
         }
     }
 
@@ -257,7 +232,7 @@ impl TurnLoop {
             let message = Arc::new(hidden(SILENT_MESSAGE, SILENT_TEXT.to_owned(), now));
             out.push(Effect::Persist(Arc::clone(&message)));
             self.conversation.push(message);
-            return self.start_run(Vec::new(), now, out);
+            return self.start_run(RunStart::queued(), now, out);
         }
         let Some(reminder) = self.todos.remind() else {
             // A client changed the list while the conversation was being compacted.
@@ -268,7 +243,7 @@ impl TurnLoop {
         out.push(Effect::Persist(Arc::clone(&message)));
         self.conversation.push(message);
         out.push(Effect::Emit(reminder.event));
-        self.start_run(Vec::new(), now, out);
+        self.start_run(RunStart::queued(), now, out);
     }
 
     /// The answer that rules stopped has ended: tells the model the rules and begins another run.
@@ -289,6 +264,6 @@ impl TurnLoop {
             self.conversation.push(message);
             out.push(Effect::Record(entry));
         }
-        self.start_run(Vec::new(), now, out);
+        self.start_run(RunStart::queued(), now, out);
     }
 }

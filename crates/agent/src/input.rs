@@ -31,7 +31,7 @@ pub enum Input {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         wants_result: bool,
     },
-    /// A prompt during the delay before a retry: the retry begins with these messages. Ignored unless `Machine::joins_retry`.
+    /// A prompt during the delay before a retry: the retry begins with these messages. Ignored outside of such a delay, and after the first.
     Join(Vec<Arc<Message>>),
     /// A client wants the conversation compacted while the session is idle.
     Compact,

@@ -44,13 +44,29 @@ impl Run {
     }
 }
 
-/// A prompt that came during the delay before a retry, which begins with it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Joined {
-    /// Its messages; none before such a prompt.
+/// The messages that a run begins with.
+#[derive(Debug, Clone)]
+pub(crate) struct RunStart {
+    /// Those of the prompt; none for a run that goes on.
     pub(crate) messages: Vec<Arc<Message>>,
-    /// The newest queued message when it came. As in pi, whose run begins then, later ones wait for the end of the first turn.
+    /// Number of the newest queued message that may go with them; later ones wait for the end of the first turn.
     pub(crate) newest: u64,
+}
+
+impl RunStart {
+    /// No messages but the queued ones.
+    pub(crate) fn queued() -> Self {
+        Vec::new().into()
+    }
+}
+
+impl From<Vec<Arc<Message>>> for RunStart {
+    fn from(messages: Vec<Arc<Message>>) -> Self {
+        Self {
+            messages,
+            newest: u64::MAX,
+        }
+    }
 }
 
 /// What the session waits for.
@@ -61,8 +77,8 @@ pub(crate) enum Phase {
     /// A request is out; `true` once its `message_start` was sent.
     Asking(Run, bool),
     Tools(Run, Batch),
-    /// A failed run waits to be tried again.
-    Waiting(Joined),
+    /// A failed run waits to be tried again, with the messages of a prompt that came meanwhile.
+    Waiting(RunStart),
     /// A run failed for good, with this error; the caller chooses another model.
     ChoosingModel(Run, String),
     /// The size of the context is checked.
@@ -87,7 +103,10 @@ pub enum Activity {
     /// Tools run.
     Calling,
     /// A failed run waits to be tried again.
-    WaitingToRetry,
+    WaitingToRetry {
+        /// True if a prompt came meanwhile, with which the retry begins.
+        joined: bool,
+    },
     /// A run failed for good, and the caller chooses another model.
     ChoosingModel,
     /// The size of the context is checked.
@@ -115,7 +134,7 @@ impl Activity {
         match self {
             Self::Asking { .. } | Self::Calling => true,
             Self::Checking { in_run } | Self::Compacting { in_run, .. } => in_run,
-            Self::Idle | Self::WaitingToRetry | Self::ChoosingModel | Self::Moving => false,
+            Self::Idle | Self::WaitingToRetry { .. } | Self::ChoosingModel | Self::Moving => false,
         }
     }
 
@@ -127,6 +146,24 @@ impl Activity {
 }
 
 impl Phase {
+    /// Ends the delay before a retry; none outside of one.
+    pub(crate) fn end_delay(&mut self) -> Option<RunStart> {
+        match self {
+            Self::Waiting(start) => Some(std::mem::replace(start, RunStart::queued())),
+            _ => None,
+        }
+    }
+
+    /// The first prompt during the delay before a retry, which begins with it. As in pi, whose run begins then, messages after the
+    /// newest queued one wait for the end of the first turn.
+    pub(crate) fn join(&mut self, messages: Vec<Arc<Message>>, newest: u64) {
+        if let Self::Waiting(start) = self
+            && start.messages.is_empty()
+        {
+            *start = RunStart { messages, newest };
+        }
+    }
+
     /// What clients and the caller learn of the phase.
     pub(crate) fn activity(&self) -> Activity {
         let in_run = |next: &Next| matches!(next, Next::Turn(_));
@@ -136,7 +173,9 @@ impl Phase {
                 has_begun: *has_begun,
             },
             Self::Tools(..) => Activity::Calling,
-            Self::Waiting(_) => Activity::WaitingToRetry,
+            Self::Waiting(start) => Activity::WaitingToRetry {
+                joined: !start.messages.is_empty(),
+            },
             Self::ChoosingModel(..) => Activity::ChoosingModel,
             Self::Checking(next) => Activity::Checking { in_run: in_run(next) },
             Self::Compacting(reason, next) => Activity::Compacting {
@@ -284,7 +323,7 @@ mod tests {
         assert!(!after.is_running() && after.is_compacting());
         assert!(Phase::Checking(Next::Turn(run())).activity().is_running());
         assert!(!Phase::Checking(Next::Rest(0)).activity().is_running());
-        assert!(!Phase::Waiting(Joined::default()).activity().is_running());
+        assert!(!Phase::Waiting(RunStart::queued()).activity().is_running());
         assert!(Phase::Moving(0).activity().is_compacting());
     }
 }

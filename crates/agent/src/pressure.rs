@@ -8,7 +8,7 @@ use wire::state::InterruptMode;
 use crate::effect::Effect;
 use crate::hooks::HookPoint;
 use crate::input::{Change, CompactOutcome};
-use crate::phase::{Next, Phase};
+use crate::phase::{Next, Phase, RunStart};
 use crate::todo::Todos;
 use crate::ttsr::Watch;
 use crate::turn_loop::{RETRY_CANCELLED, TurnLoop};
@@ -142,8 +142,8 @@ impl TurnLoop {
                 let run = self.open_run(InterruptMode::Wait, prompts, out);
                 self.end_unanswered_turn(run, None, now, out);
             }
-            Next::Run(prompts) => self.start_run(prompts, now, out),
-            Next::Again => self.start_run(Vec::new(), now, out),
+            Next::Run(prompts) => self.start_run(prompts.into(), now, out),
+            Next::Again => self.start_run(RunStart::queued(), now, out),
             // An abort leaves queues as they are, and their messages must not start a run.
             Next::Rest(_) | Next::Remind if aborted => self.settle(true, out),
             // Only what came meanwhile.

@@ -14,7 +14,7 @@ use crate::hooks::{Hooks, HooksOutcome};
 use crate::input::{Input, ModelInput, ToolInput, Verdict};
 use crate::nested::{self, is_nested};
 use crate::output::{Ending, MISSING_MESSAGE, Output};
-use crate::phase::{Activity, Next, Phase, Recovery, Run};
+use crate::phase::{Activity, Next, Phase, Recovery, Run, RunStart};
 use crate::queue::{QueueKind, Queues};
 use crate::settings::LoopSettings;
 use crate::stream_rules::StreamRules;
@@ -91,15 +91,6 @@ impl TurnLoop {
         matches!(self.phase, Phase::Idle)
     }
 
-    /// The messages of a prompt that came during the delay before a retry; none outside of such a delay.
-    #[must_use]
-    pub fn joined(&self) -> Option<&[Arc<Message>]> {
-        match &self.phase {
-            Phase::Waiting(joined) => Some(&joined.messages),
-            _ => None,
-        }
-    }
-
     /// What the session is doing.
     #[must_use]
     pub fn activity(&self) -> Activity {
@@ -173,8 +164,13 @@ impl TurnLoop {
             }
             Input::Abort => self.abort(now, out),
             Input::AbortRetry => self.abort_retry(false, now, out),
-            Input::RetryDue => self.retry(now, out),
-            Input::Join(messages) => self.join(messages),
+            // An abort may have ended the delay.
+            Input::RetryDue => {
+                if let Some(start) = self.phase.end_delay() {
+                    self.start_run(start, now, out);
+                }
+            }
+            Input::Join(messages) => self.phase.join(messages, self.queues.newest()),
             Input::Change(change) => self.change(change, now, out),
             Input::Model(input) => self.on_model(input, now, out),
             Input::Tool(slot, input) => self.on_tool(slot, input, now, out),
@@ -208,7 +204,7 @@ impl TurnLoop {
         if full {
             self.compact(CompactionReason::Threshold, Next::Run(prompts), out);
         } else {
-            self.start_run(prompts, now, out);
+            self.start_run(prompts.into(), now, out);
         }
     }
 
@@ -229,19 +225,9 @@ impl TurnLoop {
         run
     }
 
-    pub(crate) fn start_run(&mut self, prompts: Vec<Arc<Message>>, now: i64, out: &mut Vec<Effect>) {
-        self.start_run_until(prompts, u64::MAX, now, out);
-    }
-
-    /// Begins a run with these messages and queued ones up to this number.
-    pub(crate) fn start_run_until(
-        &mut self,
-        prompts: Vec<Arc<Message>>,
-        newest: u64,
-        now: i64,
-        out: &mut Vec<Effect>,
-    ) {
-        let mut run = self.open_run(self.settings.interrupt_mode, prompts, out);
+    pub(crate) fn start_run(&mut self, start: RunStart, now: i64, out: &mut Vec<Effect>) {
+        let RunStart { messages, newest } = start;
+        let mut run = self.open_run(self.settings.interrupt_mode, messages, out);
         // Steering that waits goes out with the first request of the run, not after its first turn.
         let due = self.queues.due(QueueKind::Steering, self.settings.steering_mode);
         let steering = due.min(self.queues.steering_until(newest));

@@ -336,7 +336,10 @@ fn retry_succeeds_after_failure() {
             "TIMER 2000"
         ]
     );
-    assert_eq!(world.machine.activity(), Activity::WaitingToRetry);
+    assert_eq!(
+        world.machine.activity(),
+        Activity::WaitingToRetry { joined: false }
+    );
     assert_eq!(
         world.machine.messages().len(),
         1,
@@ -405,13 +408,15 @@ fn prompt_in_retry_delay_begins_retry() {
         world.step(join("idle"));
         world.prompt("go");
         world.fail("overloaded", Verdict::Retry(None));
-        assert_eq!(world.machine.joined(), Some(&[][..]));
+        assert_eq!(
+            world.machine.activity(),
+            Activity::WaitingToRetry { joined: false }
+        );
         world.step(join("more"));
         world.step(join("one joins"));
         world.take();
         world.step(ends_delay);
         assert_eq!(world.take(), expected);
-        assert_eq!(world.machine.joined(), None);
     }
 }
 

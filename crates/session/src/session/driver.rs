@@ -388,7 +388,7 @@ impl Driver {
             // The live state learns of the end with the next event only; the machine knows it at once.
             retry: live
                 .retry()
-                .filter(|_| core.machine.activity() == Activity::WaitingToRetry),
+                .filter(|_| matches!(core.machine.activity(), Activity::WaitingToRetry { .. })),
             queue: queue::texts(&core.machine),
             tools: live.tools(),
             bash: live.bash(),

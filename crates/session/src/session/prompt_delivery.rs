@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use agent::{Input, QueueKind, Queued};
+use agent::{Activity, Input, QueueKind, Queued};
 use serde_json::{Value, json};
 use wire::reply::{Accepted, Disposition};
 use wire::table::Respond;
@@ -135,7 +135,8 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
 /// queued or refused.
 fn can_join_retry(core: &SessionCore) -> bool {
     let dialect = core.agent.options.dialect;
-    matches!(dialect, Dialect::Auto | Dialect::Pi) && core.machine.joined().is_some_and(<[_]>::is_empty)
+    matches!(dialect, Dialect::Auto | Dialect::Pi)
+        && core.machine.activity() == Activity::WaitingToRetry { joined: false }
 }
 
 /// Makes the images of a prompt fit for a model, as today's pi does. Notes about them follow the text.

@@ -35,10 +35,10 @@ impl View<'_> {
         let queued = self.machine.queues().shown();
         // Today's pi is busy during the delay before a retry.
         let activity = self.machine.activity();
-        let is_retrying = activity == Activity::WaitingToRetry;
+        let is_retrying = matches!(activity, Activity::WaitingToRetry { .. });
         let waits = agent.options.dialect.is_newest_pi() && is_retrying;
         // In pi 0.74, a prompt during the delay has begun its run.
-        let joins = self.machine.joined().is_some_and(|joined| !joined.is_empty());
+        let joins = activity == Activity::WaitingToRetry { joined: true };
         let Conversation {
             log,
             choice,

@@ -274,7 +274,7 @@ impl Checker {
             "is_compacting tells the wrong thing",
         )?;
         must(
-            (machine.activity() == Activity::WaitingToRetry) == self.waiting,
+            matches!(machine.activity(), Activity::WaitingToRetry { .. }) == self.waiting,
             "is_waiting_to_retry tells the wrong thing",
         )?;
         let (steering, follow_up) = machine.queues().texts();

@@ -188,7 +188,10 @@ async fn aborted_retry_delay_ends_the_run() {
         let events = stage.next_events().await;
         stage.driver.on_model(events).await;
     }
-    assert_eq!(stage.driver.core.machine.activity(), Activity::WaitingToRetry);
+    assert_eq!(
+        stage.driver.core.machine.activity(),
+        Activity::WaitingToRetry { joined: false }
+    );
     stage.driver.drive(Input::AbortRetry).await;
     assert!(stage.driver.turn.retry_timer.is_none());
     assert!(stage.driver.core.machine.is_idle());
