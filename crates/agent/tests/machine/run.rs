@@ -401,7 +401,12 @@ fn prompt_in_retry_delay_begins_retry() {
         ),
         (
             Input::Abort,
-            vec!["NO TIMER", "retry_end false 1 Retry cancelled", "settled", "IDLE"],
+            vec![
+                "NO TIMER",
+                "retry_end false 1 Retry cancelled",
+                "settled aborted",
+                "IDLE",
+            ],
         ),
     ] {
         let mut world = world();

@@ -181,6 +181,24 @@ fn prompt_during_retry_wait_begins_retry() {
 }
 
 #[test]
+fn abort_in_retry_wait_withdraws_prompt() {
+    let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["ok"])]);
+    world.settings(json!({"retry": {"baseDelayMs": 20_000, "provider": {"maxRetries": 0}}}));
+    let pi = world.start();
+    pi.prompt("Go");
+    pi.wait("auto_retry_start");
+    pi.data(json!({"type": "prompt", "message": "Withdrawn"}));
+    pi.data(json!({"type": "abort"}));
+    pi.settled();
+    pi.say("Next");
+    let file = std::fs::read_to_string(pi.file()).unwrap();
+    assert!(!file.contains("Withdrawn"), "{file}");
+    let said: Vec<String> = pi.messages().iter().map(text).collect();
+    assert_eq!(said, ["Go", "Next", "ok"]);
+    pi.finish();
+}
+
+#[test]
 fn retry_inside_tool_loop_does_not_repeat_tool() {
     let world = World::new([
         Reply::tool("c1", "ls", json!({})),
