@@ -146,7 +146,7 @@ impl Activity {
 }
 
 impl Phase {
-    /// Ends the delay before a retry; none outside of one.
+    /// Ends the delay before a retry; none outside of one, as after an abort.
     pub(crate) fn end_delay(&mut self) -> Option<RunStart> {
         match self {
             Self::Waiting(start) => Some(std::mem::replace(start, RunStart::queued())),

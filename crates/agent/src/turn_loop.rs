@@ -164,7 +164,6 @@ impl TurnLoop {
             }
             Input::Abort => self.abort(now, out),
             Input::AbortRetry => self.abort_retry(false, now, out),
-            // An abort may have ended the delay.
             Input::RetryDue => {
                 if let Some(start) = self.phase.end_delay() {
                     self.start_run(start, now, out);

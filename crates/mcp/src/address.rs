@@ -100,7 +100,7 @@ async fn addresses(url: &Url) -> Vec<IpAddr> {
     if let Ok(address) = host.parse() {
         return vec![address];
     }
-    // Reserved for this machine, also if the resolver disagrees (RFC 6761).
+    // Reserved for this machine, so no resolver is asked (RFC 6761).
     let name = host.trim_end_matches('.').to_ascii_lowercase();
     if name == "localhost" || name.ends_with(".localhost") {
         return vec![Ipv4Addr::LOCALHOST.into()];

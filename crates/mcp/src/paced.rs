@@ -27,7 +27,7 @@ impl Pace {
             && let Some(oldest) = opened.front().copied()
         {
             sleep_until(oldest + limits::STREAMS_PERIOD).await;
-            // After the wait: a cancelled wait must not make room for another stream.
+            // After the wait: a cancelled one must not make room for another stream.
             opened.pop_front();
         }
         opened.push_back(Instant::now());

@@ -348,8 +348,8 @@ impl Clients {
         questions.len() < before
     }
 
-    /// Withdraws a dialog from all other clients after one client answered it. An answer that is sent to a session
-    /// that did not ask does not reach the dialog, and must not take the dialog from those who can answer.
+    /// Withdraws a dialog from all other clients after one client answered it. An answer to another session
+    /// than that of the dialog does not reach it, and must not take the dialog from clients that can answer.
     pub(crate) fn settle_for_all(&self, id: &str, session: Option<&str>) {
         if !self.remove_dialogs(|open| open.id == id && open.session.as_deref() == session) {
             return;

@@ -80,6 +80,20 @@ fn malformed_lines_get_their_errors() {
     assert_eq!(code_of(r#"{"jsonrpc":"2.0","id":1}"#), (json!(1), -32600));
 }
 
+#[test]
+fn lines_with_too_many_values_are_refused() {
+    let line = |values: usize| {
+        let values = vec!["0"; values].join(",");
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"a":[{values}]}}}}"#)
+    };
+    assert!(matches!(
+        rpc::parse(line(1_000).as_bytes()),
+        Message::Request { .. }
+    ));
+    let most = wire::limits::MAX_VALUES;
+    assert_eq!(code_of(&line(most)), (Value::Null, rpc::INVALID_REQUEST));
+}
+
 /// The answer that a line is read as.
 fn answer_of(line: &str) -> (Value, Result<Value, String>) {
     match rpc::parse(line.as_bytes()) {

@@ -172,7 +172,7 @@ pub(super) async fn begin_prompted_run(driver: &mut Driver, run: PendingRun, ans
     driver.core.add_shell_messages();
     let mut messages: Vec<Arc<Message>> = driver.core.system_message().into_iter().collect();
     messages.push(run.message);
-    // With messages of extensions behind it, the prompt is stored together with them when its run begins. One that joins a retry is
+    // With messages of extensions behind it, the prompt is stored together with them when its run begins. A prompt that joins a retry is
     // stored then, too: an abort withdraws it, and the file must not have it then.
     if answer.is_null() && driver.extensions.next_turn().is_empty() && !joins {
         store_prompt(driver, &messages).await;

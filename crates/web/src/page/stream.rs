@@ -1,5 +1,5 @@
-//! A file of a directory as the body of a response, read piece by piece as the client takes it. Clients need no token for the page, so
-//! a client that does not read must cost neither the file's length in memory nor an open file.
+//! A file of a directory as the body of a response, read piece by piece as the client takes it. The page needs no
+//! token, so a client that does not read must cost neither the file's length in memory nor an open file.
 
 use std::fs::File;
 use std::io;

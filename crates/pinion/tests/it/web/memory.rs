@@ -376,7 +376,7 @@ fn unread_page_files_take_little_memory() {
     let mut web = Web::start(&world, &["--serve-ui", "ui", "--web-token", "t"]);
     assert_eq!(web.get("/long.js", &[]).2.len(), long.len());
     let before = web.peak();
-    // unread-files: clients need no token for them. Each used to cost its whole length.
+    // unread-files: no token is needed for them. Each used to cost its whole length.
     let ask = format!("GET /long.js HTTP/1.1\r\nhost: {}\r\n\r\n", web.address);
     let mut held = Vec::new();
     for _ in 0..50 {

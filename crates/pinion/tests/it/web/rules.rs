@@ -337,7 +337,7 @@ fn r11_dialog_reaches_all_and_is_answered_once() {
         assert!(count > 0, "{told}");
         told.push_str(&String::from_utf8_lossy(&some[..count]));
     }
-    // answer-elsewhere: an answer to another session reaches no dialog, and takes it from no client.
+    // answer-elsewhere: an answer to another session reaches no dialog, and closes none.
     let lost =
         json!({"type": "extension_ui_response", "session": "s9", "id": question["id"], "cancelled": true});
     late.send_text(&lost.to_string());
