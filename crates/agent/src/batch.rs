@@ -1,5 +1,6 @@
 //! The tool calls of one answer: prepared one after another, run side by side, results in call order (pi-core.md 1.5).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -16,10 +17,6 @@ use crate::nested::{self, Nested};
 const SKIPPED: &str = "Skipped due to queued user message.";
 /// What a call gives when the run was aborted before it started.
 pub(crate) const ABORTED: &str = "Operation aborted";
-/// What a call gives when the answer hit the output limit: its arguments may be cut, so it must not run.
-const CUT_OFF: &str =
-    "The answer was cut off by the output limit before this tool call was complete; it was not executed";
-
 /// What a call gives when the limit of tool calls was reached before it.
 const LIMIT: &str = "The limit of tool calls is reached; this call was not executed";
 
@@ -168,10 +165,12 @@ impl Batch {
             return;
         }
         for slot in self.prepared..self.calls.len() {
-            if let Some(call) = self.calls.get(slot) {
-                out.push(start_event(&call.call));
-            }
-            self.finish(slot, ToolResult::error(why.text()), true, None, out);
+            let Some(call) = self.calls.get(slot) else {
+                continue;
+            };
+            out.push(start_event(&call.call));
+            let error = ToolResult::error(why.text(&call.call.name));
+            self.finish(slot, error, true, None, out);
         }
         self.prepared = self.calls.len();
     }
@@ -450,14 +449,14 @@ impl Batch {
     /// Refuses calls that are prepared but not running.
     pub(crate) fn refuse_ready(&mut self, why: Refusal, out: &mut Vec<Effect>) {
         for slot in 0..self.prepared {
-            if matches!(
-                self.calls.get(slot),
-                Some(Call {
-                    progress: Progress::Ready,
-                    ..
-                })
-            ) {
-                self.finish(slot, ToolResult::error(why.text()), true, None, out);
+            if let Some(Call {
+                progress: Progress::Ready,
+                call,
+                ..
+            }) = self.calls.get(slot)
+            {
+                let error = ToolResult::error(why.text(&call.name));
+                self.finish(slot, error, true, None, out);
             }
         }
     }
@@ -554,12 +553,21 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    const fn text(self) -> &'static str {
-        match self {
+    /// The result of a call of the tool `name`.
+    fn text(self, name: &str) -> Cow<'static, str> {
+        let text = match self {
             Self::Steered => SKIPPED,
             Self::Aborted => ABORTED,
-            Self::CutOff => CUT_OFF,
+            // Its arguments may be cut, so it must not run.
+            Self::CutOff => {
+                return format!(
+                    "Tool call \"{name}\" was not executed: the response hit the output token limit, so its arguments may be \
+                     truncated. Re-issue the tool call with complete arguments."
+                )
+                .into();
+            }
             Self::Limit => LIMIT,
-        }
+        };
+        text.into()
     }
 }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use auth::text::cut;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use wire::content::{AssistantBlock, TextContent, ThinkingContent, ToolCall};
 use wire::model::Prices;
@@ -290,7 +291,7 @@ impl Answer {
 
     /// Ends a block; nothing happens when it has ended already.
     pub(crate) fn end(&mut self, content_index: usize, out: &mut Vec<ModelEvent>) {
-        if !self.close(content_index) {
+        if !self.close(content_index, true) {
             return;
         }
         let event = match self.message.content.get(content_index) {
@@ -338,7 +339,7 @@ impl Answer {
     /// are parsed as far as they arrived.
     fn give(&mut self) -> Box<AssistantMessage> {
         for index in 0..self.slots.len() {
-            self.close(index);
+            self.close(index, false);
         }
         self.message.thinking_level = Some(self.level.as_str().to_owned());
         let fresh = AssistantMessage::begin("", "", "", 0);
@@ -372,8 +373,10 @@ impl Answer {
         Ok(index)
     }
 
-    /// Marks a block as complete and parses its arguments; false when it was complete before.
-    fn close(&mut self, index: usize) -> bool {
+    /// Marks a block as complete and parses its arguments; false when it was complete before. `is_whole`: the provider says that
+    /// nothing follows, so that arguments with an open end were cut off. Such a call must not run: a command may mean something
+    /// else without its end.
+    fn close(&mut self, index: usize, is_whole: bool) -> bool {
         let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.open) else {
             return false;
         };
@@ -382,10 +385,35 @@ impl Answer {
         if let Some(AssistantBlock::ToolCall(call)) = self.message.content.get_mut(index)
             && !args.trim().is_empty()
         {
-            call.arguments = parse_arguments(&args);
+            match argument_problem(&args).filter(|_| is_whole) {
+                None => call.arguments = parse_arguments(&args),
+                Some(problem) => {
+                    let error = format!("{problem}\n\nReceived arguments:\n{args}");
+                    call.set_arguments_error(cut(&error, MAX_ERROR_TEXT_BYTES));
+                }
+            }
         }
         true
     }
+}
+
+/// Why arguments are not complete, in the words of the JSON parser that pi has. `None` if they are, perhaps after a repair.
+fn argument_problem(text: &str) -> Option<String> {
+    let error = serde_json::from_str::<IgnoredAny>(text).err()?;
+    let mut partial = PartialJson::new();
+    partial.push(text);
+    if partial.is_complete() || text.trim().is_empty() {
+        return None;
+    }
+    if !error.to_string().starts_with("EOF while parsing a string") {
+        return Some(error.to_string());
+    }
+    let line = text.rsplit('\n').next().unwrap_or_default();
+    let (position, column) = (text.encode_utf16().count(), line.encode_utf16().count() + 1);
+    let lines = text.matches('\n').count() + 1;
+    Some(format!(
+        "Unterminated string in JSON at position {position} (line {lines} column {column})"
+    ))
 }
 
 /// Arguments of a tool call: what parses, else what can be repaired, else nothing (providers.md 2.3).

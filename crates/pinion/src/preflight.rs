@@ -6,7 +6,7 @@ use tools::pattern::fits;
 
 use crate::args::{Args, FOREIGN_TOOLS, UsageError, nearest, unknown_option};
 use crate::environment::complain;
-use crate::session_options::{built_in_tools, rules_for_other_tools};
+use crate::session_options::{built_in_tools, rules_for_other_tools, tools_flag};
 
 /// Prefix of the tools of MCP servers, which are known only when the servers are connected.
 const MCP_TOOLS: &str = "mcp__";
@@ -104,16 +104,22 @@ impl Known {
 }
 
 /// The lists of tools that the command line names.
-fn lists(args: &Args) -> [(&'static str, &[String]); 2] {
-    let named = args.tools.as_deref().unwrap_or_default();
-    [("--tools", named), ("--exclude-tools", &args.exclude_tools)]
+fn lists(args: &Args) -> [(&'static str, Vec<&str>); 2] {
+    let (named, changes) = tools_flag(args);
+    let changed = changes.iter().map(|item| item.trim_start_matches(['+', '-']));
+    let named = named.into_iter().flatten().map(String::as_str);
+    let excluded = args.exclude_tools.iter().map(String::as_str);
+    [
+        ("--tools", named.chain(changed).collect()),
+        ("--exclude-tools", excluded.collect()),
+    ]
 }
 
 fn first_unknown(args: &Args, known: &Known) -> Option<UsageError> {
     lists(args).into_iter().find_map(|(flag, items)| {
-        let item = items.iter().find(|item| known.is_mistake(item))?;
+        let item = items.into_iter().find(|item| known.is_mistake(item))?;
         Some(UsageError::UnknownTool {
-            name: item.clone(),
+            name: item.to_owned(),
             flag,
             nearest: known.nearest(item).map(str::to_owned),
             known: known.names.join(", "),

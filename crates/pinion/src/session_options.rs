@@ -35,7 +35,12 @@ pub(crate) fn options(args: &Args, env: &Environment, settings: &Settings) -> Op
         tool_filter: ToolFilter {
             named: named_tools(args, settings),
             excluded: args.exclude_tools.clone(),
-            only: Vec::from_iter(args.tools.clone().or_else(|| args.no_tools.then(Vec::new))),
+            only: Vec::from_iter(
+                tools_flag(args)
+                    .0
+                    .map(<[_]>::to_vec)
+                    .or_else(|| args.no_tools.then(Vec::new)),
+            ),
         },
         resources: resource_options(args, settings, env),
         cache_retention: env.cache_retention(),
@@ -96,17 +101,33 @@ pub(crate) fn start_request(args: &Args, settings: &Settings) -> StartRequest {
     }
 }
 
+/// What `--tools` says: the list, or changes to the tools of the settings (`+name` and `-name` alone; pi-1.5-delta.md 6).
+pub(crate) fn tools_flag(args: &Args) -> (Option<&[String]>, &[String]) {
+    match args.tools.as_deref() {
+        Some(list) if !list.is_empty() && list.iter().all(|item| item.starts_with(['+', '-'])) => {
+            (None, list)
+        }
+        list => (list, &[]),
+    }
+}
+
 /// Names of the tools the model may call (pi-core.md 5.8): `--tools` is an allow-list that also activates; otherwise the
 /// defaults, changed by the setting `defaultTools`. Unknown names are ignored; `*` stands for any part of a name
 /// (pi-1.5-delta.md 6).
 pub(crate) fn active_tools(args: &Args, settings: &Settings) -> Vec<String> {
     let infos = Toolbox::infos();
     let all = infos.iter().map(|info| info.spec.name.as_str());
-    let wanted = |name: &str, by_default: bool| match (&args.tools, &settings.tools.default) {
+    let (named, changes) = tools_flag(args);
+    let wanted = |name: &str, by_default: bool| match (named, &settings.tools.default) {
         (Some(list), _) => list.iter().any(|item| means(item, name)),
         (None, _) if args.no_tools || args.no_builtin_tools => false,
         (None, Some(list)) => chosen(list, name, by_default),
         (None, None) => by_default,
+    };
+    // Not `chosen` with both lists: a list without plain names changes what it finds, one with them replaces it.
+    let changed = |name: &str, by_default: bool| match changes {
+        [] => wanted(name, by_default),
+        changes => chosen(changes, name, wanted(name, by_default)),
     };
     let optional = [
         (todo::TOOL, settings.todo.enabled),
@@ -114,18 +135,28 @@ pub(crate) fn active_tools(args: &Args, settings: &Settings) -> Vec<String> {
         (agent::TASK_TOOL, settings.tools.subagents),
         (session::PROCESS_TOOL, settings.tools.processes),
     ];
-    all.zip(infos.iter().map(|info| info.active_by_default))
+    let active = all
+        .zip(infos.iter().map(|info| info.active_by_default))
         .chain(optional)
-        .filter(|(name, by_default)| wanted(name, *by_default))
+        .filter(|(name, by_default)| changed(name, *by_default))
         .map(|(name, _)| name.to_owned())
-        .filter(|name| !args.exclude_tools.iter().any(|item| fits(item, name)))
-        .collect()
+        .filter(|name| !args.exclude_tools.iter().any(|item| fits(item, name)));
+    let mut active = Vec::from_iter(active);
+    // As the user named them: first the names, then what patterns match.
+    let named = named.unwrap_or_default();
+    active.sort_by_key(|name| {
+        let place = named.iter().position(|item| item == name);
+        place.unwrap_or(named.len())
+    });
+    active
 }
 
 /// Patterns of explicitly named tools: these activate hidden tools of a host (dialects.md 7).
 fn named_tools(args: &Args, settings: &Settings) -> Vec<String> {
-    let wanted = args.tools.as_ref().or(settings.tools.default.as_ref());
-    let names = wanted.into_iter().flatten().filter(|item| !item.starts_with('-'));
+    let (named, changes) = tools_flag(args);
+    let wanted = named.or(settings.tools.default.as_deref());
+    let wanted = wanted.into_iter().flatten().chain(changes);
+    let names = wanted.filter(|item| !item.starts_with('-'));
     names
         .map(|item| item.trim_start_matches('+').to_owned())
         .collect()

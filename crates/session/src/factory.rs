@@ -507,13 +507,14 @@ impl Agent {
     pub fn tool_env(
         session_id: &str,
         file: Option<&str>,
-        model: Option<&Model>,
+        model: Option<(&Model, ThinkingLevel)>,
     ) -> Vec<(OsString, OsString)> {
         let mut env: Vec<(OsString, OsString)> = vec![("PI_SESSION_ID".into(), session_id.into())];
         if let Some(file) = file {
             env.push(("PI_SESSION_FILE".into(), file.into()));
         }
-        if let Some(model) = model {
+        if let Some((model, level)) = model {
+            env.push(("PI_REASONING_LEVEL".into(), level.as_str().into()));
             env.push(("PI_PROVIDER".into(), model.provider.clone().into()));
             env.push(("PI_MODEL".into(), model.id.clone().into()));
         }

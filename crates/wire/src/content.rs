@@ -78,6 +78,22 @@ pub struct ToolCall {
     pub extra: Extra,
 }
 
+impl ToolCall {
+    /// The member that says why the arguments could not be read.
+    const ARGUMENTS_ERROR: &str = "argumentsError";
+
+    /// Why the arguments could not be read; the call has none then, and must not run.
+    #[must_use]
+    pub fn arguments_error(&self) -> Option<&str> {
+        self.extra.get(Self::ARGUMENTS_ERROR)?.as_str()
+    }
+
+    /// Notes that the arguments could not be read.
+    pub fn set_arguments_error(&mut self, error: String) {
+        self.extra = Map::from_iter([(Self::ARGUMENTS_ERROR.to_owned(), error.into())]).into();
+    }
+}
+
 /// A block of a user message or of a tool result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

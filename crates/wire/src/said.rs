@@ -25,11 +25,17 @@ impl<'a> Edits<'a> {
     /// `time` gives the Unix time in milliseconds of an entry whose message has none of its own.
     pub fn message(&self, entry: &Entry, time: impl Fn(&Entry) -> i64) -> Option<Arc<Message>> {
         let message = message_of(entry, time)?;
-        let content = match self.0.get(entry.id.as_str()) {
+        let replacement = match self.0.get(entry.id.as_str()) {
             None => return Some(message),
             Some(Value::Null) => return None,
-            Some(Value::String(text)) => json!([{"type": "text", "text": text}]),
-            Some(blocks) => (*blocks).clone(),
+            // As pi writes it.
+            Some(Value::Object(members)) => members.get("content")?,
+            Some(replacement) => replacement,
+        };
+        let has_blocks = matches!(message.role(), "assistant" | "toolResult");
+        let content = match replacement {
+            Value::String(text) if has_blocks => json!([{"type": "text", "text": text}]),
+            replacement => replacement.clone(),
         };
         let replaced = serde_json::to_value(&*message).ok().and_then(|mut value| {
             value.as_object_mut()?.insert("content".to_owned(), content);
@@ -39,8 +45,8 @@ impl<'a> Edits<'a> {
     }
 }
 
-/// Target and replacement of a `context_edit` entry; null leaves the message out, text or blocks take the place of its
-/// content.
+/// Target and replacement of a `context_edit` entry; null leaves the message out, an object with `content` gives it other content.
+/// Text or blocks alone do so, too.
 fn edit(body: &EntryBody) -> Option<(&str, &Value)> {
     match body {
         EntryBody::Other(map) if body.kind() == "context_edit" => {

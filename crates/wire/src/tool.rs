@@ -74,7 +74,8 @@ pub struct ToolResult {
     /// True ends the run after this turn if all results of the turn have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminate: Option<bool>,
-    /// True if the command of `bash` ended with another exit code than 0, even if hooks changed the result.
+    /// True if the command of `bash` ended with another exit code than 0, or if the tool of an extension said so, even if hooks
+    /// changed the result.
     #[serde(skip)]
     pub has_failed: bool,
     /// True if an extension replaced the content: nothing may repeat the original.

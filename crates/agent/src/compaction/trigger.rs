@@ -52,14 +52,16 @@ pub fn pressure(branch: &[Arc<Entry>], moment: Moment) -> Option<u64> {
 }
 
 /// Tokens in the context of a branch: what the newest good answer reported plus an estimate of what follows it. Answers
-/// older than the newest compaction still carry the size of the context back then and are not asked; when no other
-/// reported anything, everything is estimated.
+/// older than the newest compaction or `context_edit` still carry the size of the context back then and are not asked; when no
+/// other reported anything, everything is estimated.
 #[must_use]
 pub fn context_tokens(branch: &[Arc<Entry>]) -> u64 {
     let edits = Edits::of(branch);
     let compaction = newest_compaction(branch);
-    // Usage that was reported before the compaction is of a context that is gone; it would trigger the next one at once.
-    let since = compaction.map_or(0, |(at, _)| at + 1);
+    // Usage that was reported before is of a context that is gone; after a compaction it would trigger the next one at once.
+    let is_edit = |entry: &Arc<Entry>| entry.body.kind() == "context_edit";
+    let edited = branch.iter().rposition(is_edit);
+    let since = compaction.map(|(at, _)| at).max(edited).map_or(0, |at| at + 1);
     let newest_first = branch.iter().skip(since).rev();
     match Used::by(newest_first.filter_map(|entry| said(&edits, entry))) {
         Used::Reported(tokens) => tokens,

@@ -71,7 +71,8 @@ pub(crate) fn rules(root: &Path, list: &[String]) -> Gitignore {
 
 /// What the rules say of a file; nothing when none fits it or a directory above it.
 pub(crate) fn says(rules: &Gitignore, root: &Path, file: &Path) -> Option<bool> {
-    let path = file.strip_prefix(root).ok()?;
+    // Settings may name directories elsewhere: patterns for any depth match there, too.
+    let path = file.strip_prefix(root).or_else(|_| file.strip_prefix("/")).ok()?;
     match rules.matched_path_or_any_parents(path, false) {
         Match::None => None,
         Match::Ignore(_) => Some(true),

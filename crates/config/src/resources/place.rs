@@ -60,8 +60,10 @@ impl Place {
 
     /// The `sourceInfo` of a file found here.
     pub(crate) fn info(&self, file: &Path) -> SourceInfo {
-        // As pi: what a flag names has no directory of configuration, so the base is the directory of each file.
+        // As pi: what a flag names has no directory of configuration, so the base is the directory of each file. What settings name
+        // has no base.
         let is_of_flag = self.scope == Scope::Temporary && self.package.is_none();
+        let is_of_settings = !is_of_flag && self.package.is_none() && self.source == Origin::Local;
         let base = file.parent().filter(|_| is_of_flag).unwrap_or(&self.base);
         SourceInfo {
             path: file.display().to_string(),
@@ -74,7 +76,7 @@ impl Place {
                 Some(_) => "package",
                 None => "top-level",
             },
-            base_dir: Some(base.display().to_string()),
+            base_dir: (!is_of_settings).then(|| base.display().to_string()),
         }
     }
 }

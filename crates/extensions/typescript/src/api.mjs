@@ -28,13 +28,17 @@ export function createApi(session, extension) {
       act("setSessionName", { name });
       state.sessionName = String(name).trim() || null;
     },
-    setLabel: (entryId, label) => act("setLabel", { entryId, label }),
+    setLabel(entryId, label) {
+      act("setLabel", { entryId, label });
+      session.entries.noteLabel(entryId, label);
+    },
 
     getActiveTools: () => [...(state.activeTools ?? [])],
     getAllTools: () => allTools(session),
     setActiveTools(names) {
       act("setActiveTools", { names });
-      state.activeTools = [...names];
+      const known = new Set(allTools(session).map(({ name }) => name));
+      state.activeTools = names.filter((name) => known.has(name));
     },
     getCommands: () => [...(state.commands ?? [])],
     getSettings: () => structuredClone(state.settings ?? {}),

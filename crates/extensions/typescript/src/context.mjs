@@ -100,8 +100,9 @@ class CommandContext extends HandlerContext {
     await this.#ask("reload", {});
   }
 
-  navigateTree(targetId, options) {
-    return this.#ask("navigateTree", { targetId, ...options });
+  async navigateTree(targetId, options) {
+    const { cancelled, ...more } = await this.#ask("navigateTree", { targetId, ...options });
+    return { cancelled: cancelled === true, ...(this.#session.generation === "omp" ? more : {}) };
   }
 
   /**

@@ -28,6 +28,13 @@ export class LiveEntries extends TreeReader {
     for (const entry of entries ?? []) this.#tree.add(entry);
   }
 
+  /** A label that the agent has been told: it counts at once, and its entry follows. */
+  noteLabel(id, label) {
+    const { labels } = this.read();
+    if (label) labels.set(id, { label, timestamp: new Date().toISOString() });
+    else labels.delete(id);
+  }
+
   /** @returns {InstanceType<typeof SessionTree>} as it is now */
   read() {
     const path = this.#state.sessionFile;

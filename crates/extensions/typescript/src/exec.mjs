@@ -10,7 +10,7 @@ const GRACE = 5000;
  * @param {string} command
  * @param {string[]} args
  * @param {{cwd?: string, timeout?: number, signal?: AbortSignal, env?: object, stdin?: string}} options timeout in ms
- * @returns {Promise<{stdout: string, stderr: string, code: number, killed: boolean}>}
+ * @returns {Promise<{stdout: string, stderr: string, code: number, killed: boolean, truncated: boolean}>}
  */
 export function exec(command, args, { cwd, timeout, signal, env, stdin }) {
   return new Promise((resolve) => {
@@ -31,7 +31,8 @@ export function exec(command, args, { cwd, timeout, signal, env, stdin }) {
       clearTimeout(late);
       clearTimeout(hard);
       signal?.removeEventListener("abort", stop);
-      resolve({ stdout: out(), stderr: problem ?? err(), code, killed });
+      const truncated = out.isCut() || err.isCut();
+      resolve({ stdout: out(), stderr: problem ?? err(), code, killed, truncated });
     };
     if (stdin !== undefined) child.stdin.on("error", () => {}).end(stdin);
     if (timeout > 0) late = setTimeout(stop, timeout);
@@ -42,14 +43,16 @@ export function exec(command, args, { cwd, timeout, signal, env, stdin }) {
   });
 }
 
-/** @returns {() => string} what came so far, the beginning of it when it is very long */
+/** @returns {{(): string, isCut(): boolean}} what came so far, the beginning of it when it is very long */
 function collect(stream) {
   const parts = [];
   let length = 0;
+  let isCut = false;
   stream.on("data", (part) => {
+    isCut ||= length + part.length > MAX_OUTPUT;
     if (length >= MAX_OUTPUT) return;
     length += part.length;
     parts.push(part);
   });
-  return () => Buffer.concat(parts).subarray(0, MAX_OUTPUT).toString("utf8");
+  return Object.assign(() => Buffer.concat(parts).subarray(0, MAX_OUTPUT).toString("utf8"), { isCut: () => isCut });
 }

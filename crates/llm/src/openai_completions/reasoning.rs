@@ -49,22 +49,20 @@ pub(super) fn write(request: &ModelRequest, dialect: &Dialect, body: &mut Map<St
                 set("reasoning_effort", json!(word));
             }
         }
-        ThinkingFormat::DeepSeek => {
-            set(
-                "thinking",
-                json!({"type": if on { "enabled" } else { "disabled" }}),
-            );
+        ThinkingFormat::DeepSeek | ThinkingFormat::Together | ThinkingFormat::Enable => {
+            let (name, switch) = match dialect.thinking {
+                ThinkingFormat::DeepSeek => {
+                    let word = if on { "enabled" } else { "disabled" };
+                    ("thinking", json!({"type": word}))
+                }
+                ThinkingFormat::Together => ("reasoning", json!({"enabled": on})),
+                _ => ("enable_thinking", json!(on)),
+            };
+            set(name, switch);
             if on && dialect.reasoning_effort {
                 set("reasoning_effort", json!(effort));
             }
         }
-        ThinkingFormat::Together => {
-            set("reasoning", json!({"enabled": on}));
-            if on && dialect.reasoning_effort {
-                set("reasoning_effort", json!(effort));
-            }
-        }
-        ThinkingFormat::Enable => set("enable_thinking", json!(on)),
         ThinkingFormat::QwenTemplate => {
             set(
                 "chat_template_kwargs",

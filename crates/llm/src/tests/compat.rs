@@ -324,7 +324,7 @@ fn reasoning_formats_change_request() {
         ),
         (
             "qwen",
-            json!({"enable_thinking": true}),
+            json!({"enable_thinking": true, "reasoning_effort": "high"}),
             json!({"enable_thinking": false}),
         ),
         (

@@ -128,12 +128,10 @@ async fn open(
     let (outbox, outgoing) = session::outbox(session::limits::OUTBOX);
     let dir = setup.agent.session_dir(&env.cwd);
     let opening = sessions::opening(args, env, dir.as_ref(), setup.own_session_dir)?;
-    let mut session = Session::start(Arc::clone(&setup.agent), outbox.clone(), &opening)?;
+    let name = args.name.as_deref();
+    let mut session = Session::start_named(Arc::clone(&setup.agent), outbox.clone(), &opening, name)?;
     for warning in session.take_warnings() {
         complain(&format!("Warning: {warning}"));
-    }
-    if let Some(name) = &args.name {
-        session.set_name(name)?;
     }
     if !args.mode.is_some_and(Mode::serves_clients)
         && let Err(error) = unusable::check(args, setup, &session).await

@@ -177,7 +177,7 @@ fn tool_result(event: &Event, manner: Manner, out: &mut Vec<u8>) {
             result,
             is_error,
             ..
-        } if manner.dialect.is_newest_pi() && matches!(tool_name.as_str(), "read" | "bash") => {
+        } if manner.dialect.is_newest_pi() && (tool_name == "read" || result.has_failed) => {
             match newest_result(tool_name, result, *is_error) {
                 Some(shown) => with_member(event, "result", shown.into(), out),
                 None => push(event, out),
@@ -230,17 +230,15 @@ fn error_code(response: &Response, error: &str) -> Option<&'static str> {
     }
 }
 
-/// A result as today's pi repeats it for programs: the text or the image of `read`, and whether a command of `bash` failed.
+/// A result as today's pi repeats it for programs: the text or the image of `read`, and whether a command of `bash`, or a tool of an
+/// extension, failed.
 fn newest_result(tool: &str, result: &ToolResult, is_error: bool) -> Option<Map<String, Value>> {
     let mut shown = object(result);
-    if tool == "bash" {
-        if !result.has_failed {
-            return None;
-        }
+    if result.has_failed {
         shown.insert("isError".to_owned(), true.into());
         return Some(shown);
     }
-    if is_error || result.is_replaced || result.structured_content.is_some() {
+    if tool != "read" || is_error || result.is_replaced || result.structured_content.is_some() {
         return None;
     }
     let text = wire::content::joined_text(&result.content);

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use agent::{Change, HooksOutcome};
 use serde_json::{Map, Value, json};
 use wire::entry::Compaction;
-use wire::{EntryBody, Message, StopReason};
+use wire::{EntryBody, Event, Message, StopReason};
 
 use super::conversation::Conversation;
 use super::driver::Driver;
 use super::extensions::{custom, failure, members, put};
 use super::session_core::SessionCore;
+use super::storage::entry_of;
 
 /// Adds what subscribers receive at the end of a turn and clients do not.
 pub(super) fn describe(
@@ -80,7 +81,12 @@ async fn write_draft(driver: &mut Driver, draft: Map<String, Value>) -> Result<b
             Ok(false)
         }
         "custom_message" => {
-            driver.add_message(Arc::new(custom(&Value::Object(draft))?)).await;
+            let message = Arc::new(custom(&Value::Object(draft))?);
+            if driver.core.is_newest_pi() {
+                append_entry_body(&mut driver.core, entry_of(message)).await?;
+                return Ok(true);
+            }
+            driver.add_message(message).await;
             Ok(false)
         }
         "context_edit" => {
@@ -115,10 +121,16 @@ async fn write_draft(driver: &mut Driver, draft: Map<String, Value>) -> Result<b
     }
 }
 
+/// Appends an entry. Clients of today's pi learn of each entry that an extension adds.
 async fn append_entry_body(core: &mut SessionCore, body: EntryBody) -> Result<(), String> {
     let appended = core.conversation.log.append(body, &core.outbox).await;
-    appended.map(drop).map_err(|error| error.to_string())
+    let entry = appended.map_err(|error| error.to_string())?;
+    if core.is_newest_pi() {
+        core.outbox.tell(Event::EntryAppended { entry }).await;
+    }
+    Ok(())
 }
+
 /// How a run or a turn ended.
 pub(super) fn outcome(stop: Option<StopReason>) -> &'static str {
     match stop {

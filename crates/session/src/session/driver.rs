@@ -155,7 +155,8 @@ impl Driver {
     ) {
         match effect {
             Effect::Emit(event) => self.tell(event).await,
-            Effect::Tell(event, turn) => {
+            Effect::Tell(mut event, turn) => {
+                self.core.fit_newest_pi(&mut event);
                 // Subscribers first, as with events that they may answer.
                 self.tell_subscribers(&event, turn);
                 self.core.outbox.tell(event).await;
@@ -200,7 +201,7 @@ impl Driver {
                 self.turn.retry_timer = Some(Box::pin(tokio::time::sleep(Duration::from_millis(ms))));
             }
             Effect::CancelRetryTimer => self.turn.retry_timer = None,
-            Effect::CheckContext => inputs.push_back(Input::Context(self.core.context_is_full())),
+            Effect::CheckContext => inputs.push_back(Input::Context(self.summaries.must_compact(&self.core))),
             Effect::Compact(reason) => self.begin_compaction(reason),
             Effect::EndCompaction(made) => self.summaries.end_compaction(made),
             Effect::CancelCompaction => self.summaries.cancel(),
@@ -225,7 +226,8 @@ impl Driver {
     }
 
     /// Sends an event of the machine.
-    async fn tell(&mut self, event: Event) {
+    async fn tell(&mut self, mut event: Event) {
+        self.core.fit_newest_pi(&mut event);
         let overflow = CompactionReason::Overflow;
         if matches!(event, Event::CompactionStart { reason } if reason == overflow) {
             // Before the event: the compaction must not keep the answer that found no room.

@@ -246,7 +246,7 @@ async fn navigate(
     params: NavigateParams,
 ) -> Result<DeferredAction, String> {
     if driver.core.conversation.log.entry(&params.target_id).is_none() {
-        return Err(strings::entry_not_found(&params.target_id));
+        return Err(format!("Entry {} not found", params.target_id));
     }
     driver.drive(Input::Abort).await;
     Ok(DeferredAction::Move(Asker::Extension(id), params))
@@ -318,7 +318,7 @@ fn run_built_in(driver: &mut Driver, id: Option<u64>, call: BuiltInCall) -> Resu
         env: Agent::tool_env(
             &driver.core.conversation.log.header().id,
             file.as_deref(),
-            Some(&driver.core.conversation.choice.model),
+            Some(driver.core.conversation.choice.selected()),
         ),
         sees_images: driver.core.conversation.choice.model.sees_images(),
         start_line: Arc::new(driver.core.outbox.clone()),

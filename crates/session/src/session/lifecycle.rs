@@ -38,6 +38,19 @@ impl Session {
     /// # Errors
     /// When the file cannot be opened; it is untouched then.
     pub fn start(agent: Arc<Agent>, outbox: Outbox, opening: &Opening) -> Result<Self, SessionError> {
+        Self::start_named(agent, outbox, opening, None)
+    }
+
+    /// Begins a session with a name (`--name`), which is its first entry if the session is new.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or the name cannot be written down.
+    pub fn start_named(
+        agent: Arc<Agent>,
+        outbox: Outbox,
+        opening: &Opening,
+        name: Option<&str>,
+    ) -> Result<Self, SessionError> {
         let (log, cwd) = match opening {
             Opening::New { id } => (
                 new_log(agent.session_dir(&agent.cwd), &agent.cwd, None, id.as_deref())?,
@@ -73,6 +86,9 @@ impl Session {
             closing: None,
             is_retired: false,
         };
+        if let Some(name) = name {
+            session.set_name(name)?;
+        }
         let Driver { core, extensions, .. } = &mut session.driver;
         let is_resolved = !extensions.providers.is_unresolved();
         // A placeholder model must not get into the file; the entries follow when the real one is known.
@@ -147,7 +163,7 @@ impl Session {
     ///
     /// # Errors
     /// When the name cannot be written down.
-    pub fn set_name(&mut self, name: &str) -> Result<(), SessionError> {
+    fn set_name(&mut self, name: &str) -> Result<(), SessionError> {
         let name = name.trim().to_owned();
         if !name.is_empty() {
             let log = self.driver.core.conversation.log.direct();

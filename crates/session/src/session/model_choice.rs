@@ -18,7 +18,8 @@ pub(super) struct ModelChoice {
     pub(super) chosen: Chosen,
     /// Models that cycling goes through, when `--models` limits it.
     pub(super) scope: Vec<Scoped>,
-    /// What the active run asks. It is fixed with the first request, so that a switch counts from the next run on.
+    /// What the active run asks. It is fixed with the first request, so that a switch counts from the next run on. With the dialect of
+    /// pi 1.5 it counts from the next request on.
     pub(super) run_model: Option<(Model, ThinkingLevel)>,
     /// Models that take over when that one fails for good.
     pub(super) fallbacks: Fallbacks,
@@ -30,7 +31,7 @@ pub(super) type Chosen = (Option<Model>, Option<ThinkingLevel>);
 /// The levels that the settings give a model.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LevelSettings {
-    /// The level of this model alone.
+    /// The level that the model is switched to.
     pub(super) own: Option<ThinkingLevel>,
     /// The level after a model that cannot reason. Without one, thinking stays off, as in pi 1.5.
     pub(super) restored: Option<ThinkingLevel>,
@@ -70,6 +71,18 @@ impl ModelChoice {
     pub(super) fn for_run(&mut self) -> (Model, ThinkingLevel) {
         let now = (self.model.clone(), self.thinking);
         self.run_model.get_or_insert(now).clone()
+    }
+
+    /// The model and the level of the next run.
+    pub(super) fn selected(&self) -> (&Model, ThinkingLevel) {
+        (&self.model, self.thinking)
+    }
+
+    /// The rest of the active run asks the model that is selected now.
+    pub(super) fn follow_in_run(&mut self) {
+        if let Some(of_run) = &mut self.run_model {
+            *of_run = (self.model.clone(), self.thinking);
+        }
     }
 
     /// The models that the active run and the next one ask.
@@ -198,7 +211,8 @@ impl ModelChoice {
         })
     }
 
-    fn level_entry(&self) -> EntryBody {
+    /// The entry that says which level the session has.
+    pub(super) fn level_entry(&self) -> EntryBody {
         EntryBody::ThinkingLevelChange(ThinkingLevelChange {
             thinking_level: Some(self.thinking.as_str().to_owned()),
             extra: wire::Extra::default(),

@@ -44,10 +44,13 @@ pub(super) async fn select_model(
     source: &str,
 ) {
     let agent = &driver.core.agent;
-    let restores = !agent.options.dialect.is_newest_pi();
+    let is_newest = agent.options.dialect.is_newest_pi();
+    // Today's pi gives each selected model the level of the settings again (pi-1.5-delta.md 6).
+    let of_all = agent.options.start.default_thinking.filter(|_| is_newest);
+    let of_model = agent.settings.model_thinking_level(&model.provider, &model.id);
     let settings = LevelSettings {
-        own: agent.settings.model_thinking_level(&model.provider, &model.id),
-        restored: restores.then(|| agent.default_thinking(&model)),
+        own: of_model.or(of_all),
+        restored: (!is_newest).then(|| agent.default_thinking(&model)),
     };
     let switch = driver.core.conversation.choice.select(model, level, settings);
     switched(driver, switch, source).await;
@@ -55,6 +58,9 @@ pub(super) async fn select_model(
 
 /// Stores a switch of the model, and tells clients and extensions.
 pub(super) async fn switched(driver: &mut Driver, switch: Switch, source: &str) {
+    if driver.core.is_newest_pi() {
+        driver.core.conversation.choice.follow_in_run();
+    }
     driver
         .core
         .conversation

@@ -74,7 +74,7 @@ pub(super) async fn move_now(
         return arrive(driver, moving, given).await;
     }
     let summary = if params.summarize {
-        branch_to_summarise(driver, &moving.place, &params)
+        branch_to_summarise(driver, &params)
     } else {
         None
     };
@@ -112,8 +112,9 @@ pub(super) async fn summarised_branch(driver: &mut Driver, outcome: Result<Box<B
 }
 
 /// The summary request for the branch that is left; none if that branch has no messages.
-fn branch_to_summarise(driver: &mut Driver, place: &Place, params: &NavigateParams) -> Option<Summarising> {
-    let (old, new) = driver.core.conversation.branches(place.leaf.as_deref());
+fn branch_to_summarise(driver: &mut Driver, params: &NavigateParams) -> Option<Summarising> {
+    // The prompt to which the user goes back is no part of the branch that is left.
+    let (old, new) = driver.core.conversation.branches(Some(&params.target_id));
     let left = compaction::abandoned(&old, &new);
     // A window of 0 means that it is unknown.
     let window = match driver.core.conversation.choice.model.context_window {
@@ -227,9 +228,7 @@ pub(super) async fn move_if_allowed(driver: &mut Driver, asker: Asker<Navigated>
     if stays || !driver.extensions.has_listener(name) {
         return move_now(driver, asker, params, None).await;
     }
-    let place = driver.core.conversation.place(&params.target_id);
-    let leaf = place.and_then(|place| place.leaf);
-    let (old, new) = driver.core.conversation.branches(leaf.as_deref());
+    let (old, new) = driver.core.conversation.branches(Some(&params.target_id));
     let common = old
         .iter()
         .zip(&new)

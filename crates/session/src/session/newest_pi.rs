@@ -3,12 +3,65 @@
 
 use std::sync::Arc;
 
+use agent::Activity;
 use serde_json::{Map, Value, json};
 use wire::entry::Compaction;
-use wire::{EntryBody, Event, Message};
+use wire::event::CompactionReason;
+use wire::{Entry, EntryBody, Event, Message, ToolSpec};
 
 use super::clock::now_ms;
 use super::session_core::SessionCore;
+
+/// What the system messages of a branch have told the model.
+#[derive(Debug, Default)]
+struct Declared {
+    /// Pinion's section of the prompt.
+    prompt: Option<String>,
+    /// Names of the tools.
+    tools: Vec<String>,
+}
+
+impl Declared {
+    /// `None` if the branch has no system message.
+    fn of(branch: &[Arc<Entry>]) -> Option<Self> {
+        let mut declared: Option<Self> = None;
+        for entry in branch {
+            match &entry.body {
+                EntryBody::Message(body) if body.message.role() == "system" => {
+                    if let Message::Other(message) = &*body.message {
+                        declared.get_or_insert_default().apply(message);
+                    }
+                }
+                // A compaction begins with all that holds then.
+                EntryBody::Compaction(compaction) => {
+                    if let Some(message) = compaction.extra.get("systemMessage") {
+                        declared.insert(Self::default()).apply(message);
+                    }
+                }
+                _ => {}
+            }
+        }
+        declared
+    }
+
+    fn apply(&mut self, message: &Value) {
+        let names = |member: &str| {
+            let tools = message
+                .get(member)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
+            let names = tools.filter_map(|tool| tool.get("name").and_then(Value::as_str));
+            Vec::from_iter(names.map(str::to_owned))
+        };
+        let removed = names("toolsRemoved");
+        self.tools.retain(|name| !removed.contains(name));
+        self.tools.extend(names("toolsAdded"));
+        if let Some(prompt) = message.pointer("/sections/prompt").and_then(Value::as_str) {
+            self.prompt = Some(prompt.to_owned());
+        }
+    }
+}
 
 impl SessionCore {
     /// Returns true if the process speaks the dialect of today's pi.
@@ -16,24 +69,88 @@ impl SessionCore {
         self.agent.options.dialect.is_newest_pi()
     }
 
-    /// The message with the system prompt and the declarations of the tools, which precedes the first prompt of a session.
-    pub(super) fn system_message(&mut self) -> Option<Arc<Message>> {
+    /// Stores the thinking level of the next run if the branch says another one: that of a session which the command line opened
+    /// with a level of its own.
+    pub(super) async fn note_level(&mut self) {
+        if !self.is_newest_pi() {
+            return;
+        }
+        let level = self.conversation.choice.thinking.as_str();
         let log = &self.conversation.log;
-        let is_system =
-            |body: &EntryBody| matches!(body, EntryBody::Message(body) if body.message.role() == "system");
-        let is_there = || {
-            let branch = log.branch(log.leaf_id());
-            branch.iter().any(|entry| is_system(&entry.body))
-        };
-        if !self.is_newest_pi() || is_there() {
+        let stored = log
+            .branch(log.leaf_id())
+            .iter()
+            .rev()
+            .find_map(|entry| match &entry.body {
+                EntryBody::ThinkingLevelChange(change) => change.thinking_level.clone(),
+                _ => None,
+            });
+        if stored.is_some_and(|stored| stored != level) {
+            let entry = self.conversation.choice.level_entry();
+            self.conversation.log.record(entry, &self.outbox).await;
+        }
+    }
+
+    /// The message with the system prompt and the declarations of the tools, which precedes the first prompt of a session; later,
+    /// a message with what has changed since other tools are active.
+    pub(super) fn system_message(&mut self) -> Option<Arc<Message>> {
+        if !self.is_newest_pi() {
             return None;
         }
-        Some(Arc::new(Message::Other(self.declaration())))
+        let log = &self.conversation.log;
+        let message = match Declared::of(&log.branch(log.leaf_id())) {
+            None => self.declaration(),
+            Some(declared) => self.declared_again(&declared)?,
+        };
+        Some(Arc::new(Message::Other(message)))
+    }
+
+    /// What has changed since the last system message. `None` if the tools are the same: a prompt that says another date alone is
+    /// not worth a message, since requests have the prompt of now in any case.
+    fn declared_again(&mut self, declared: &Declared) -> Option<Value> {
+        let tools = self.declared_tools();
+        let is_active = |name: &String| tools.iter().any(|tool| tool.name == *name);
+        let removed = declared.tools.iter().filter(|name| !is_active(name));
+        let removed = Vec::from_iter(removed.map(|name| json!({"name": name})));
+        let added = tools.iter().filter(|tool| !declared.tools.contains(&tool.name));
+        let added = Vec::from_iter(added);
+        if removed.is_empty() && added.is_empty() {
+            return None;
+        }
+        let mut message = Map::from_iter([
+            ("role".to_owned(), "system".into()),
+            ("content".to_owned(), "".into()),
+        ]);
+        let prompt = self.system_prompt();
+        let is_new = declared.prompt.as_deref() != Some(prompt.as_str());
+        let members = [
+            ("sections", is_new.then(|| json!({"prompt": prompt}))),
+            ("toolsAdded", (!added.is_empty()).then(|| json!(added))),
+            ("toolsRemoved", (!removed.is_empty()).then(|| json!(removed))),
+            ("timestamp", Some(now_ms().into())),
+        ];
+        for (name, value) in members {
+            message.extend(value.map(|value| (name.to_owned(), value)));
+        }
+        Some(message.into())
+    }
+
+    /// The active tools as the user ordered them. Requests keep an order of their own, for the caches of providers.
+    fn declared_tools(&self) -> Vec<ToolSpec> {
+        let mut tools = self.tools.specs();
+        let names = self.tools.active_names();
+        tools.sort_by_key(|tool| {
+            names
+                .iter()
+                .position(|name| *name == tool.name)
+                .unwrap_or(names.len())
+        });
+        tools
     }
 
     /// System prompt and tools as they are now.
     fn declaration(&mut self) -> Value {
-        let tools = self.tools.specs();
+        let tools = self.declared_tools();
         let members = [
             ("role", "system".into()),
             ("content", "".into()),
@@ -50,6 +167,21 @@ impl SessionCore {
         if self.is_newest_pi() {
             let declaration = self.declaration();
             entry.extra = Map::from_iter([("systemMessage".to_owned(), declaration)]).into();
+        }
+    }
+
+    /// Changes an event of a run as today's pi has it: the end of a run that overflowed does not say that another one follows.
+    pub(super) fn fit_newest_pi(&self, event: &mut Event) {
+        let overflow = CompactionReason::Overflow;
+        let recovers = || {
+            let activity = self.machine.activity();
+            matches!(activity, Activity::Compacting { reason, .. } if reason == overflow)
+        };
+        if let Event::AgentEnd { will_retry, .. } = event
+            && self.is_newest_pi()
+            && recovers()
+        {
+            *will_retry = false;
         }
     }
 

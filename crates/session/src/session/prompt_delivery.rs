@@ -118,7 +118,12 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
         return begin_prompted_run(driver, run, Value::Null).await;
     }
     let system_prompt = driver.core.system_prompt();
-    let mut event = json!({"type": "before_agent_start", "prompt": run.text, "systemPrompt": system_prompt});
+    let mut event = json!({
+        "type": "before_agent_start",
+        "messageType": "user",
+        "prompt": run.text,
+        "systemPrompt": system_prompt,
+    });
     put(&mut event, "systemPromptOptions", prompt_options(&driver.core));
     if !images.is_empty() {
         put(&mut event, "images", json!(images));
@@ -170,6 +175,7 @@ pub(super) async fn begin_prompted_run(driver: &mut Driver, run: PendingRun, ans
     }
     // Commands that the user ran before come first in the conversation, as they did in time.
     driver.core.add_shell_messages();
+    driver.core.note_level().await;
     let mut messages: Vec<Arc<Message>> = driver.core.system_message().into_iter().collect();
     messages.push(run.message);
     // With messages of extensions behind it, the prompt is stored together with them when its run begins. A prompt that joins a retry is
@@ -200,7 +206,7 @@ pub(super) async fn begin_prompted_run(driver: &mut Driver, run: PendingRun, ans
         return driver.drive(Input::Join(messages)).await;
     }
     // After the shell commands of the user have joined the conversation: they may have filled it.
-    let full = driver.core.context_is_full();
+    let full = driver.summaries.must_compact(&driver.core);
     let CheckedOptions {
         limits,
         fallbacks,
@@ -227,8 +233,9 @@ pub(super) async fn begin_prompted_run(driver: &mut Driver, run: PendingRun, ans
 pub(super) async fn begin_run(driver: &mut Driver, messages: Vec<Arc<Message>>) {
     driver.extensions.set_prompt(None);
     driver.core.add_shell_messages();
+    driver.core.note_level().await;
     let messages = driver.core.system_message().into_iter().chain(messages).collect();
-    let full = driver.core.context_is_full();
+    let full = driver.summaries.must_compact(&driver.core);
     // A schema belongs to one prompt. The schema of the last one must not bind a run that an extension begins.
     driver.core.tools.set_output(None);
     driver
@@ -326,7 +333,7 @@ pub(super) async fn answer_prompt(driver: &Driver, sender: PromptSender, outcome
 /// Appends a prompt before it is acknowledged. Its run does not append it again. A prompt that extensions may change, or before
 /// which the conversation is compacted, is appended when its run begins.
 async fn store_prompt(driver: &mut Driver, messages: &[Arc<Message>]) {
-    if driver.core.context_is_full() || driver.extensions.has_listener("message_end") {
+    if driver.summaries.must_compact(&driver.core) || driver.extensions.has_listener("message_end") {
         return;
     }
     let (log, mut batch) = (&mut driver.core.conversation.log, Batch::default());

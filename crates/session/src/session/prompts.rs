@@ -144,7 +144,7 @@ pub(super) async fn resume(driver: &mut Driver, responder: Responder<Accepted>) 
     // The response comes before the events of the run.
     responder.respond(Ok(Accepted::new(Disposition::Started))).await;
     driver.core.add_shell_messages();
-    let full = driver.core.context_is_full();
+    let full = driver.summaries.must_compact(&driver.core);
     driver.drive(Input::Continue { full }).await;
 }
 

@@ -293,7 +293,8 @@ pub(super) async fn carry_out(
     change: Change,
 ) -> Option<DeferredAction> {
     let reason = change.reason();
-    let had_queued = !driver.core.machine.queues().is_empty();
+    // Today's pi tells nothing of a queue that goes with its session.
+    let had_queued = !driver.core.machine.queues().is_empty() && !driver.core.is_newest_pi();
     let mut reloaded = None;
     let ends_processes = change.ends_shells();
     let (word, previous) = (

@@ -262,13 +262,13 @@ impl SessionCore {
             .choice
             .run_model
             .as_ref()
-            .map(|(model, _)| model);
+            .map(|(model, level)| (model, *level));
         Environment {
             toolbox: self.agent.toolbox.clone(),
             cwd: self.workspace.cwd.clone(),
             session: self.conversation.log.header().id.clone(),
             env: Agent::tool_env(&self.conversation.log.header().id, file.as_deref(), model),
-            sees_images: model.is_some_and(wire::Model::sees_images),
+            sees_images: model.is_some_and(|(model, _)| model.sees_images()),
             shrinks_images: self.agent.settings.images.auto_resize,
             tmp_dir: self.agent.mcp.tmp_dir.clone(),
             checkpoint,
@@ -281,9 +281,9 @@ impl SessionCore {
     pub(super) fn hook_facts(&self) -> Facts {
         let (agent, file) = (&self.agent, self.conversation.log.file_text());
         let header = self.conversation.log.header();
-        let model = &self.conversation.choice.model;
+        let (model, level) = self.conversation.choice.selected();
         let mut env = agent.toolbox.env().to_vec();
-        let about = Agent::tool_env(&header.id, file.as_deref(), Some(model));
+        let about = Agent::tool_env(&header.id, file.as_deref(), Some((model, level)));
         // The agent may itself run in a session of another agent, whose variables name that session.
         env.retain(|(name, _)| about.iter().all(|(known, _)| known != name));
         env.extend(about);

@@ -247,7 +247,8 @@ async fn replace(
             return Err(error);
         }
     };
-    if is_new {
+    // Nothing that the client chose becomes the user's default in today's pi.
+    if is_new && !driver.core.is_newest_pi() {
         let flags = &driver.core.agent.options.start;
         let is_unresolved = driver.extensions.providers.is_unresolved();
         driver

@@ -19,7 +19,7 @@ pub(super) async fn bash(driver: &mut Driver, responder: Responder<BashResult>, 
     let event = json!({
         "type": "user_bash",
         "command": params.command,
-        "excludeFromContext": params.exclude_from_context,
+        "excludeFromContext": params.exclude_from_context == Some(true),
         "cwd": core.workspace.cwd.to_string_lossy(),
     });
     let answer = extensions.hook_answer(core, "user_bash", &event);

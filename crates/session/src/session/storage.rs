@@ -418,7 +418,7 @@ async fn tell(outbox: &Outbox, path: String, pending: usize, error: Option<Strin
 }
 
 /// The entry of a message. Messages that no person and no model said have a kind of their own.
-fn entry_of(message: Arc<Message>) -> EntryBody {
+pub(super) fn entry_of(message: Arc<Message>) -> EntryBody {
     match message.as_ref() {
         Message::Custom(custom) => EntryBody::CustomMessage(CustomMessageEntry {
             custom_type: custom.custom_type.clone(),

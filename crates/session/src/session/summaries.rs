@@ -131,6 +131,12 @@ impl Summaries {
         self.running = Some(Summarising::new(CancellationToken::new(), done));
     }
 
+    /// Returns true if the context is full. Today's pi begins no compaction that would find nothing to summarise.
+    pub(super) fn must_compact(&self, core: &SessionCore) -> bool {
+        let plan = || self.plan(core, CompactionReason::Threshold).0;
+        core.context_is_full() && (!core.is_newest_pi() || plan().is_ok())
+    }
+
     /// What a compaction would do now, and what the client wants the summary to look at.
     pub(super) fn plan(
         &self,

@@ -33,6 +33,10 @@ impl Driver {
             let error = self.core.tools.not_found(&call.name);
             return Some(Prepared::Refused(ToolResult::error(error)));
         }
+        if let Some(problem) = call.arguments_error() {
+            let error = format!("Invalid arguments for tool \"{}\": {problem}", call.name);
+            return Some(Prepared::Refused(ToolResult::error(error)));
+        }
         if self.turn.calls.rewrite(&self.core.tools, slot, call) {
             return None;
         }

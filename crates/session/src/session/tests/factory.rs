@@ -134,7 +134,7 @@ async fn switched_session_keeps_its_own_model() {
 
 #[test]
 fn tool_environment_leaves_out_what_is_unknown() {
-    let names = |file, model: Option<&Model>| -> Vec<String> {
+    let names = |file, model: Option<(&Model, ThinkingLevel)>| -> Vec<String> {
         Agent::tool_env("id", file, model)
             .into_iter()
             .map(|(name, value)| format!("{}={}", name.display(), value.display()))
@@ -142,10 +142,11 @@ fn tool_environment_leaves_out_what_is_unknown() {
     };
     assert_eq!(names(None, None), ["PI_SESSION_ID=id"]);
     assert_eq!(
-        names(Some("/s.jsonl"), Some(&model("a", false))),
+        names(Some("/s.jsonl"), Some((&model("a", false), ThinkingLevel::Low))),
         [
             "PI_SESSION_ID=id",
             "PI_SESSION_FILE=/s.jsonl",
+            "PI_REASONING_LEVEL=low",
             "PI_PROVIDER=test",
             "PI_MODEL=a"
         ]

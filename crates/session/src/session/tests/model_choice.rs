@@ -105,6 +105,18 @@ fn active_run_keeps_its_model() {
     assert_eq!(choice.for_run().0.id, "b");
 }
 
+#[test]
+fn active_run_follows_switch_in_todays_pi() {
+    let mut choice = choice(model("a", true), High);
+    choice.follow_in_run();
+    assert_eq!(choice.run_model, None, "without a run there is nothing to change");
+    choice.for_run();
+    choice.select(model("b", true), Some(Low), SETTINGS);
+    choice.follow_in_run();
+    let (asked, level) = choice.for_run();
+    assert_eq!((asked.id.as_str(), level), ("b", Low));
+}
+
 fn kinds(entries: &[EntryBody]) -> Vec<&str> {
     entries.iter().map(EntryBody::kind).collect()
 }

@@ -23,7 +23,7 @@ pub(crate) fn result(value: Value) -> Option<ToolResult> {
             .remove("usage")
             .and_then(|usage| serde_json::from_value(usage).ok()),
         terminate: None,
-        has_failed: false,
+        has_failed: map.get("isError") == Some(&Value::Bool(true)),
         is_replaced: false,
     })
 }
