@@ -243,6 +243,10 @@ const CHILDREN: &[Variable] = &[
     ),
     ("PI_PROVIDER", "Provider of the current model."),
     ("PI_MODEL", "Id of the current model."),
+    (
+        "PI_REASONING_LEVEL",
+        "Thinking level of the session, for tools and hooks.",
+    ),
     ("PI_HOOK_EVENT", "Event for which a hook runs."),
     ("PI_HOOK_TOOL", "Tool that the event is about."),
     (

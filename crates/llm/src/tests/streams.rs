@@ -157,12 +157,13 @@ fn abnormal_stop_reasons_fail_with_their_texts() {
 }
 
 #[test]
-fn malformed_argument_json_is_repaired() {
-    for (args, expected) in [
-        ("", json!({})),
-        ("{\"a\": \"half", json!({"a": "half"})),
-        ("{\"a\": \"tab\there\"}", json!({"a": "tab\there"})),
-        ("total nonsense", json!({})),
+fn malformed_argument_json_is_repaired_or_refused() {
+    let cut_off = "Unterminated string in JSON at position 11 (line 1 column 12)\n\nReceived arguments:\n{\"a\": \"half";
+    for (args, expected, error) in [
+        ("", json!({}), None),
+        // Half a command may mean something else, so the call must not run.
+        ("{\"a\": \"half", json!({}), Some(cut_off)),
+        ("{\"a\": \"tab\there\"}", json!({"a": "tab\there"}), None),
     ] {
         let mut frames = vec![
             json!({"type": "content_block_start", "index": 3, "content_block": {"type": "tool_use", "id": "t", "name": "n", "input": {}}}),
@@ -172,7 +173,9 @@ fn malformed_argument_json_is_repaired() {
         frames.extend(stop("tool_use"));
         let (message, failed) = last(&anthropic(&frames));
         assert!(!failed);
-        assert_eq!(message["content"][0]["arguments"], expected, "{args}");
+        let call = &message["content"][0];
+        assert_eq!(call["arguments"], expected, "{args}");
+        assert_eq!(call["argumentsError"].as_str(), error, "{args}");
         assert_eq!(message["stopReason"], "toolUse");
     }
 }

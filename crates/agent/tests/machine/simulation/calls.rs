@@ -243,7 +243,7 @@ impl Calls {
             None => {
                 let allowed = (aborted && text == ABORTED)
                     || (skipped && text == SKIPPED)
-                    || (cut_off && text.contains("output limit"));
+                    || (cut_off && text.contains("output token limit"));
                 allowed && is_error
             }
         };

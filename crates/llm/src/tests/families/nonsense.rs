@@ -188,14 +188,11 @@ async fn invalid_utf8_and_control_characters_are_replaced() {
 }
 
 #[tokio::test]
-async fn truncated_tool_json_keeps_readable_arguments() {
+async fn truncated_tool_json_has_no_arguments() {
     for voice in voices() {
         for (raw, expected) in [
-            (
-                "{\"path\": \"a.txt\", \"text\": \"hal",
-                json!({"path": "a.txt", "text": "hal"}),
-            ),
-            ("{\"path\": [1, 2", json!({"path": [1, 2]})),
+            ("{\"path\": \"a.txt\", \"text\": \"hal", json!({})),
+            ("{\"path\": [1, 2", json!({})),
             ("}{", json!({})),
             ("", json!({})),
             ("null", json!({})),
