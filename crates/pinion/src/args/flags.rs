@@ -319,7 +319,7 @@ const TOOLS: &[Flag] = &[
         &["--tools", "-t"],
         "LIST",
         set::set_tools,
-        "Enable only these tools, comma-separated; * matches; +NAME or -NAME changes the defaults",
+        "Enable only these tools, comma-separated; * matches; +NAME adds, -NAME removes",
     ),
     value(
         &["--exclude-tools", "-xt"],
