@@ -50,6 +50,8 @@ fn ten_thousand_connections_are_limited_then_others_served() {
     let most = CONNECTIONS + 300;
     let at_once = most.min(files().saturating_sub(200));
     let (mut held, mut served, mut refused) = (Vec::new(), 0, 0);
+    let begin = Instant::now();
+    let mut held_after = Duration::ZERO;
     for number in 0..10_000 {
         let Ok(mut stream) = TcpStream::connect(&web.address) else {
             continue;
@@ -63,10 +65,15 @@ fn ten_thousand_connections_are_limited_then_others_served() {
                 other => panic!("{other} after {number}"),
             }
             held.push(stream);
+            held_after = begin.elapsed();
         }
     }
     assert!(served > 0);
-    if at_once == most {
+    // After 15 s without a request a connection loses its place, so a slow machine gets fewer refusals.
+    let is_slow_machine = held_after > Duration::from_secs(14);
+    if is_slow_machine {
+        skipped("this machine is too slow to hold that many connections before the first ones time out");
+    } else if at_once == most {
         assert!(refused >= 250, "{refused} refused, {served} served");
         assert!(served <= CONNECTIONS, "{served}");
     } else {
