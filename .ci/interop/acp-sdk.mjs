@@ -147,6 +147,8 @@ await first.talk(async (agent, opened) => {
   check("tool calls are told", kinds().has("tool_call") && kinds().has("tool_call_update"), [...kinds()]);
   check("permission for write and bash", asked.length === 2 && asked[0].toolCall.content?.[0]?.type === "diff", asked);
   check("written by the client", readFileSync(join(cwd, "made.txt"), "utf8") === "made");
+  // The agent does not wait for the answer to its release, so the turn may end before the request is handled here.
+  for (let tries = 0; tries < 100 && !called.has("terminal/release"); tries++) await new Promise((done) => setTimeout(done, 50));
   check("files and terminals of the client", ["fs/read_text_file", "fs/write_text_file", "terminal/create", "terminal/release"].every((name) => called.has(name)), [...called]);
   check("unsaved words were read", JSON.stringify(updates).includes("unsaved words"), updates);
   check("output of the terminal", JSON.stringify(updates).includes("t1"), updates);
