@@ -129,7 +129,8 @@ fn first_unknown(args: &Args, known: &Known) -> Option<UsageError> {
 
 /// Names the tools of other agents that are asked for and do not exist here.
 fn warn_of_missing(args: &Args, known: &Known) {
-    for item in args.tools.iter().flatten() {
+    let [(_, named), _] = lists(args);
+    for item in named {
         let is_foreign = FOREIGN_TOOLS.iter().any(|name| fits(item, name));
         if is_foreign && !known.has(item) {
             complain(&format!(

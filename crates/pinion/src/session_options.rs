@@ -34,7 +34,7 @@ pub(crate) fn options(args: &Args, env: &Environment, settings: &Settings) -> Op
         },
         tool_filter: ToolFilter {
             named: named_tools(args, settings),
-            excluded: args.exclude_tools.clone(),
+            excluded: excluded_tools(args),
             only: Vec::from_iter(
                 tools_flag(args)
                     .0
@@ -109,6 +109,17 @@ pub(crate) fn tools_flag(args: &Args) -> (Option<&[String]>, &[String]) {
         }
         list => (list, &[]),
     }
+}
+
+/// Patterns of tools that nothing activates: those of `--exclude-tools`, and what `--tools -name` takes away. Extensions, clients
+/// and MCP servers bring tools that the list of active ones does not know, so they have to be kept out by name, too.
+fn excluded_tools(args: &Args) -> Vec<String> {
+    let removed = tools_flag(args)
+        .1
+        .iter()
+        .filter_map(|item| item.strip_prefix('-'));
+    let removed = removed.map(str::to_owned);
+    args.exclude_tools.iter().cloned().chain(removed).collect()
 }
 
 /// Names of the tools the model may call (pi-core.md 5.8): `--tools` is an allow-list that also activates; otherwise the
@@ -283,7 +294,30 @@ fn flag_path(path: PathBuf) -> ExtraPath {
 
 #[cfg(test)]
 mod tests {
-    use super::chosen;
+    use super::{chosen, excluded_tools, tools_flag};
+    use crate::args::Args;
+
+    #[test]
+    fn removed_tools_are_excluded_by_name() {
+        let excluded = |tools: &[&str]| {
+            let args = Args {
+                tools: Some(tools.iter().map(ToString::to_string).collect()),
+                exclude_tools: vec!["write".to_owned()],
+                ..Args::default()
+            };
+            (tools_flag(&args).0.is_some(), excluded_tools(&args).join(","))
+        };
+        assert_eq!(
+            excluded(&["+grep", "-deploy"]),
+            (false, "write,deploy".to_owned())
+        );
+        assert_eq!(excluded(&["read", "grep"]), (true, "write".to_owned()));
+        assert_eq!(
+            excluded(&[]),
+            (true, "write".to_owned()),
+            "an empty list allows none"
+        );
+    }
 
     #[test]
     fn default_tools_are_a_list_or_changes() {
