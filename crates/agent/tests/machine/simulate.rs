@@ -11,7 +11,7 @@ const KEPT: &str = include_str!("seeds.txt");
 const SEEDS: u64 = 5_000;
 
 /// What a simulation that proves something has to come across.
-const SITUATIONS: [&str; 47] = [
+const SITUATIONS: [&str; 48] = [
     "abort while asking",
     "abort while checking",
     "abort while compacting",
@@ -19,6 +19,7 @@ const SITUATIONS: [&str; 47] = [
     "abort while moving",
     "abort while tools run",
     "abort while waiting",
+    "prompt while waiting",
     "all results terminate",
     "answer after abort",
     "as many tools as allowed",

@@ -55,9 +55,18 @@ struct Run {
     /// Began for messages queued while no run could take them.
     queued: bool,
     immediate: bool,
+    /// How much of the steering may go with the first turn, if a prompt joined the run before it began.
+    steering: Option<usize>,
     answer: Option<Arc<Message>>,
     /// Tool results wait for the model.
     goes_on: bool,
+}
+
+/// A prompt that waits for the retry, and how much of the steering was there before it.
+#[derive(Debug)]
+struct Joined {
+    messages: Vec<Arc<Message>>,
+    steering: usize,
 }
 
 #[derive(Debug, Default)]
@@ -92,6 +101,7 @@ pub(crate) struct Checker {
     /// A run has begun since the last `agent_settled`.
     has_run: bool,
     waiting: bool,
+    joined: Option<Joined>,
     compaction: Option<CompactionReason>,
     moving: bool,
     /// A compaction made room for the run that overflowed.
@@ -136,6 +146,7 @@ impl Checker {
             retry: None,
             has_run: false,
             waiting: false,
+            joined: None,
             compaction: None,
             moving: false,
             healed: false,
@@ -166,6 +177,16 @@ impl Checker {
                     self.overflowed = false;
                 }
             }
+            Input::Join(messages) => {
+                self.silent = true;
+                if self.waiting && self.joined.is_none() {
+                    self.joined = Some(Joined {
+                        messages: messages.clone(),
+                        steering: self.queues.steering_len(),
+                    });
+                    self.seen.push("prompt while waiting");
+                }
+            }
             Input::Compact => self.silent = busy,
             Input::Move => {
                 self.silent = true;
@@ -184,11 +205,15 @@ impl Checker {
             Input::ClearQueue => {
                 self.queues.clear();
                 self.fresh = 0;
+                if let Some(joined) = &mut self.joined {
+                    joined.steering = 0;
+                }
             }
             Input::Abort => {
                 self.silent = !busy;
                 self.note_abort(busy);
                 self.aborted |= busy;
+                self.joined = None;
             }
             Input::AbortRetry => self.silent = !self.waiting,
             Input::Model(ModelInput::Finished(..)) => self.asking = false,
@@ -224,8 +249,7 @@ impl Checker {
             Input::Compacted(CompactOutcome::Aborted) => self.aborted |= self.compaction.is_some(),
             Input::RetryDue | Input::Compacted(_) | Input::Context(_) | Input::Model(_) => {}
             // Not among the moves of the simulation; see `resume`.
-            Input::Join(_)
-            | Input::EditQueued(..)
+            Input::EditQueued(..)
             | Input::RemoveQueued(_)
             | Input::Continue { .. }
             | Input::Spent(_)
@@ -276,6 +300,11 @@ impl Checker {
         must(
             matches!(machine.activity(), Activity::WaitingToRetry { .. }) == self.waiting,
             "is_waiting_to_retry tells the wrong thing",
+        )?;
+        let has_joined = machine.activity() == Activity::WaitingToRetry { joined: true };
+        must(
+            has_joined == self.joined.is_some(),
+            "tells the wrong thing of a prompt that waits",
         )?;
         let (steering, follow_up) = machine.queues().texts();
         self.queues.same(&steering, &follow_up)?;

@@ -31,6 +31,10 @@ impl Queues {
         self.steering.len() + self.follow_up.len()
     }
 
+    pub(crate) fn steering_len(&self) -> usize {
+        self.steering.len()
+    }
+
     pub(crate) fn has_steering(&self) -> bool {
         !self.steering.is_empty()
     }

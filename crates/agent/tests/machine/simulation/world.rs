@@ -37,6 +37,8 @@ enum Move {
     /// The world does something that it owes.
     Go,
     Prompt,
+    /// A prompt for the delay before a retry.
+    Join,
     Steer,
     FollowUp,
     Clear,
@@ -63,9 +65,10 @@ enum Move {
     Noise,
 }
 
-const MOVES: [Move; 20] = [
+const MOVES: [Move; 21] = [
     Move::Go,
     Move::Prompt,
+    Move::Join,
     Move::Steer,
     Move::FollowUp,
     Move::Clear,
@@ -264,6 +267,11 @@ impl World {
             Move::Clear => self.step(Input::ClearQueue),
             Move::Abort => self.step(Input::Abort),
             Move::AbortRetry => self.step(Input::AbortRetry),
+            Move::Join if self.is_behind() => Ok(()),
+            Move::Join => {
+                let message = Arc::new(Message::user(self.text("prompt "), self.now));
+                self.step(Input::Join(vec![message]))
+            }
             Move::Compact if self.is_behind() => Ok(()),
             Move::Elsewhere if self.is_behind() => Ok(()),
             Move::Add | Move::ReadAgain if self.is_behind() => Ok(()),

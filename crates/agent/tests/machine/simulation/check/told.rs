@@ -91,6 +91,10 @@ impl Checker {
         let retry = matches!(self.given, Input::RetryDue) && std::mem::take(&mut self.waiting);
         must(!self.waiting, "a run although one waits to be tried again")?;
         let again = std::mem::take(&mut self.healed);
+        let joined = self.joined.take();
+        let steering = joined.as_ref().map(|joined| joined.steering);
+        self.prompts
+            .extend(joined.into_iter().flat_map(|joined| joined.messages));
         let queued = !retry && !again && self.prompts.is_empty();
         if queued {
             self.seen.push("run for what was queued meanwhile");
@@ -107,6 +111,7 @@ impl Checker {
             turns: 0,
             queued,
             immediate: self.settings.interrupt_mode == InterruptMode::Immediate,
+            steering,
             answer: None,
             goes_on: false,
         });
@@ -122,6 +127,9 @@ impl Checker {
         let run = self.run()?;
         let may_follow = if run.turns == 0 { run.queued } else { !run.goes_on };
         run.turns += 1;
+        if let Some(most) = run.steering.take() {
+            due.truncate(most);
+        }
         let follows = due.is_empty() && may_follow;
         if follows {
             due = later;
