@@ -124,6 +124,17 @@ impl Client {
         self.connector.client(&url).await
     }
 
+    /// A new client with the same proxies and certificates. It connects only to what `resolver` gives, or through a proxy.
+    ///
+    /// # Errors
+    /// When the system's certificates cannot be read, or a proxy is not a URL.
+    pub async fn resolving(
+        &self,
+        resolver: Arc<dyn reqwest::dns::Resolve>,
+    ) -> Result<reqwest::Client, LlmError> {
+        self.connector.resolving(resolver).await
+    }
+
     /// A new client for pages of the web, with the system's certificates. It connects only to what `resolver` gives, follows no redirect
     /// and uses no proxy.
     ///

@@ -1,9 +1,10 @@
 //! Which addresses the login at a server may ask. The server names them, so without this it could make the agent send requests to
 //! programs on this machine and to machines of the local network that the server itself cannot reach.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use reqwest::Url;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 /// How far from the internet an address is. An address may be asked if that of the server is as near.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,25 +79,57 @@ pub(crate) async fn check(server: &Url, asked: &Url) -> Result<(), String> {
     if server.host() == asked.host() {
         return Ok(());
     }
-    let reaches = addresses(asked).await;
     // Names that cannot be resolved here are left to the proxy, or fail.
-    let Some(farthest) = reaches.iter().copied().map(Reach::of).max() else {
-        return Ok(());
-    };
-    let own = addresses(server).await;
-    let own = own.iter().copied().map(Reach::of).min().unwrap_or(Reach::Public);
-    if farthest == Reach::Public || farthest != Reach::Special && farthest <= own {
+    let found = addresses(asked.host_str().unwrap_or_default()).await;
+    if is_near_enough(server, &found).await {
         return Ok(());
     }
-    Err(format!(
-        "{} is an address of this machine or of the local network, which the login of a server elsewhere must not ask",
-        shown(asked)
-    ))
+    Err(refusal(&shown(asked)))
 }
 
-/// The addresses of a URL's host.
-async fn addresses(url: &Url) -> Vec<IpAddr> {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+/// Returns true if none of the addresses is nearer to this machine than those of the server.
+async fn is_near_enough(server: &Url, asked: &[IpAddr]) -> bool {
+    let Some(farthest) = asked.iter().copied().map(Reach::of).max() else {
+        return true;
+    };
+    let own = addresses(server.host_str().unwrap_or_default()).await;
+    let own = own.iter().copied().map(Reach::of).min().unwrap_or(Reach::Public);
+    farthest == Reach::Public || farthest != Reach::Special && farthest <= own
+}
+
+fn refusal(asked: &str) -> String {
+    format!(
+        "{asked} is an address of this machine or of the local network, which the login of a server elsewhere must not ask"
+    )
+}
+
+/// Resolves names for the login at a server. A connection goes to the addresses that were checked, so that a name server cannot give
+/// others after the check.
+#[derive(Debug, Clone)]
+pub(crate) struct Checked {
+    pub(crate) server: Url,
+}
+
+impl Resolve for Checked {
+    fn resolve(&self, name: Name) -> Resolving {
+        let server = self.server.clone();
+        Box::pin(async move {
+            let found = addresses(name.as_str()).await;
+            if server.host_str() != Some(name.as_str()) && !is_near_enough(&server, &found).await {
+                return Err(refusal(&crate::text::line(name.as_str(), crate::limits::NAME)).into());
+            }
+            let found: Vec<SocketAddr> = found.into_iter().map(|address| (address, 0).into()).collect();
+            if found.is_empty() {
+                return Err("the name has no address".into());
+            }
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// The addresses of a host; none if it cannot be resolved.
+async fn addresses(host: &str) -> Vec<IpAddr> {
+    let host = host.trim_matches(['[', ']']);
     if let Ok(address) = host.parse() {
         return vec![address];
     }
@@ -119,6 +152,20 @@ fn shown(url: &Url) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn connections_go_to_checked_addresses() {
+        let resolve = |server: &str| {
+            let server = Url::parse(server).unwrap();
+            Checked { server }.resolve("localhost".parse().unwrap())
+        };
+        let error = resolve("http://8.8.8.8/mcp").await.err().unwrap();
+        assert!(error.to_string().contains("must not ask"), "{error}");
+        for server in ["http://127.0.0.1/mcp", "http://localhost/mcp"] {
+            let found: Vec<_> = resolve(server).await.ok().unwrap().collect();
+            assert_eq!(found, [SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]);
+        }
+    }
 
     #[tokio::test]
     async fn login_asks_no_nearer_addresses_than_its_server() {

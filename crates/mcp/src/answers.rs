@@ -1,5 +1,5 @@
-//! A bound on the answers to a server's own requests. A server over HTTP that asks without taking the answers would otherwise make the
-//! agent hold one for each of its requests. `pipe` does the same for programs.
+//! A bound on the answers to a server's own requests. A server that asks without taking the answers would otherwise make the agent
+//! hold one for each of its requests.
 
 use std::future::Future;
 use std::sync::Arc;

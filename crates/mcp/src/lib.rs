@@ -27,12 +27,13 @@ mod question;
 mod server;
 mod store;
 mod text;
+mod web;
 
 pub use client::Progress;
 pub use config::ServerConfig;
 pub use error::McpError;
 pub use expand::{Expander, Lookup, RunCommand};
-pub use link::{HttpClient, Surroundings, Web};
+pub use link::{HttpClient, Resolve, Surroundings, Web};
 pub use listing::{Argument, Lists, Prompt, Tool};
 pub use names::{PREFIX, namespace};
 pub use oauth::Login;

@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Longest line of a server over stdio, in bytes. A longer one ends the connection.
 pub const LINE: usize = 16 << 20;
 
+/// Longest answer over HTTP with which a request is refused, in bytes.
+pub const REFUSAL: usize = 64 << 10;
+
 /// Consecutive invalid lines after which the connection is closed.
 pub const GARBAGE: usize = 10_000;
 

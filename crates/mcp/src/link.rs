@@ -35,14 +35,20 @@ use crate::pipe::{Pipe, Tail};
 use crate::probe::{Probe, Probing};
 use crate::question::AskUser;
 use crate::text::{line, plain};
+use crate::web::Bounded;
 
 /// A client of HTTP.
 pub type HttpClient = reqwest::Client;
+/// Gives the addresses of a name.
+pub use reqwest::dns::Resolve;
 
 /// Gives HTTP clients: with the agent's proxies and certificates.
 pub trait Web: Send + Sync + fmt::Debug {
     /// The client for an address.
     fn client(&self, url: &str) -> Boxed<'_, Result<reqwest::Client, String>>;
+
+    /// A new client that connects only to what `resolver` gives. Behind a proxy the proxy resolves names.
+    fn resolving(&self, resolver: Arc<dyn Resolve>) -> Boxed<'_, Result<reqwest::Client, String>>;
 }
 
 /// What connections need of the agent. Clones share it.
@@ -255,7 +261,8 @@ impl Attempt<'_> {
                 line(&config.command, limits::NAME)
             ))
         })?;
-        let way = Probing::new(Pipe::new(name, pipes, tail.clone()), self.probe);
+        let way = BoundedAnswers::new(Pipe::new(name, pipes, tail.clone()));
+        let way = Probing::new(way, self.probe);
         let greeting = self.client.clone().serve_with_lifecycle(way, lifecycle);
         let greeting = timeout_at(self.until, greeting);
         // A server that ends at once is reported without waiting for the time limit.
@@ -311,7 +318,8 @@ impl Attempt<'_> {
         let expanded = tokio::task::spawn_blocking(move || expander.http(&config)).await;
         let config = expanded.map_err(McpError::connect)??;
         let url = checked(&config.url)?;
-        let web = Paced::new(around.web.client(&url).await.map_err(McpError::connect)?);
+        let web = around.web.client(&url).await.map_err(McpError::connect)?;
+        let web = Paced::new(Bounded(web));
         let mut headers = HashMap::new();
         for (name, value) in &config.headers {
             let bad = || McpError::Config(format!("the header {} cannot be sent", line(name, limits::NAME)));

@@ -17,6 +17,7 @@ use crate::link::Surroundings;
 use crate::paced::Paced;
 pub(crate) use crate::store::Logins;
 use crate::text::line;
+use crate::web::Bounded;
 
 /// The client name that servers register.
 const CLIENT_NAME: &str = "Pinion";
@@ -62,8 +63,8 @@ pub(crate) async fn client(
     url: &str,
     config: &HttpConfig,
     around: &Surroundings,
-    web: Paced<reqwest::Client>,
-) -> Result<AuthClient<Paced<reqwest::Client>>, McpError> {
+    web: Paced<Bounded>,
+) -> Result<AuthClient<Paced<Bounded>>, McpError> {
     let mut manager = manager(name, url, around).await?;
     // Without a stored login, discovery would only cost requests.
     if around.logins.has(name, url) {
@@ -107,13 +108,11 @@ fn configure(manager: &mut AuthorizationManager, config: &HttpConfig) -> Result<
 }
 
 async fn manager(name: &str, url: &str, around: &Surroundings) -> Result<AuthorizationManager, McpError> {
-    let web = around.web.clone();
-    // One client serves all addresses of the login; those of TLS can do both.
-    let client = match web.client("https://localhost/").await {
-        Ok(client) => client,
-        Err(error) => return Err(McpError::connect(error)),
-    };
     let server = reqwest::Url::parse(url).map_err(McpError::connect)?;
+    let resolver = Arc::new(address::Checked {
+        server: server.clone(),
+    });
+    let client = around.web.resolving(resolver).await.map_err(McpError::connect)?;
     let sender = Sender { client, server };
     let mut manager = AuthorizationManager::new_with_oauth_http_client(url, Arc::new(sender))
         .await

@@ -11,8 +11,7 @@ use rmcp::RoleClient;
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcError, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::{Mutex as Waiting, Semaphore, mpsc};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::{Mutex as Waiting, mpsc};
 
 use crate::limits;
 use crate::text::line;
@@ -61,10 +60,6 @@ pub(crate) struct Pipe {
     writer: Writer,
     open: Open,
     inbox: mpsc::Receiver<ServerJsonRpcMessage>,
-    /// Places for answers to the server's own requests that it has not read yet.
-    answers: Arc<Semaphore>,
-    /// Cancelled when there is no place left: the connection ends.
-    flooded: CancellationToken,
 }
 
 impl Pipe {
@@ -83,8 +78,6 @@ impl Pipe {
             writer: Arc::new(Waiting::new(Some(pipes.input))),
             open,
             inbox,
-            answers: Arc::new(Semaphore::new(limits::ANSWERS)),
-            flooded: CancellationToken::new(),
         }
     }
 }
@@ -102,19 +95,7 @@ impl Transport<RoleClient> for Pipe {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             open.insert(request.id.clone());
         }
-        // A server that asks without reading would make the agent hold an answer to each of its requests.
-        let is_answer = matches!(&item, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
-        let place = is_answer.then(|| Arc::clone(&self.answers).try_acquire_owned());
-        if matches!(place, Some(Err(_))) {
-            self.flooded.cancel();
-        }
         async move {
-            let Ok(_place) = place.transpose() else {
-                return Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    "it asks without reading the answers",
-                ));
-            };
             let mut text = serde_json::to_vec(&item)?;
             text.push(b'\n');
             let write = async {
@@ -147,11 +128,7 @@ impl Transport<RoleClient> for Pipe {
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        tokio::select! {
-            biased;
-            () = self.flooded.cancelled() => None,
-            message = self.inbox.recv() => message,
-        }
+        self.inbox.recv().await
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
@@ -230,7 +207,10 @@ impl Reader {
 }
 
 /// Parses a message; long ones on a blocking thread.
-async fn parse(bytes: Vec<u8>) -> Result<ServerJsonRpcMessage, String> {
+///
+/// # Errors
+/// The start of what is no message.
+pub(crate) async fn parse(bytes: Vec<u8>) -> Result<ServerJsonRpcMessage, String> {
     const LONG: usize = 256 << 10;
     let read = |bytes: &[u8]| {
         serde_json::from_slice(bytes).map_err(|_| {

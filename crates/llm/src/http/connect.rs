@@ -158,8 +158,16 @@ impl Connector {
         if http1 {
             tls.alpn_protocols.retain(|protocol| protocol != b"h2");
         }
-        let client = build(&self.config, tls)?;
+        let client = build(&self.config, tls, None)?;
         Ok(cell.get_or_init(|| client).clone())
+    }
+
+    /// A new client that connects only to what `resolver` gives, or through the proxies.
+    pub(crate) async fn resolving(&self, resolver: Arc<dyn Resolve>) -> Result<reqwest::Client, LlmError> {
+        // Reading the system's certificates takes tens of milliseconds of blocking IO.
+        let tls = tokio::task::spawn_blocking(system_tls).await;
+        let tls = tls.map_err(|error| LlmError::Tls(error.to_string()))??;
+        build(&self.config, tls, Some(resolver))
     }
 
     /// A new client that connects only to what `resolver` gives, follows no redirect and uses no proxy.
@@ -187,7 +195,7 @@ impl Connector {
             connect_timeout: METADATA_TIMEOUT,
             ..self.config.clone()
         };
-        let client = build(&config, no_tls()?)?;
+        let client = build(&config, no_tls()?, None)?;
         Ok(self.direct.get_or_init(|| client).clone())
     }
 
@@ -231,7 +239,11 @@ fn system_tls() -> Result<rustls::ClientConfig, LlmError> {
 }
 
 /// A client of this configuration.
-fn build(config: &ClientConfig, tls: rustls::ClientConfig) -> Result<reqwest::Client, LlmError> {
+fn build(
+    config: &ClientConfig,
+    tls: rustls::ClientConfig,
+    resolver: Option<Arc<dyn Resolve>>,
+) -> Result<reqwest::Client, LlmError> {
     let mut builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .user_agent(&config.user_agent)
@@ -242,6 +254,9 @@ fn build(config: &ClientConfig, tls: rustls::ClientConfig) -> Result<reqwest::Cl
         .no_proxy();
     for proxy in proxies(&config.proxy)? {
         builder = builder.proxy(proxy);
+    }
+    if let Some(resolver) = resolver {
+        builder = builder.dns_resolver(resolver);
     }
     builder.build().map_err(|error| LlmError::Http(error.to_string()))
 }

@@ -135,6 +135,10 @@ impl Web for NoWeb {
     fn client(&self, _: &str) -> Boxed<'_, Result<HttpClient, String>> {
         Box::pin(std::future::ready(Err("there is no network".to_owned())))
     }
+
+    fn resolving(&self, _: Arc<dyn reqwest::dns::Resolve>) -> Boxed<'_, Result<HttpClient, String>> {
+        Box::pin(std::future::ready(Err("there is no network".to_owned())))
+    }
 }
 
 /// Says the same to every question, and keeps them.

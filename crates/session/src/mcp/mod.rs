@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::mcp::{AskUser, Expander, HttpClient, Logins, Surroundings, Web};
+use ::mcp::{AskUser, Expander, HttpClient, Logins, Resolve, Surroundings, Web};
 use config::settings::Settings;
 use files::Boundaries;
 use llm::Client;
@@ -40,6 +40,15 @@ impl Web for ModelClients {
     fn client(&self, url: &str) -> Boxed<'_, Result<HttpClient, String>> {
         let url = url.to_owned();
         Box::pin(async move { self.0.http(&url).await.map_err(|error| error.to_string()) })
+    }
+
+    fn resolving(&self, resolver: Arc<dyn Resolve>) -> Boxed<'_, Result<HttpClient, String>> {
+        Box::pin(async move {
+            self.0
+                .resolving(resolver)
+                .await
+                .map_err(|error| error.to_string())
+        })
     }
 }
 

@@ -36,6 +36,10 @@ impl Web for Nothing {
     fn client(&self, _: &str) -> Boxed<'_, Result<HttpClient, String>> {
         Box::pin(async { Err("there is no network".to_owned()) })
     }
+
+    fn resolving(&self, _: Arc<dyn ::mcp::Resolve>) -> Boxed<'_, Result<HttpClient, String>> {
+        Box::pin(async { Err("there is no network".to_owned()) })
+    }
 }
 
 impl ServerSource for Source {
