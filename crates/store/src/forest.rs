@@ -151,15 +151,51 @@ impl Forest {
 
     /// Positions from a root to `leaf`; starts at an orphan when an entry further up is missing.
     pub(crate) fn path_to(&self, leaf: Option<&str>) -> Vec<usize> {
+        let mut path: Vec<usize> = self.path_from(leaf).collect();
+        path.reverse();
+        path
+    }
+
+    /// The end of [`path_to`](Self::path_to) that a model still sees word for word: from the first entry that the newest compaction kept,
+    /// or from this compaction if it kept nothing of the path. The whole path without a compaction.
+    pub(crate) fn seen_path_to(&self, leaf: Option<&str>) -> Vec<usize> {
+        let mut path = Vec::new();
+        let mut compaction = None;
+        for at in self.path_from(leaf) {
+            let Some(entry) = self.at(at) else { break };
+            path.push(at);
+            match (compaction, &entry.body) {
+                (None, EntryBody::Compaction(body)) => {
+                    let first_kept = body.first_kept_entry_id.as_str();
+                    if first_kept == entry.id || self.position(first_kept).is_none() {
+                        break;
+                    }
+                    compaction = Some((first_kept, path.len()));
+                }
+                (Some((first_kept, _)), _) if entry.id == first_kept => {
+                    compaction = None;
+                    break;
+                }
+                _ => {}
+            }
+        }
+        // What it kept is on another branch.
+        if let Some((_, length)) = compaction {
+            path.truncate(length);
+        }
+        path.reverse();
+        path
+    }
+
+    /// Positions from `leaf` to a root.
+    fn path_from(&self, leaf: Option<&str>) -> impl Iterator<Item = usize> {
         let start = match leaf {
             // The leaf itself, even when a later entry took its id.
             Some(id) if self.leaf_id() == Some(id) => self.leaf,
             Some(id) => self.position(id),
             None => None,
         };
-        let mut path: Vec<usize> = std::iter::successors(start, |at| self.parent(*at)).collect();
-        path.reverse();
-        path
+        std::iter::successors(start, |at| self.parent(*at))
     }
 
     /// The children of an entry, or the roots for none, in file order.

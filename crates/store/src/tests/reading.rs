@@ -100,6 +100,44 @@ fn last_compaction_with_unknown_first_kept_keeps_nothing() {
 }
 
 #[test]
+fn seen_end_of_branch_has_same_messages() {
+    let compaction = |id: &str, parent: &str, kept: &str| {
+        format!(
+            r#"{{"type":"compaction","id":"{id}","parentId":"{parent}","timestamp":"2025-11-01T10:00:00.500Z","summary":"sum {id}","firstKeptEntryId":"{kept}","tokensBefore":7}}"#
+        )
+    };
+    for (first, second, seen) in [
+        ("e2", "e3", vec!["e3", "c2", "e4"]),
+        ("e2", "e2", vec!["e2", "c1", "e3", "c2", "e4"]),
+        ("e2", "c2", vec!["c2", "e4"]),
+        ("e2", "nowhere", vec!["c2", "e4"]),
+        ("e2", "other", vec!["c2", "e4"]),
+        ("nowhere", "e1", vec!["e1", "e2", "c1", "e3", "c2", "e4"]),
+    ] {
+        let lines = [
+            HEADER.to_owned(),
+            user_line("e1", None, "one"),
+            user_line("other", Some("e1"), "another branch"),
+            user_line("e2", Some("e1"), "two"),
+            compaction("c1", "e2", first),
+            user_line("e3", Some("c1"), "three"),
+            compaction("c2", "e3", second),
+            user_line("e4", Some("c2"), "four"),
+        ];
+        let (_dir, path) = on_disk(text(&lines));
+        let (log, _) = SessionLog::open(&path, "/").unwrap();
+        let branch = log.seen_branch(Some("e4"));
+        let ids: Vec<&str> = branch.iter().map(|entry| entry.id.as_str()).collect();
+        assert_eq!(ids, seen, "{first} {second}");
+        for leaf in ["e1", "other", "e2", "c1", "e3", "c2", "e4", "nothing"] {
+            let (all, seen) = (log.context(Some(leaf)), log.seen_context(Some(leaf)));
+            assert_eq!(all.messages, seen.messages, "{first} {second} {leaf}");
+            assert_eq!((all.kept, all.compaction), (seen.kept, seen.compaction));
+        }
+    }
+}
+
+#[test]
 fn context_edits_of_current_pi_apply() {
     let edit = |id: &str, parent: &str, target: &str, replacement: &str| {
         format!(
