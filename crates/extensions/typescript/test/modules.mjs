@@ -2,9 +2,9 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { createRequire } from "node:module";
+import { temporary } from "./support/temporary.mjs";
 
 const require = createRequire(import.meta.url);
 const session = { state: {}, models: { getAll: () => [], find: () => undefined }, call: async () => null };
@@ -132,7 +132,7 @@ test("event streams end with their result", async () => {
 });
 
 test("session files: open, list, in memory", async () => {
-  const dir = fs.mkdtempSync(path.join(os.tmpdir(), "sessions-"));
+  const dir = temporary("sessions-");
   const file = path.join(dir, "2026_x.jsonl");
   fs.writeFileSync(file, [{ type: "session", version: 3, id: "x", timestamp: "2026-01-01T00:00:00Z", cwd: "/w" },
     { type: "message", id: "1", parentId: null, timestamp: "2026-01-01T00:00:01Z", message: { role: "user", content: [{ type: "text", text: "first" }], timestamp: 5 } },
@@ -148,7 +148,6 @@ test("session files: open, list, in memory", async () => {
   memory.branch(first);
   memory.appendMessage({ role: "user", content: "b" });
   assert.deepEqual(memory.buildSessionContext().messages.map(({ content }) => content), ["a", "b"]);
-  fs.rmSync(dir, { recursive: true });
 });
 
 test("one change of a file at a time", async () => {
@@ -163,7 +162,7 @@ test("one change of a file at a time", async () => {
 });
 
 test("skills, found as the agent finds them", () => {
-  const dir = fs.mkdtempSync(path.join(os.tmpdir(), "skills-"));
+  const dir = temporary("skills-");
   const skill = (file, name, more = "") => {
     fs.mkdirSync(path.dirname(path.join(dir, file)), { recursive: true });
     fs.writeFileSync(path.join(dir, file), `---\nname: ${name}\ndescription: about <${name}>\n${more}---\nDo it.\n`);

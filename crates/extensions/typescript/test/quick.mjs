@@ -2,14 +2,14 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import zlib from "node:zlib";
 import { createRequire } from "node:module";
 import { translate } from "../src/quick.mjs";
 import { withAgent } from "./support/fake-agent.mjs";
+import { temporary } from "./support/temporary.mjs";
 
-const unpacked = path.join(fs.mkdtempSync(path.join(os.tmpdir(), "sucrase-")), "sucrase.cjs");
+const unpacked = path.join(temporary("sucrase-"), "sucrase.cjs");
 fs.writeFileSync(unpacked, zlib.gunzipSync(fs.readFileSync(new URL("../vendor/sucrase/sucrase.cjs.gz", import.meta.url))));
 const { transform } = createRequire(import.meta.url)(unpacked);
 const quick = (source, more) => translate(transform, { source, filename: "/x/a.ts", ts: true, async: true, ...more });

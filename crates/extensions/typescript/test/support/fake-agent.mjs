@@ -4,6 +4,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { temporary } from "./temporary.mjs";
 
 export const MAIN = fileURLToPath(new URL("../../main.mjs", import.meta.url));
 /** The runtime the host is tested with. */
@@ -25,7 +26,7 @@ export class FakeAgent {
   answers = {};
 
   constructor({ agentDir, cwd } = {}) {
-    this.dir = agentDir ?? fs.mkdtempSync(path.join(os.tmpdir(), "host-"));
+    this.dir = agentDir ?? temporary("host-");
     this.#child = spawn(RUNTIME, [MAIN], { stdio: ["pipe", "pipe", "pipe"], cwd: cwd ?? this.dir });
     this.#child.stdin.on("error", () => {});
     this.#child.stdout.setEncoding("utf8").on("data", (text) => this.#take(text));
