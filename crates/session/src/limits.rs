@@ -166,6 +166,9 @@ pub const OPEN_WAIT: Duration = Duration::from_secs(10);
 /// Time for which a run waits for the response to the extension command that started it.
 pub const ANSWER_FIRST: Duration = Duration::from_millis(10);
 
+/// Time for which the response to a new model waits for the extensions that hear of it.
+pub const MODEL_HANDLERS: Duration = Duration::from_secs(10);
+
 /// Timeout of `session_shutdown`.
 pub const FAREWELL: Duration = Duration::from_secs(2);
 

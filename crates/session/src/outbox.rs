@@ -198,7 +198,7 @@ impl Outbox {
 
     /// Returns true if a client can show a frame of this method.
     pub(crate) fn renders(&self, method: UiMethod) -> bool {
-        self.is_heard && self.rendered.has(method)
+        (self.is_heard || method.only_shows()) && self.rendered.has(method)
     }
 
     /// The client says what it renders, for this session and all others of the connection.
@@ -235,7 +235,8 @@ impl Outbox {
         self.queue.closed().await;
     }
 
-    /// Returns this queue for a session whose client is gone: it drops events and still sends responses.
+    /// Returns this queue for a session whose input has ended: it drops events, and still sends responses and what extensions show. As
+    /// in pi, a handler of `session_shutdown` is heard by a client that still reads.
     pub(crate) fn without_events(&self) -> Self {
         Self {
             is_heard: false,
@@ -269,7 +270,7 @@ impl Outbox {
             // Traced even if no client listens: logs are not for clients.
             self.trace.saw(&event);
         }
-        if !self.is_heard {
+        if !self.is_heard && !is_of_extension(&event) {
             return;
         }
         let event = Arc::new(event);
@@ -319,6 +320,15 @@ impl tools::StartLine for Outbox {
         Box::pin(async {
             let _written_or_gone = tokio::time::timeout(START_LINE_WAIT, self.flush()).await;
         })
+    }
+}
+
+/// Returns true for something that an extension shows, and for its failure.
+fn is_of_extension(event: &Event) -> bool {
+    match event {
+        Event::ExtensionUiRequest { request } => request.method.only_shows(),
+        Event::ExtensionError { .. } => true,
+        _ => false,
     }
 }
 
@@ -531,6 +541,7 @@ mod tests {
         lost.refuse(origin(2), "gone").await;
         assert_eq!(outcome(&mut sent), (ClientId(2), Err("gone".to_owned())));
         assert!(!lost.renders(UiMethod::Select) && outbox.renders(UiMethod::Select));
+        assert!(lost.renders(UiMethod::Notify));
     }
 
     #[tokio::test]

@@ -8,6 +8,9 @@ use wire::hosted::UriOperation;
 /// A prompt came during a run without saying what to do with it. Told in the client's words (dialects.md 5, row 12).
 pub(crate) const BUSY: &str = wire::dialect::BUSY;
 
+/// A prompt came while the conversation is compacted, or the session moves in its tree. Told in the client's words as well.
+pub(crate) const COMPACTING: &str = wire::dialect::COMPACTING;
+
 /// The sandbox has no network, so nothing leaves the machine through a tool.
 pub(crate) const FETCH_SANDBOX: &str =
     "The sandbox has no network, so pages are not fetched. The user can allow it: sandbox.network";

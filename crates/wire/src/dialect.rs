@@ -5,6 +5,11 @@
 pub const BUSY: &str =
     "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message.";
 
+/// A prompt came during a compaction that a client asked for, or a move in the session tree, in the words of pi 1.5.2. Older agents
+/// say [`BUSY`].
+pub const COMPACTING: &str =
+    "Cannot submit a prompt while compaction is in progress. Wait for compaction to finish and retry.";
+
 /// [`BUSY`] as the dialects of omp and xcsh word it.
 const BUSY_XCSH: &str =
     "Agent is already processing. Use steer() or followUp() to queue messages, or wait for completion.";
@@ -182,6 +187,15 @@ impl Dialect {
             Self::Hooks | Self::Omp => BUSY_HOOKS,
             Self::OmpNow | Self::Xcsh => BUSY_XCSH,
             Self::Auto | Self::Early | Self::Web | Self::Pi | Self::PiDelta => BUSY,
+        }
+    }
+
+    /// [`COMPACTING`] in the words of the dialect.
+    #[must_use]
+    pub const fn compacting(self) -> &'static str {
+        match self {
+            Self::PiDelta => COMPACTING,
+            _ => self.busy(),
         }
     }
 

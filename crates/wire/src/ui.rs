@@ -69,6 +69,15 @@ impl UiMethod {
         }
     }
 
+    /// Returns true if an extension shows something with it that nobody answers.
+    #[must_use]
+    pub const fn only_shows(self) -> bool {
+        matches!(
+            self,
+            Self::Notify | Self::SetStatus | Self::SetWidget | Self::SetTitle | Self::SetEditorText
+        )
+    }
+
     /// The method of a word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {

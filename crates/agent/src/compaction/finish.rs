@@ -7,6 +7,7 @@ use wire::{AssistantMessage, StopReason};
 
 use super::plan::Plan;
 use super::refusal::Refusal;
+use super::request::SummaryKind;
 use super::serialise;
 use super::wording::{NO_HISTORY, TURN_SEPARATOR};
 use crate::estimate::text_tokens;
@@ -23,16 +24,17 @@ pub struct Finished {
 /// The summary in a model's answer.
 ///
 /// # Errors
-/// When the request failed or was aborted, or the answer hit its output limit or holds no text.
-pub fn answer_text(answer: &AssistantMessage) -> Result<String, Refusal> {
+/// When the request failed or was aborted, or the answer hit its output limit, calls a tool or holds no text.
+pub fn answer_text(kind: SummaryKind, answer: &AssistantMessage) -> Result<String, Refusal> {
     match answer.stop_reason {
         StopReason::Error => {
-            let message = answer.error_message.as_deref().unwrap_or("unknown error");
-            Err(Refusal::Failed(message.to_owned()))
+            let message = answer.error_message.as_deref().unwrap_or("Unknown error");
+            Err(Refusal::Failed(kind, message.to_owned()))
         }
         StopReason::Aborted => Err(Refusal::Aborted),
         // Half a summary would take the place of the whole history.
-        StopReason::Length => Err(Refusal::CutOff),
+        StopReason::Length => Err(Refusal::CutOff(kind)),
+        _ if answer.tool_calls().next().is_some() => Err(Refusal::CalledTool(kind)),
         StopReason::Stop | StopReason::ToolUse | StopReason::Deferred | StopReason::Pending => {
             some_text(serialise::answer_text(answer))
         }

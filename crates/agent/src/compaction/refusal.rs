@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::request::SummaryKind;
+
 /// Why a compaction or a branch summary cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -13,13 +15,15 @@ pub enum Refusal {
     /// The branch that was left holds nothing to summarise (pi-core.md 3.7).
     NothingToSummarise,
     /// The request for a summary failed; the provider's words.
-    Failed(String),
+    Failed(SummaryKind, String),
     /// The request for a summary was aborted.
     Aborted,
     /// A limit of the host allows no further request; the limit.
     Limit(String),
     /// The summary hit its output limit; half a summary is worse than none (pi-core.md, appendix A, 12).
-    CutOff,
+    CutOff(SummaryKind),
+    /// The model called a tool, although it had none.
+    CalledTool(SummaryKind),
     /// The model answered without text.
     Empty,
     /// Not as many answers as there were requests.
@@ -37,10 +41,14 @@ impl fmt::Display for Refusal {
             Self::AlreadyCompacted => f.write_str("Already compacted"),
             Self::NothingToCompact => f.write_str("Nothing to compact (session too small)"),
             Self::NothingToSummarise => f.write_str("No content to summarize"),
-            Self::Failed(message) => write!(f, "Summarization failed: {message}"),
+            Self::Failed(kind, message) => write!(f, "{kind} failed: {message}"),
             Self::Aborted => f.write_str("Compaction cancelled"),
             Self::Limit(limit) => write!(f, "Limit reached: {limit}"),
-            Self::CutOff => f.write_str("Summarization failed: the summary reached its output limit"),
+            Self::CutOff(kind) => write!(
+                f,
+                "{kind} failed: generation hit the token cap and the summary is incomplete"
+            ),
+            Self::CalledTool(kind) => write!(f, "{kind} attempted to call a tool"),
             Self::Empty => f.write_str("Summarization failed: the summary is empty"),
             Self::Answers { wanted, got } => {
                 write!(f, "Summarization failed: {got} answers for {wanted} requests")

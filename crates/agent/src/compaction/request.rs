@@ -1,5 +1,7 @@
 //! What a model is asked for a summary (pi-core.md 3.5). Who asks it, with which model, lives in `session`.
 
+use std::fmt;
+
 use super::limits::MIN_SUMMARY_TOKENS;
 use super::plan::Plan;
 use super::serialise::{fenced, serialise};
@@ -14,6 +16,17 @@ pub enum SummaryKind {
     TurnPrefix,
     /// A branch that was left.
     Branch,
+}
+
+/// As error messages of pi name it.
+impl fmt::Display for SummaryKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::History => "Summarization",
+            Self::TurnPrefix => "Turn prefix summarization",
+            Self::Branch => "Branch summarization",
+        })
+    }
 }
 
 /// A request for a summary: a system prompt and one user message, without tools.

@@ -234,18 +234,33 @@ fn unusable_summary_answers_are_refused() {
         Err(Refusal::Answers { wanted: 1, got: 2 })
     );
     let mut answer = AssistantMessage::begin("a", "p", "m", 0);
-    assert_eq!(answer_text(&answer), Err(Refusal::Empty));
+    assert_eq!(answer_text(SummaryKind::History, &answer), Err(Refusal::Empty));
     answer.content.push(wire::AssistantBlock::text("half a summ"));
-    assert_eq!(answer_text(&answer), Ok("half a summ".into()));
+    assert_eq!(
+        answer_text(SummaryKind::History, &answer),
+        Ok("half a summ".into())
+    );
     answer.stop_reason = StopReason::Length;
-    assert_eq!(answer_text(&answer), Err(Refusal::CutOff));
+    assert_eq!(
+        answer_text(SummaryKind::History, &answer),
+        Err(Refusal::CutOff(SummaryKind::History))
+    );
     answer.stop_reason = StopReason::Aborted;
-    assert_eq!(answer_text(&answer), Err(Refusal::Aborted));
+    assert_eq!(answer_text(SummaryKind::History, &answer), Err(Refusal::Aborted));
     answer.stop_reason = StopReason::Error;
     answer.error_message = Some("401 no".into());
     assert_eq!(
-        answer_text(&answer).unwrap_err().to_string(),
+        answer_text(SummaryKind::History, &answer)
+            .unwrap_err()
+            .to_string(),
         "Summarization failed: 401 no"
+    );
+    let error = answer_text(SummaryKind::Branch, &answer).unwrap_err();
+    assert_eq!(error.to_string(), "Branch summarization failed: 401 no");
+    let cut_off = Refusal::CutOff(SummaryKind::TurnPrefix).to_string();
+    assert_eq!(
+        cut_off,
+        "Turn prefix summarization failed: generation hit the token cap and the summary is incomplete"
     );
 }
 

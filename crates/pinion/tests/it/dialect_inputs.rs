@@ -197,6 +197,33 @@ fn row_11_prompt_response_precedes_every_event() {
 }
 
 #[test]
+fn prompt_during_compaction_refused_in_dialects_words() {
+    let busy = "Agent is already processing.";
+    for (dialect, words) in [
+        (
+            "pi-delta",
+            "Cannot submit a prompt while compaction is in progress.",
+        ),
+        ("pi", busy),
+        ("omp-now", busy),
+    ] {
+        let summary = Reply::text(["Summary."]).gate("summary");
+        let world = World::new([Reply::text(["One."]), Reply::text(["Two."]), summary]);
+        world.settings(json!({"compaction": {"keepRecentTokens": 5}}));
+        let pi = speaking(&world, dialect);
+        pi.say(&"Remember the word elephant. ".repeat(40));
+        pi.say("And this one, too.");
+        let asked = pi.send(json!({"type": "compact"}));
+        world.server.wait_requests(3, LONG).unwrap();
+        let error = pi.error(json!({"type": "prompt", "message": "Now?"}));
+        assert!(error.starts_with(words), "{dialect}: {error}");
+        world.server.release("summary");
+        assert_eq!(pi.response(&asked)["success"], true);
+        pi.finish();
+    }
+}
+
+#[test]
 fn row_12_prompt_during_run_refused_or_queued() {
     for (dialect, words) in [
         ("hooks", "queue_message"),

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
+use crate::dialect_outputs::end;
 use crate::kit::{Pi, World, bash, kinds, of_type, skipped, text, until};
 use crate::permissions::ends;
 
@@ -399,6 +400,31 @@ fn session_change_restarts_extensions() {
         ["start startup", "count 1", "end new", "start new", "count 1"]
     );
     pi.finish();
+}
+
+#[test]
+fn shutdown_handler_is_heard_after_input_ends() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [],
+        r#"
+        pi.registerCommand("ready", { handler: async () => {} });
+        pi.on("session_shutdown", async (event, ctx) => {
+          ctx.ui.notify("end " + event.reason);
+          ctx.ui.notify("answer " + await ctx.ui.confirm("Sure?", "Really?"));
+          throw new Error("too late");
+        });
+        "#,
+    );
+    let pi = world.start();
+    command(&pi, "/ready");
+    let lines = end(&pi);
+    assert_eq!(notes(&lines), ["end quit", "answer false"]);
+    let error = of_type(&lines, "extension_error");
+    assert_eq!(error[0]["error"], "too late");
+    assert_eq!(lines.last(), error.last().copied(), "nothing follows");
 }
 
 #[test]

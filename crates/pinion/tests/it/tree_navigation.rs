@@ -137,7 +137,7 @@ fn aborted_or_failed_branch_summary_changes_nothing() {
     world.server.release("summary");
     assert_eq!(texts(&pi).len(), 6);
     let error = pi.error(command);
-    assert!(error.starts_with("Summarization failed: "), "{error}");
+    assert!(error.starts_with("Branch summarization failed: "), "{error}");
     assert_eq!(texts(&pi).len(), 6);
     assert_eq!(pi.state()["isCompacting"], false);
     pi.finish();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use wire::content::UserBlock;
-use wire::dialect::{BUSY, CompactionEvents};
+use wire::dialect::{BUSY, COMPACTING, CompactionEvents};
 use wire::event::{CompactionReason, CompactionResult};
 use wire::omp::{PAGE_BUSY, PAGE_STALE};
 use wire::reply::Messages;
@@ -91,11 +91,16 @@ impl Vocabulary {
                 push(&json!({"type": "error", "error": error}), out);
             }
             // Row 12: clients compare this text to tell a busy agent from other failures.
-            if error == BUSY && manner.dialect.busy() != BUSY {
+            let words = match error.as_str() {
+                BUSY => manner.dialect.busy(),
+                COMPACTING => manner.dialect.compacting(),
+                _ => error,
+            };
+            if words != error {
                 let response = Response {
                     id: response.id.clone(),
                     command: response.command.clone(),
-                    outcome: Err(manner.dialect.busy().to_owned()),
+                    outcome: Err(words.to_owned()),
                 };
                 push(&response, out);
                 return;

@@ -143,22 +143,8 @@ impl SessionHandler for Session {
         model_switch::set_model(&mut self.driver, Asker::Client(responder), params).await;
     }
 
-    async fn cycle_model(&mut self, _: NoParams) -> Result<Option<CycledModel>, String> {
-        let Some(next) = self
-            .driver
-            .core
-            .conversation
-            .choice
-            .next_model(&self.driver.core.agent.registry)
-        else {
-            return Ok(None);
-        };
-        model_switch::select_model(&mut self.driver, next.model.clone(), next.level, "cycle").await;
-        Ok(Some(CycledModel {
-            model: next.model,
-            thinking_level: self.driver.core.conversation.choice.thinking,
-            is_scoped: next.is_scoped,
-        }))
+    async fn cycle_model(&mut self, _: NoParams, responder: Responder<Option<CycledModel>>) {
+        model_switch::cycle_model(&mut self.driver, responder).await;
     }
 
     async fn get_available_models(&mut self, _: NoParams, responder: Responder<Models>) {
@@ -201,7 +187,7 @@ impl SessionHandler for Session {
             return Ok(None);
         };
         let switch = self.driver.core.conversation.choice.select_level(level);
-        model_switch::switched(&mut self.driver, switch, "cycle").await;
+        model_switch::switched(&mut self.driver, &switch).await;
         Ok(Some(CycledThinking { level }))
     }
 

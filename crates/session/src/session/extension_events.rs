@@ -147,10 +147,13 @@ async fn on_client_answer(
     let Some(request) = driver.extensions.client_requests.take(answered.number) else {
         return;
     };
-    let (answer, has_errors) = extension_loading::take_answer(driver, answered.answer).await;
+    let (answer, failure) = extension_loading::take_answer(driver, answered.answer).await;
     let outbox = &driver.core.outbox;
-    match request.complete(answer, has_errors, outbox).await {
+    match request.complete(answer, failure, outbox).await {
         Completion::Done => {}
+        Completion::Cycled(responder, model, is_scoped) => {
+            model_switch::cycled(driver, responder, model, is_scoped).await;
+        }
         Completion::RunShell(responder, params) => shell_commands::run(driver, responder, params).await,
         Completion::ShellRan(responder, params, run) => {
             let shell = driver.shells.begin(responder.origin(), &params, outbox).await;

@@ -26,21 +26,21 @@ use super::extensions::{
     failure, members, sync_hooks, use_registrations,
 };
 
-/// Reports failures in an answer and the reason of a refusal. Returns the value, and whether there were failures.
+/// Reports failures in an answer and the reason of a refusal. Returns the value, and the message of the first failure.
 pub(super) async fn take_answer(
     driver: &mut Driver,
     answer: Result<Answer, ProcessError>,
-) -> (Result<Value, ProcessError>, bool) {
+) -> (Result<Value, ProcessError>, Option<String>) {
     match answer {
         Ok(answer) => {
-            let has_errors = !answer.errors.is_empty();
+            let first = answer.errors.first().map(|failure| failure.error.clone());
             for failure in answer.errors {
                 driver.extension_failed(failure).await;
             }
             tell_reason(driver, &answer.value).await;
-            (Ok(answer.value), has_errors)
+            (Ok(answer.value), first)
         }
-        Err(error) => (Err(error), false),
+        Err(error) => (Err(error), None),
     }
 }
 

@@ -3,12 +3,17 @@
 use std::sync::Arc;
 
 use agent::CompactOutcome;
+use extensions::{Answer, ProcessError};
 use serde_json::{Value, json};
 use wire::event::CompactionReason;
 use wire::{Model, ThinkingLevel};
 
+use crate::limits;
+
 use super::driver::Driver;
 use super::extensions::{CompactionNotice, put};
+
+const MODEL_SELECT: &str = "model_select";
 
 /// Tells of an event, if there are listeners.
 fn note(driver: &mut Driver, name: &str, event: impl FnOnce(&Driver) -> Value) {
@@ -38,18 +43,33 @@ pub(super) fn note_compaction(
 
 /// The model has changed. `source`: `set` or `cycle`.
 pub(super) fn note_model(driver: &mut Driver, previous: &Model, source: &str) {
-    if (&previous.provider, &previous.id)
-        != (
-            &driver.core.conversation.choice.model.provider,
-            &driver.core.conversation.choice.model.id,
-        )
-    {
-        note(
-            driver,
-            "model_select",
-            |driver| json!({"model": driver.core.conversation.choice.model, "previousModel": previous, "source": source}),
-        );
+    note(driver, MODEL_SELECT, |driver| {
+        model_event(driver, previous, source)
+    });
+}
+
+/// The same. Resolves when the handlers have ended, or after a time limit; `None` without listeners.
+pub(super) fn ask_model(
+    driver: &mut Driver,
+    previous: &Model,
+    source: &str,
+) -> Option<impl Future<Output = Result<Answer, ProcessError>> + Send + use<>> {
+    if !driver.extensions.has_listener(MODEL_SELECT) {
+        return None;
     }
+    let event = model_event(driver, previous, source);
+    let answer = driver
+        .extensions
+        .hook_answer(&mut driver.core, MODEL_SELECT, &event);
+    Some(async move {
+        let answer = tokio::time::timeout(limits::MODEL_HANDLERS, answer).await;
+        answer.unwrap_or_else(|_| Ok(Answer::default()))
+    })
+}
+
+fn model_event(driver: &Driver, previous: &Model, source: &str) -> Value {
+    let model = &driver.core.conversation.choice.model;
+    json!({"type": MODEL_SELECT, "model": model, "previousModel": previous, "source": source})
 }
 
 /// The thinking level has changed.

@@ -1,15 +1,18 @@
 //! Switching the model and the thinking level, for a client or an extension: the choice is stored, clients and extensions hear of it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use wire::command::{SetModelParams, ThinkingParams};
+use wire::reply::CycledModel;
 use wire::table::Respond;
 use wire::{Model, ThinkingLevel};
 
+use crate::outbox::Responder;
 use crate::strings;
 
 use super::asker::Asker;
 use super::driver::Driver;
 use super::extension_notices;
+use super::extensions::{ClientRequest, Completion};
 use super::model_choice::{LevelSettings, Switch};
 use super::model_probes::Probed;
 
@@ -23,26 +26,70 @@ pub(super) async fn set_model(driver: &mut Driver, asker: Asker<Model>, params: 
 /// Takes a model that was found, and answers.
 pub(super) async fn on_probed(driver: &mut Driver, probed: Probed) {
     let SetModelParams { provider, model_id } = probed.params;
-    let outcome = match probed.model {
-        Some(model) => {
-            select_model(driver, model.clone(), None, "set").await;
-            Ok(model)
+    match (probed.asker, probed.model) {
+        (Asker::Client(responder), Some(model)) => {
+            let previous = select_model(driver, model.clone(), None).await;
+            let request = ClientRequest::SetModel(responder, model);
+            tell_before(driver, request, previous, "set").await;
         }
-        None => Err(strings::model_not_found(provider.as_deref(), model_id.as_deref())),
-    };
-    match probed.asker {
-        Asker::Client(responder) => responder.respond(outcome).await,
-        Asker::Extension(id) => driver.extensions.links.answer(id, Ok(json!(outcome.is_ok()))),
+        (Asker::Client(responder), None) => {
+            let error = strings::model_not_found(provider.as_deref(), model_id.as_deref());
+            responder.refuse(error).await;
+        }
+        (Asker::Extension(id), model) => {
+            let is_found = model.is_some();
+            if let Some(model) = model
+                && let Some(previous) = select_model(driver, model, None).await
+            {
+                extension_notices::note_model(driver, &previous, "set");
+            }
+            driver.extensions.links.answer(id, Ok(json!(is_found)));
+        }
     }
 }
 
-/// Switches to a model. `source`: `set` or `cycle`.
-pub(super) async fn select_model(
-    driver: &mut Driver,
+/// Goes on to the next model of the scope, for a client.
+pub(super) async fn cycle_model(driver: &mut Driver, responder: Responder<Option<CycledModel>>) {
+    let choice = &driver.core.conversation.choice;
+    let Some(next) = choice.next_model(&driver.core.agent.registry) else {
+        return responder.respond(Ok(None)).await;
+    };
+    let previous = select_model(driver, next.model.clone(), next.level).await;
+    let request = ClientRequest::CycleModel(responder, next.model, next.is_scoped);
+    tell_before(driver, request, previous, "cycle").await;
+}
+
+/// Tells extensions of the new model and responds once they have dealt with it, as in pi: what a handler changes counts for the next
+/// prompt of a client that waits for the response.
+async fn tell_before(driver: &mut Driver, request: ClientRequest, previous: Option<Model>, source: &str) {
+    let answer = previous.and_then(|previous| extension_notices::ask_model(driver, &previous, source));
+    if let Some(answer) = answer {
+        return driver.extensions.client_requests.wait(request, answer);
+    }
+    let nothing_said = request.complete(Ok(Value::Null), None, &driver.core.outbox);
+    if let Completion::Cycled(responder, model, is_scoped) = nothing_said.await {
+        cycled(driver, responder, model, is_scoped).await;
+    }
+}
+
+/// Responds to `cycle_model`, with the level that the session has now: a handler may have changed it.
+pub(super) async fn cycled(
+    driver: &Driver,
+    responder: Responder<Option<CycledModel>>,
     model: Model,
-    level: Option<ThinkingLevel>,
-    source: &str,
+    is_scoped: bool,
 ) {
+    let thinking_level = driver.core.conversation.choice.thinking;
+    let cycled = CycledModel {
+        model,
+        thinking_level,
+        is_scoped,
+    };
+    responder.respond(Ok(Some(cycled))).await;
+}
+
+/// Switches to a model. Returns the previous one if it was another.
+async fn select_model(driver: &mut Driver, model: Model, level: Option<ThinkingLevel>) -> Option<Model> {
     let agent = &driver.core.agent;
     let is_newest = agent.options.dialect.is_newest_pi();
     // Today's pi gives each selected model the level of the settings again (pi-1.5-delta.md 6).
@@ -53,22 +100,22 @@ pub(super) async fn select_model(
         restored: (!is_newest).then(|| agent.default_thinking(&model)),
     };
     let switch = driver.core.conversation.choice.select(model, level, settings);
-    switched(driver, switch, source).await;
+    switched(driver, &switch).await;
+    let choice = &driver.core.conversation.choice.model;
+    let is_other = |previous: &Model| (&previous.provider, &previous.id) != (&choice.provider, &choice.id);
+    switch.previous_model.filter(is_other)
 }
 
-/// Stores a switch of the model, and tells clients and extensions.
-pub(super) async fn switched(driver: &mut Driver, switch: Switch, source: &str) {
+/// Stores a switch of the model or the level, tells clients of it, and extensions of the level.
+pub(super) async fn switched(driver: &mut Driver, switch: &Switch) {
     if driver.core.is_newest_pi() {
         driver.core.conversation.choice.follow_in_run();
     }
     driver
         .core
         .conversation
-        .store_switch(&switch, &driver.core.outbox)
+        .store_switch(switch, &driver.core.outbox)
         .await;
-    if let Some(previous) = &switch.previous_model {
-        extension_notices::note_model(driver, previous, source);
-    }
     if let Some(previous) = switch.previous_level {
         extension_notices::note_thinking(driver, previous);
     }
@@ -79,6 +126,6 @@ pub(super) async fn select_level(driver: &mut Driver, params: &ThinkingParams) -
     let level = ThinkingLevel::parse(&params.level)
         .ok_or_else(|| format!("Invalid thinking level: {}", params.level))?;
     let switch = driver.core.conversation.choice.select_level(level);
-    switched(driver, switch, "set").await;
+    switched(driver, &switch).await;
     Ok(())
 }

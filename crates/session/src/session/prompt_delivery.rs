@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use agent::{Activity, Input, QueueKind, Queued};
 use serde_json::{Value, json};
+use wire::event::CompactionReason;
 use wire::reply::{Accepted, Disposition};
 use wire::table::Respond;
 use wire::{Dialect, Message, UserBlock};
@@ -69,6 +70,18 @@ pub(super) async fn on_input(driver: &mut Driver, mut prompt: PendingPrompt, ans
     run_or_queue(driver, prompt).await;
 }
 
+/// Why a prompt is refused that does not say what to do with it.
+fn busy(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Moving
+        | Activity::Compacting {
+            reason: CompactionReason::Manual,
+            ..
+        } => strings::COMPACTING,
+        _ => strings::BUSY,
+    }
+}
+
 /// Queues it during a run, else begins one.
 async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
     let text = if prompt.expand {
@@ -86,7 +99,7 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
         let outcome = match prompt.behavior.as_deref() {
             // Limits, fallbacks and a schema belong to a run. A queued message joins a run that has its own.
             _ if !prompt.options.is_empty() => Err(strings::LIMITS_OF_QUEUED.to_owned()),
-            None => Err(strings::BUSY.to_owned()),
+            None => Err(busy(driver.core.machine.activity()).to_owned()),
             Some("followUp" | "follow_up") => {
                 push(driver, QueueKind::FollowUp, text, attachments, false).await
             }

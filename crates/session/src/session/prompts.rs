@@ -62,7 +62,7 @@ pub(super) async fn enqueue(
     params: MessageParams,
 ) {
     if let Some(command) = driver.extensions.links.command(&params.message) {
-        return responder.refuse(strings::not_queueable(&command.name)).await;
+        return responder.refuse(strings::not_queueable(&command.called)).await;
     }
     prompt_delivery::deliver(
         driver,

@@ -147,7 +147,7 @@ impl Summaries {
         let settings = core
             .conversation
             .compaction_settings(&core.agent.settings.compaction);
-        let plan = compaction::plan(&log.branch(log.leaf_id()), settings);
+        let plan = compaction::plan(&log.seen_branch(log.leaf_id()), settings);
         (plan, self.instructions(reason))
     }
 
@@ -230,7 +230,8 @@ impl Summariser {
                 return Err(Refusal::Limit(limit.to_string()));
             }
             // The model may have been selected since the cost was limited.
-            self.budget.check_price(&self.model).map_err(Refusal::Failed)?;
+            let price = self.budget.check_price(&self.model);
+            price.map_err(|error| Refusal::Failed(request.kind, error))?;
             // Counted before the request: sub-agents share the account and may ask meanwhile.
             self.budget.asked();
             let (answer, wait) = self.answer(request).await;
@@ -263,7 +264,7 @@ impl Summariser {
         if attempt > 0 {
             self.outbox.tell(Event::SummarizationRetryFinished).await;
         }
-        Ok((compaction::answer_text(&answer)?, answer.usage))
+        Ok((compaction::answer_text(request.kind, &answer)?, answer.usage))
     }
 
     async fn tell_scheduled(&self, attempt: u32, delay_ms: u64, error: &str) {

@@ -285,7 +285,7 @@ commands! {
     /// Select the model. An active run keeps its model.
     SetModel(SetModelParams) = "set_model", Models, ALL, Ordered, Session::set_model => crate::model::Model;
     /// Select the next model of the list. Returns null if there is no other model.
-    CycleModel(NoParams) = "cycle_model", Models, ALL, Ordered, Session::cycle_model -> Option<CycledModel>;
+    CycleModel(NoParams) = "cycle_model", Models, ALL, Ordered, Session::cycle_model => Option<CycledModel>;
     /// List the models for which credentials exist.
     GetAvailableModels(NoParams) = "get_available_models", Models, ALL, Task, Session::get_available_models => Models;
     /// Set the thinking level. A level that the model does not offer is replaced by the nearest one.

@@ -123,7 +123,7 @@ impl Dialogs {
         match event {
             DialogEvent::Wish(Wish::Show(show)) => {
                 let request = show.into_request(new_id());
-                if !self.gone && outbox.renders(request.method) {
+                if outbox.renders(request.method) {
                     tell(outbox, request).await;
                 }
             }

@@ -7,8 +7,9 @@ use extensions::{Answer, ProcessError};
 use serde_json::{Value, json};
 use tokio::time::Sleep;
 use tools::BashRun;
+use wire::Model;
 use wire::command::{BashParams, CompleteParams, ShortcutParams};
-use wire::reply::{Accepted, Completions, Disposition};
+use wire::reply::{Accepted, Completions, CycledModel, Disposition};
 use wire::state::BashResult;
 use wire::table::Respond;
 
@@ -30,6 +31,10 @@ pub(crate) enum ClientRequest {
     Shortcut(Responder<()>, String),
     /// A user shell command that extensions may run themselves.
     Shell(Responder<BashResult>, BashParams),
+    /// The session has another model, of which extensions hear.
+    SetModel(Responder<Model>, Model),
+    /// The session has the next model of the scope; true if it is limited.
+    CycleModel(Responder<Option<CycledModel>>, Model, bool),
 }
 
 /// The commands of clients that wait for extensions.
@@ -48,6 +53,8 @@ pub(crate) enum Completion {
     RunShell(Responder<BashResult>, BashParams),
     /// An extension ran the shell command.
     ShellRan(Responder<BashResult>, BashParams, BashRun),
+    /// Say that the session has this model.
+    Cycled(Responder<Option<CycledModel>>, Model, bool),
 }
 
 impl ClientRequests {
@@ -127,10 +134,11 @@ impl ClientRequests {
         let SlashCommand {
             extension,
             name,
+            called,
             args,
         } = command;
         let params = json!({"extension": extension, "name": name, "args": args, "line": line});
-        let request = ClientRequest::Command(responder, name);
+        let request = ClientRequest::Command(responder, called);
         self.call(links, request, "command.run", &params);
     }
 
@@ -192,15 +200,17 @@ impl ClientRequest {
             Self::Complete(responder) => responder.refuse(error).await,
             Self::Shortcut(responder, _) => responder.refuse(error).await,
             Self::Shell(responder, _) => responder.refuse(error).await,
+            Self::SetModel(responder, _) => responder.refuse(error).await,
+            Self::CycleModel(responder, ..) => responder.refuse(error).await,
         }
     }
 
-    /// Responds as the extension answered. `has_errors`: some extensions failed although there is an answer. An exception in a
-    /// slash command or a shortcut is reported, and the command counts as carried out.
+    /// Responds as the extension answered. `failed` is the message of an extension that failed although there is an answer. An exception
+    /// in a slash command or a shortcut is reported, and the command counts as carried out.
     pub(crate) async fn complete(
         self,
         answer: Result<Value, ProcessError>,
-        has_errors: bool,
+        failed: Option<String>,
         outbox: &Outbox,
     ) -> Completion {
         match self {
@@ -224,16 +234,25 @@ impl ClientRequest {
                     .respond(outcome.map_err(|error| error.to_string()))
                     .await;
             }
-            Self::Shell(responder, params) => match answer {
-                Ok(answer) if !has_errors => {
+            Self::Shell(responder, params) => match (answer, failed) {
+                (Ok(answer), None) => {
                     return match shell_run(&answer) {
                         Some(run) => Completion::ShellRan(responder, params, run),
                         None => Completion::RunShell(responder, params),
                     };
                 }
                 // The extension that failed may have had a reason to stop the command (pi 0.86).
-                _ => responder.refuse(strings::UNSEEN_COMMAND).await,
+                (_, failed) => {
+                    let error = failed.filter(|error| !error.is_empty());
+                    let error = error.as_deref().unwrap_or(strings::UNSEEN_COMMAND);
+                    responder.refuse(error).await;
+                }
             },
+            // A handler that failed was reported; the model has changed all the same.
+            Self::SetModel(responder, model) => responder.respond(Ok(model)).await,
+            Self::CycleModel(responder, model, is_scoped) => {
+                return Completion::Cycled(responder, model, is_scoped);
+            }
         }
         Completion::Done
     }
@@ -298,20 +317,26 @@ mod tests {
     #[tokio::test]
     async fn shell_command_is_refused_after_failed_check() {
         let (outbox, mut sent) = outbox(4);
-        for (answer, has_errors) in [
-            (Err(ProcessError::Gone("killed".to_owned())), false),
-            (Ok(Value::Null), true),
+        for (answer, failed, error) in [
+            (
+                Err(ProcessError::Gone("killed".to_owned())),
+                None,
+                strings::UNSEEN_COMMAND,
+            ),
+            (Ok(Value::Null), Some(""), strings::UNSEEN_COMMAND),
+            (Ok(Value::Null), Some("not here"), "not here"),
         ] {
+            let failed = failed.map(str::to_owned);
             let request = ClientRequest::Shell(responder(&outbox), shell());
-            let next = request.complete(answer, has_errors, &outbox).await;
+            let next = request.complete(answer, failed, &outbox).await;
             assert!(matches!(next, Completion::Done));
             let Ok(Outgoing::Response(_, response)) = sent.try_recv() else {
                 panic!("no response");
             };
-            assert_eq!(response.outcome.err().as_deref(), Some(strings::UNSEEN_COMMAND));
+            assert_eq!(response.outcome.err().as_deref(), Some(error));
         }
         let request = ClientRequest::Shell(responder(&outbox), shell());
-        let next = request.complete(Ok(Value::Null), false, &outbox).await;
+        let next = request.complete(Ok(Value::Null), None, &outbox).await;
         assert!(matches!(next, Completion::RunShell(..)), "nothing was against it");
     }
 
@@ -320,7 +345,7 @@ mod tests {
         let (outbox, mut sent) = outbox(4);
         let request = ClientRequest::Command(responder(&outbox), "deploy".to_owned());
         let failed = Err(ProcessError::Failed("thrown".to_owned()));
-        request.complete(failed, false, &outbox).await;
+        request.complete(failed, None, &outbox).await;
         let Ok(Outgoing::Event(event)) = sent.try_recv() else {
             panic!("the failure is reported first");
         };

@@ -1,12 +1,13 @@
 //! The processes of a session's extensions and what their extensions registered. Each process has a place: its number among the
 //! others. How the processes are started and loaded is in `loading`.
 
+use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::task::Poll;
 
 use config::extensions::{Found, Key};
 use config::resources::CommandInfo;
-use extensions::line::{Failure, Opened, Registered};
+use extensions::line::{Command, Failure, Opened, Registered};
 use extensions::{ExtensionPool, ExtensionProcess, ProcessError, ProcessMessage};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -43,7 +44,10 @@ pub(crate) struct ExtensionLinks {
 pub(crate) struct SlashCommand {
     /// The path of the extension.
     pub(super) extension: String,
-    pub(crate) name: String,
+    /// The name that the extension registered.
+    pub(super) name: String,
+    /// The name by which it was called.
+    pub(crate) called: String,
     pub(super) args: String,
 }
 
@@ -362,37 +366,69 @@ impl ExtensionLinks {
     pub(crate) fn command(&self, text: &str) -> Option<SlashCommand> {
         let line = text.strip_prefix('/')?;
         let (name, args) = line.split_once(' ').unwrap_or((line, ""));
-        let mut extensions = self.registered.iter();
-        let owner =
-            extensions.find(|extension| extension.commands.iter().any(|command| command.name == name))?;
+        let mut named = self.named_commands().into_iter();
+        let (_, owner, command) = named.find(|(invocation, ..)| invocation == name)?;
         Some(SlashCommand {
             extension: owner.path.clone(),
-            name: name.to_owned(),
+            name: command.name.clone(),
+            called: name.to_owned(),
             args: args.to_owned(),
         })
     }
 
-    /// The slash commands of all extensions. If two register the same name, the first one counts.
-    pub(crate) fn commands(&self) -> Vec<CommandInfo> {
-        let mut commands: Vec<CommandInfo> = Vec::new();
-        for extension in &self.registered {
-            let info = |path: &String| {
-                let mut found = self.found.iter();
-                found
-                    .find(|found| found.source.path == *path)
-                    .map(|found| &found.info)
-            };
-            let given = || extension.given.as_ref().and_then(info);
-            let Some(info) = info(&extension.path).or_else(given) else {
-                continue;
-            };
-            for command in extension.commands.iter().take(limits::REGISTRATIONS) {
-                if commands.iter().all(|known| known.name != command.name) {
-                    commands.push(CommandInfo::of_extension(command, info));
-                }
-            }
+    /// The commands of all extensions with the names that call them. As in pi, commands of the same name are called by their number:
+    /// `name:1`, `name:2`.
+    fn named_commands(&self) -> Vec<(String, &Registered, &Command)> {
+        let extensions = self.registered.iter();
+        let commands: Vec<_> = extensions
+            .flat_map(|extension| {
+                let commands = extension.commands.iter().take(limits::REGISTRATIONS);
+                commands.map(move |command| (extension, command))
+            })
+            .collect();
+        let mut count: HashMap<&str, usize> = HashMap::new();
+        for (_, command) in &commands {
+            *count.entry(&command.name).or_default() += 1;
         }
-        commands
+        let mut number: HashMap<&str, usize> = HashMap::new();
+        let mut taken = HashSet::new();
+        let named = commands.into_iter().map(|(extension, command)| {
+            let number = number.entry(&command.name).or_default();
+            *number += 1;
+            let is_alone = count.get(command.name.as_str()) == Some(&1);
+            let first = if is_alone {
+                command.name.clone()
+            } else {
+                format!("{}:{number}", command.name)
+            };
+            // Another command may have a number in its own name.
+            let further = (*number + 1..).map(|number| format!("{}:{number}", command.name));
+            let mut names = std::iter::once(first).chain(further);
+            let name = names.find(|name| !taken.contains(name)).unwrap_or_default();
+            taken.insert(name.clone());
+            (name, extension, command)
+        });
+        named.collect()
+    }
+
+    /// The slash commands of all extensions, by the names that call them.
+    pub(crate) fn commands(&self) -> Vec<CommandInfo> {
+        let info = |path: &String| {
+            let mut found = self.found.iter();
+            found
+                .find(|found| found.source.path == *path)
+                .map(|found| &found.info)
+        };
+        let named = self.named_commands().into_iter();
+        let shown = named.filter_map(|(name, extension, command)| {
+            let given = || extension.given.as_ref().and_then(info);
+            let info = info(&extension.path).or_else(given)?;
+            Some(CommandInfo {
+                name,
+                ..CommandInfo::of_extension(command, info)
+            })
+        });
+        shown.collect()
     }
 
     /// The shortcuts of all extensions. If two register the same keys, the first one counts.

@@ -104,9 +104,14 @@ async fn hook_answer_reaches_its_question() {
 }
 
 #[test]
-fn slash_command_belongs_to_first_registering_extension() {
+fn slash_commands_of_same_name_are_numbered() {
     let links = ExtensionLinks {
-        registered: vec![commands("a.ts", &["one"]), commands("b.ts", &["one", "two"])],
+        registered: vec![
+            commands("a.ts", &["one", "three:2"]),
+            commands("b.ts", &["one", "two"]),
+            commands("c.ts", &["three", "three:1"]),
+            commands("d.ts", &["three"]),
+        ],
         ..ExtensionLinks::default()
     };
     let found = |text: &str| {
@@ -116,9 +121,18 @@ fn slash_command_belongs_to_first_registering_extension() {
             command.extension, command.name, command.args
         ))
     };
-    assert_eq!(found("/one a b").unwrap(), "a.ts one [a b]");
-    assert_eq!(found("/two").unwrap(), "b.ts two []");
-    for none in ["one", "/three", "/on", " /one", "/"] {
+    for (text, expected) in [
+        ("/one:1 a b", "a.ts one [a b]"),
+        ("/one:2", "b.ts one []"),
+        ("/two", "b.ts two []"),
+        ("/three:2", "a.ts three:2 []"),
+        ("/three:1", "c.ts three []"),
+        ("/three:1:2", "c.ts three:1 []"),
+        ("/three:3", "d.ts three []"),
+    ] {
+        assert_eq!(found(text).as_deref(), Some(expected), "{text}");
+    }
+    for none in ["one", "/one", "/four", "/on", " /one:1", "/"] {
         assert_eq!(found(none), None, "{none}");
     }
 }

@@ -85,7 +85,7 @@ async fn failed_summary_names_the_error() {
         CompactionReason::Manual,
     );
     match compaction(outcome(&mut summaries).await) {
-        Err(Refusal::Failed(error)) => assert!(error.contains("no summaries today"), "{error}"),
+        Err(Refusal::Failed(_, error)) => assert!(error.contains("no summaries today"), "{error}"),
         other => panic!("{other:?}"),
     }
 }
