@@ -433,7 +433,7 @@ fn failed_summary_leaves_session_unchanged() {
     let cut_off = Reply::text(["half a summ"]).stop("length");
     for (reply, error) in [
         (Reply::error(ErrorKind::Auth), "401"),
-        (cut_off, "limit"),
+        (cut_off, "hit the token cap"),
         (Reply::new(), "empty"),
         (Reply::error(ErrorKind::ContextOverflow), "prompt is too long"),
     ] {
