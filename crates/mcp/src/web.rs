@@ -179,10 +179,10 @@ impl Sent<'_> {
         let is_json = content_type(&response).is_some_and(|kind| kind.starts_with(JSON_MIME_TYPE));
         let is_about_login = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         let by_status = failed(&response);
-        if status == StatusCode::TOO_MANY_REQUESTS || !is_json {
-            if let Some(error) = by_status {
-                return Err(error.into());
-            }
+        if (status == StatusCode::TOO_MANY_REQUESTS || !is_json)
+            && let Some(error) = by_status
+        {
+            return Err(error.into());
         }
         let text = match body(response, limits::REFUSAL).await {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),

@@ -29,7 +29,7 @@ pub(super) async fn on_probed(driver: &mut Driver, probed: Probed) {
     match (probed.asker, probed.model) {
         (Asker::Client(responder), Some(model)) => {
             let previous = select_model(driver, model.clone(), None).await;
-            let request = ClientRequest::SetModel(responder, model);
+            let request = ClientRequest::SetModel(responder, Box::new(model));
             tell_before(driver, request, previous, "set").await;
         }
         (Asker::Client(responder), None) => {
@@ -55,7 +55,7 @@ pub(super) async fn cycle_model(driver: &mut Driver, responder: Responder<Option
         return responder.respond(Ok(None)).await;
     };
     let previous = select_model(driver, next.model.clone(), next.level).await;
-    let request = ClientRequest::CycleModel(responder, next.model, next.is_scoped);
+    let request = ClientRequest::CycleModel(responder, Box::new(next.model), next.is_scoped);
     tell_before(driver, request, previous, "cycle").await;
 }
 
@@ -76,12 +76,12 @@ async fn tell_before(driver: &mut Driver, request: ClientRequest, previous: Opti
 pub(super) async fn cycled(
     driver: &Driver,
     responder: Responder<Option<CycledModel>>,
-    model: Model,
+    model: Box<Model>,
     is_scoped: bool,
 ) {
     let thinking_level = driver.core.conversation.choice.thinking;
     let cycled = CycledModel {
-        model,
+        model: *model,
         thinking_level,
         is_scoped,
     };

@@ -32,9 +32,9 @@ pub(crate) enum ClientRequest {
     /// A user shell command that extensions may run themselves.
     Shell(Responder<BashResult>, BashParams),
     /// The session has another model, of which extensions hear.
-    SetModel(Responder<Model>, Model),
+    SetModel(Responder<Model>, Box<Model>),
     /// The session has the next model of the scope; true if it is limited.
-    CycleModel(Responder<Option<CycledModel>>, Model, bool),
+    CycleModel(Responder<Option<CycledModel>>, Box<Model>, bool),
 }
 
 /// The commands of clients that wait for extensions.
@@ -54,7 +54,7 @@ pub(crate) enum Completion {
     /// An extension ran the shell command.
     ShellRan(Responder<BashResult>, BashParams, BashRun),
     /// Say that the session has this model.
-    Cycled(Responder<Option<CycledModel>>, Model, bool),
+    Cycled(Responder<Option<CycledModel>>, Box<Model>, bool),
 }
 
 impl ClientRequests {
@@ -249,7 +249,7 @@ impl ClientRequest {
                 }
             },
             // A handler that failed was reported; the model has changed all the same.
-            Self::SetModel(responder, model) => responder.respond(Ok(model)).await,
+            Self::SetModel(responder, model) => responder.respond(Ok(*model)).await,
             Self::CycleModel(responder, model, is_scoped) => {
                 return Completion::Cycled(responder, model, is_scoped);
             }
