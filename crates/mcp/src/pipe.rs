@@ -209,7 +209,7 @@ impl Reader {
 /// Parses a message; long ones on a blocking thread.
 ///
 /// # Errors
-/// The start of what is no message.
+/// The start of the text, which is no message.
 pub(crate) async fn parse(bytes: Vec<u8>) -> Result<ServerJsonRpcMessage, String> {
     const LONG: usize = 256 << 10;
     let read = |bytes: &[u8]| {

@@ -43,7 +43,7 @@ mod tree;
 mod usual;
 mod waiting;
 
-pub use context::Context;
+pub use context::{Context, seen_branch, seen_context};
 pub use damage::{Damage, SkipReason, SkippedLine};
 pub use deferred::{lacks_texts, load_texts, open_deferred};
 pub use discard::{TRASH, discard};

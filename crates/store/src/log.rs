@@ -192,13 +192,6 @@ impl SessionLog {
         Context::of(&self.header, &self.branch(leaf))
     }
 
-    /// The same messages, without a look at entries that the newest compaction replaced: after many compactions they are most of a
-    /// session. Model and thinking level are known only if the rest of the branch says them.
-    #[must_use]
-    pub fn seen_context(&self, leaf: Option<&str>) -> Context {
-        Context::of(&self.header, &self.seen_branch(leaf))
-    }
-
     /// Id of the leaf: the entry that the next one follows. None in an empty session, or when the next entry is to be a root.
     #[must_use]
     pub fn leaf_id(&self) -> Option<&str> {
@@ -219,15 +212,6 @@ impl SessionLog {
     #[must_use]
     pub fn branch(&self, leaf: Option<&str>) -> Vec<Arc<Entry>> {
         let path = self.forest.path_to(leaf).into_iter();
-        path.filter_map(|position| self.forest.at(position).cloned())
-            .collect()
-    }
-
-    /// The end of [`branch`](Self::branch) that a model still sees: from the first entry that the newest compaction kept, or from this
-    /// compaction if it kept nothing of the branch; all of a branch without a compaction.
-    #[must_use]
-    pub fn seen_branch(&self, leaf: Option<&str>) -> Vec<Arc<Entry>> {
-        let path = self.forest.seen_path_to(leaf).into_iter();
         path.filter_map(|position| self.forest.at(position).cloned())
             .collect()
     }

@@ -69,7 +69,7 @@ impl UiMethod {
         }
     }
 
-    /// Returns true if an extension shows something with it that nobody answers.
+    /// Returns true if an extension shows something with it, without a question.
     #[must_use]
     pub const fn only_shows(self) -> bool {
         matches!(

@@ -85,8 +85,8 @@ impl Plan {
     }
 }
 
-/// Plans the compaction of a branch (oldest entry first). It may begin with the first entry that the newest compaction kept: what is
-/// older changes nothing.
+/// Plans the compaction of a branch (oldest entry first). It may begin with the first entry that the newest compaction kept: older
+/// entries change nothing.
 ///
 /// # Errors
 /// [`Refusal::AlreadyCompacted`] when it ends with a compaction, [`Refusal::NothingToCompact`] when all of it would be kept

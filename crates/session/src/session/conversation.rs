@@ -73,7 +73,7 @@ impl Conversation {
 
     /// Reads the messages at the leaf of the log. Stored shell commands of the user are among them from now on.
     pub(super) fn read_leaf(&mut self) -> Vec<Arc<Message>> {
-        self.take_up(self.log.seen_context(self.log.leaf_id()))
+        self.take_up(store::seen_context(&self.log, self.log.leaf_id()))
     }
 
     /// The messages of a context, which takes the place of what the model has got until now.

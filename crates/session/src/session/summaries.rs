@@ -147,7 +147,7 @@ impl Summaries {
         let settings = core
             .conversation
             .compaction_settings(&core.agent.settings.compaction);
-        let plan = compaction::plan(&log.seen_branch(log.leaf_id()), settings);
+        let plan = compaction::plan(&store::seen_branch(log, log.leaf_id()), settings);
         (plan, self.instructions(reason))
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wire::EntryBody;
 
 use super::fixtures::*;
-use crate::{SessionLog, StoreError, new_header, open_read_only};
+use crate::{SessionLog, StoreError, new_header, open_read_only, seen_branch, seen_context};
 
 fn messages(log: &SessionLog) -> Value {
     serde_json::to_value(log.context(log.leaf_id()).messages).unwrap()
@@ -126,11 +126,11 @@ fn seen_end_of_branch_has_same_messages() {
         ];
         let (_dir, path) = on_disk(text(&lines));
         let (log, _) = SessionLog::open(&path, "/").unwrap();
-        let branch = log.seen_branch(Some("e4"));
+        let branch = seen_branch(&log, Some("e4"));
         let ids: Vec<&str> = branch.iter().map(|entry| entry.id.as_str()).collect();
         assert_eq!(ids, seen, "{first} {second}");
         for leaf in ["e1", "other", "e2", "c1", "e3", "c2", "e4", "nothing"] {
-            let (all, seen) = (log.context(Some(leaf)), log.seen_context(Some(leaf)));
+            let (all, seen) = (log.context(Some(leaf)), seen_context(&log, Some(leaf)));
             assert_eq!(all.messages, seen.messages, "{first} {second} {leaf}");
             assert_eq!((all.kept, all.compaction), (seen.kept, seen.compaction));
         }
