@@ -7,7 +7,6 @@ use wire::entry::{Compaction, ModelChange};
 use wire::said::Edits;
 use wire::{CompactionSummaryMessage, Entry, EntryBody, Message, SessionHeader};
 
-use crate::log::SessionLog;
 use crate::stamp::iso_to_ms;
 
 /// The conversation at a leaf.
@@ -94,22 +93,6 @@ impl Context {
             ..Self::default()
         }
     }
-}
-
-/// The messages at a leaf as [`SessionLog::context`] has them, without a look at entries that the newest compaction replaced: after many
-/// compactions they are most of a session. Model and thinking level are known only if the rest of the branch says them.
-#[must_use]
-pub fn seen_context(log: &SessionLog, leaf: Option<&str>) -> Context {
-    Context::of(&log.header, &seen_branch(log, leaf))
-}
-
-/// The end of a branch that a model still sees: from the first entry that the newest compaction kept, or from this compaction if it kept
-/// nothing of the branch; all of a branch without a compaction.
-#[must_use]
-pub fn seen_branch(log: &SessionLog, leaf: Option<&str>) -> Vec<Arc<Entry>> {
-    let path = log.forest.seen_path_to(leaf).into_iter();
-    path.filter_map(|position| log.forest.at(position).cloned())
-        .collect()
 }
 
 /// xcsh also notes changes of the models that it keeps for side jobs, under a role of their own (dialects.md 12).

@@ -32,6 +32,7 @@ mod parse;
 pub mod paths;
 mod repair;
 mod scan;
+mod seen;
 mod session_directory;
 mod session_store;
 mod snapshot;
@@ -43,7 +44,7 @@ mod tree;
 mod usual;
 mod waiting;
 
-pub use context::{Context, seen_branch, seen_context};
+pub use context::Context;
 pub use damage::{Damage, SkipReason, SkippedLine};
 pub use deferred::{lacks_texts, load_texts, open_deferred};
 pub use discard::{TRASH, discard};
@@ -56,6 +57,7 @@ pub use list::{
 pub use log::SessionLog;
 pub use medium::{FileMedium, Medium, Presence};
 pub use scan::{SessionSummary, summarize};
+pub use seen::{seen_branch, seen_context};
 pub use session_directory::SessionDirectory;
 pub use session_store::{SessionId, SessionStore, StoreFuture, Watch, check_lines};
 pub use snapshot::open_read_only;
