@@ -41,6 +41,7 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--book", default=os.path.join(HERE, "docs"), help="folder of the book that gets page, charts and raw results")
     parser.add_argument("--page", action="store_true", help="only write the page again from the stored results")
     parser.add_argument("--merge", action="store_true", help="add the rounds to the stored results, which must be of the same binary")
+    parser.add_argument("--against", default="", help="with --page: figures.json of another run, whose ratios are compared")
     return parser.parse_args(given)
 
 
@@ -155,7 +156,11 @@ def main(given: list[str] | None = None) -> int:
     stored = os.path.join(options.work, "results.json")
     if options.page:
         with open(stored, encoding="utf-8") as file:
-            page(json.load(file), options.book)
+            results = json.load(file)
+        if options.against:
+            with open(options.against, encoding="utf-8") as file:
+                results["again"] = report.again(results, json.load(file))
+        page(results, options.book)
         return 0
     began = time.monotonic()
     state = machine()

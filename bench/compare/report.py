@@ -49,6 +49,10 @@ PANELS = [("start", "cpu_s", "Start: CPU, ms", 1000), ("start", "pss_mb", "Idle 
           ("abort_stream", "ms", "Abort an answer: ms", 1), ("size", "mb", "Installed: MB", 1)]
 
 
+# How far the ratios of two runs may be apart to count as equal.
+CLOSE = 1.2
+
+
 def number(value: float) -> str:
     """Returns three significant digits, without an exponent."""
     if value == 0:
@@ -110,6 +114,36 @@ def ratio(above: list[float], below: list[float]) -> str:
     if len(single) < 2:
         return middle
     return f"{middle} <small>({number(min(single))}-{number(max(single))})</small>"
+
+
+def again(results: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Compares the ratios of medians with those of another run: which are further apart than `CLOSE`."""
+    names = titles(results["sizes"])
+    apart, count = [], 0
+    for measurement, key, form, _, _ in ROWS:
+        for peer in [p["name"] for p in results["peers"] if p["name"] not in ("pinion", "floor")]:
+            found = [medians(run, measurement, key, peer) for run in (results, other)]
+            if None in found:
+                continue
+            count += 1
+            first, second = (x for x in found if x)
+            if max(first / second, second / first) > CLOSE:
+                apart.append({"work": form.format(**names), "agent": peer, "first": second, "second": first})
+    return {"date": other["date"], "cpu": other["machine"]["cpu"], "count": count, "apart": apart}
+
+
+def medians(results: dict[str, Any], measurement: str, key: str, peer: str) -> float | None:
+    above, below = samples(results, measurement, key, peer), samples(results, measurement, key, "pinion")
+    return statistics.median(above) / statistics.median(below) if above and below and statistics.median(below) else None
+
+
+def again_section(compared: dict[str, Any]) -> list[str]:
+    apart = sorted(compared["apart"], key=lambda x: -max(x["first"] / x["second"], x["second"] / x["first"]))
+    rows = [f"| {x['work']} | {x['agent']} | {number(x['first'])} | {number(x['second'])} |" for x in apart]
+    table = ["", "| work | agent / pinion | the other run | this run |", "|---|---|--:|--:|", *rows] if rows else []
+    return ["## The same command twice", "",
+            f"{compared['count'] - len(apart)} of {compared['count']} ratios are within 20 % of those of another run of the same command "
+            f"on {compared['date']} ({compared['cpu']}). {'The others:' if rows else ''}".rstrip(), *table, ""]
 
 
 def failures(results: dict[str, Any]) -> list[str]:
@@ -182,6 +216,8 @@ def page(results: dict[str, Any], extra: list[str]) -> str:
     missing = failures(results)
     if missing:
         text += ["## Without a figure", "", *missing, ""]
+    if results.get("again"):
+        text += again_section(results["again"])
     text += extra
     text.append(REPEAT.format(rounds=results["rounds"], minutes=max(1, round(results["seconds"] / 60))))
     return "\n".join(text)
