@@ -136,6 +136,8 @@ impl Asker {
             },
             ServiceError::Cancelled { .. } => McpError::Cancelled,
             ServiceError::TransportClosed => gone("it has ended".to_owned()),
+            // Its own text names a Rust type.
+            ServiceError::TransportSend(error) => gone(line(&error.error.to_string(), limits::ERROR)),
             other => gone(line(&other.to_string(), limits::ERROR)),
         }
     }

@@ -376,7 +376,105 @@ impl EventSize {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
     use super::*;
+
+    /// Posts `tools/list` to a server that answers with this.
+    async fn posted(head: &str, body: &str) -> Result<StreamableHttpPostResponse, Failure> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let answer = format!(
+            "HTTP/1.1 {head}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        let serving = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut asked = vec![0; 4096];
+            let _request = socket.read(&mut asked).await.unwrap();
+            // A client that refuses the answer does not read all of it.
+            let _written = socket.write_all(answer.as_bytes()).await;
+        });
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(rustls::RootCertStore::empty())
+            .with_no_client_auth();
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .no_proxy()
+            .build();
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+        let message = serde_json::from_value(message).unwrap();
+        let client = Bounded(client.unwrap());
+        let answered = client.post_message(uri.into(), message, None, None, Headers::new());
+        let answered = answered.await;
+        serving.await.unwrap();
+        answered
+    }
+
+    #[tokio::test]
+    async fn answers_are_read_within_bounds() {
+        let json = "200 OK\r\ncontent-type: application/json";
+        let body = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#;
+        let answer = posted(json, body).await;
+        assert!(
+            matches!(answer, Ok(StreamableHttpPostResponse::Json(..))),
+            "{answer:?}"
+        );
+        let many = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"result":{{"x":[{}1]}}}}"#,
+            "1,".repeat(600_000)
+        );
+        let error = posted(json, &many).await.unwrap_err().to_string();
+        assert!(error.contains("too many JSON values"), "{error}");
+        let long = "x".repeat(limits::LINE + 1);
+        let answer = posted(json, &long).await;
+        assert!(
+            matches!(answer, Err(Failure::ResponseBodyTooLarge { .. })),
+            "{answer:?}"
+        );
+        let error = posted(json, "no JSON").await.unwrap_err().to_string();
+        assert!(error.contains("is no message"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn statuses_mean_what_they_mean_in_rmcp() {
+        let refused = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"not so"}}"#;
+        let answer = posted("400 Bad Request\r\ncontent-type: application/json", refused).await;
+        assert!(
+            matches!(
+                answer,
+                Ok(StreamableHttpPostResponse::Json(JsonRpcMessage::Error(_), None))
+            ),
+            "{answer:?}"
+        );
+        let answer = posted("401 Unauthorized\r\nwww-authenticate: Bearer", "").await;
+        assert!(matches!(answer, Err(Failure::AuthRequired(_))), "{answer:?}");
+        let answer = posted("403 Forbidden\r\nwww-authenticate: Bearer scope=\"a b\"", "").await;
+        assert!(
+            matches!(&answer, Err(Failure::InsufficientScope(error)) if error.get_required_scope() == Some("a b")),
+            "{answer:?}"
+        );
+        let answer = posted("503 Service Unavailable\r\nretry-after: 7", "later").await;
+        assert!(
+            matches!(&answer, Err(Failure::HttpStatus(error)) if error.retry_after.as_deref() == Some("7")),
+            "{answer:?}"
+        );
+        let error = posted("404 Not Found", "nothing here")
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("404") && error.contains("nothing here"), "{error}");
+        let answer = posted("202 Accepted", "").await;
+        assert!(
+            matches!(answer, Ok(StreamableHttpPostResponse::Accepted)),
+            "{answer:?}"
+        );
+    }
 
     #[test]
     fn size_of_event_grows_to_its_empty_line() {
