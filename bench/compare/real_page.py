@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import statistics
 from typing import Any
@@ -25,6 +26,12 @@ def unequal(rows: dict[str, list[dict[str, Any]]]) -> tuple[int, int]:
     other = {(r["seed"], r["task"]): r["solved"] for r in second}
     pairs = [(r["solved"], other[(r["seed"], r["task"])]) for r in first]
     return sum(a and not b for a, b in pairs), sum(b and not a for a, b in pairs)
+
+
+def chance(ours: int, theirs: int) -> float:
+    """Returns the probability of a difference of this size or more between two equal agents (two-sided sign test)."""
+    count, fewer = ours + theirs, min(ours, theirs)
+    return min(1.0, 2 * sum(math.comb(count, k) for k in range(fewer + 1)) / 2**count)
 
 
 def tables(result: dict[str, Any]) -> list[str]:
@@ -71,8 +78,9 @@ def write(root: str, result: dict[str, Any]) -> None:
 
 `bench/real --docs` wrote this page and [the raw results](real-model-figures.json). Each agent solves {count} small tasks with
 checkable results with the same model: {about["model"]}, served by llama.cpp on the {about["cores"]} cores of the machine, context
-of {about["context"]:,} tokens, temperature {about["temperature"]}. Each task runs {about["seeds"]} times. {drawn}. Each attempt has
-a new server, a new process and an empty directory. No GPU was available.
+of {about["context"]:,} tokens, temperature {about["temperature"]}. Each task runs {about["seeds"]} times.
+{drawn}.
+Each attempt has a new server, a new process and an empty directory. No GPU was available.
 
 A model of 135 million parameters cannot plan, and with the agents' own system prompts it calls no tool at all. Both therefore run with
 `--tools bash --system-prompt "Use bash."`, and the chat template shows three calls of `bash`. The page says whether two agents are
@@ -82,8 +90,9 @@ equal with the same model, not what an agent can do.
 
 {chr(10).join(tables(result))}
 
-The numbers in brackets are those of each run. Tokens are counted by the server, with those that it had in its cache.
-{ours} attempts were solved by {names[0]} only and {theirs} by {names[1]} only.
+In brackets: the number of each run. The server counts the tokens, cached ones included.
+{ours} attempts were solved by {names[0]} only and {theirs} by {names[1]} only. If both were equal, a difference of this size or more would
+come up with a probability of {chance(ours, theirs):.2f} (sign test).
 
 {chr(10).join(by_task(result))}
 """
