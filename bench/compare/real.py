@@ -102,8 +102,9 @@ def attempt(peer: install.Peer, port: int, task: Task) -> dict[str, Any]:
         tokens = stats["tokens"]
         row.update(input=tokens["input"] + tokens["cacheRead"] + tokens["cacheWrite"], output=tokens["output"],
                    requests=stats["assistantMessages"], calls=stats["toolCalls"])
-        row["answer"] = answer_of(agent).replace(folder, "DIR")[:300]
-        row["solved"] = task.check(Work(agent.cwd, row["answer"]))
+        answer = answer_of(agent).replace(folder, "DIR")
+        row["answer"] = answer[:300]
+        row["solved"] = task.check(Work(agent.cwd, answer))
     except FAILURES as error:
         row["ended"] = f"{type(error).__name__}: {error}"[:200]
     finally:

@@ -104,7 +104,7 @@ fn refusal(asked: &str) -> String {
 }
 
 /// Resolves names for the login at a server. A connection goes to the addresses that were checked, so that a name server cannot give
-/// others after the check.
+/// others after the check. The server's own name is free: requests to the server itself are not checked either.
 #[derive(Debug, Clone)]
 pub(crate) struct Checked {
     pub(crate) server: Url,

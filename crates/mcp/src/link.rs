@@ -30,7 +30,6 @@ use crate::expand::Expander;
 use crate::limits;
 use crate::listing::Has;
 use crate::oauth::{self, Logins};
-use crate::paced::Paced;
 use crate::pipe::{Pipe, Tail};
 use crate::probe::{Probe, Probing};
 use crate::question::AskUser;
@@ -319,7 +318,7 @@ impl Attempt<'_> {
         let config = expanded.map_err(McpError::connect)??;
         let url = checked(&config.url)?;
         let web = around.web.client(&url).await.map_err(McpError::connect)?;
-        let web = Paced::new(Bounded(web));
+        let web = Bounded::new(web);
         let mut headers = HashMap::new();
         for (name, value) in &config.headers {
             let bad = || McpError::Config(format!("the header {} cannot be sent", line(name, limits::NAME)));

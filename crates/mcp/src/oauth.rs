@@ -7,14 +7,14 @@ use rmcp::transport::auth::{
     AuthClient, AuthorizationManager, AuthorizationRequest, AuthorizationSession, OAuthHttpClient,
     OAuthHttpClientFuture, OAuthHttpRequest,
 };
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::address;
 use crate::config::{HttpConfig, OauthConfig, Reach, ServerConfig};
 use crate::error::McpError;
 use crate::limits;
-use crate::link::Surroundings;
-use crate::paced::Paced;
+use crate::link::{Surroundings, Web};
 pub(crate) use crate::store::Logins;
 use crate::text::line;
 use crate::web::Bounded;
@@ -24,9 +24,18 @@ const CLIENT_NAME: &str = "Pinion";
 
 /// Sends what the login needs.
 struct Sender {
-    client: reqwest::Client,
+    web: Arc<dyn Web>,
+    /// Made when it is first needed: most servers have no login, and it reads the system's certificates.
+    client: OnceCell<reqwest::Client>,
     /// The server whose login it is. It names the addresses.
     server: reqwest::Url,
+}
+
+impl Sender {
+    async fn connect(&self) -> Result<reqwest::Client, String> {
+        let server = self.server.clone();
+        self.web.resolving(Arc::new(address::Checked { server })).await
+    }
 }
 
 impl OAuthHttpClient for Sender {
@@ -36,7 +45,8 @@ impl OAuthHttpClient for Sender {
             let request = reqwest::Request::try_from(request.request)?;
             let answer = async {
                 address::check(&self.server, request.url()).await?;
-                let mut response = self.client.execute(request).await?;
+                let client = self.client.get_or_try_init(|| self.connect()).await?;
+                let mut response = client.execute(request).await?;
                 let mut body = Vec::new();
                 while let Some(piece) = response.chunk().await? {
                     body.extend_from_slice(&piece);
@@ -63,8 +73,8 @@ pub(crate) async fn client(
     url: &str,
     config: &HttpConfig,
     around: &Surroundings,
-    web: Paced<Bounded>,
-) -> Result<AuthClient<Paced<Bounded>>, McpError> {
+    web: Bounded,
+) -> Result<AuthClient<Bounded>, McpError> {
     let mut manager = manager(name, url, around).await?;
     // Without a stored login, discovery would only cost requests.
     if around.logins.has(name, url) {
@@ -109,11 +119,11 @@ fn configure(manager: &mut AuthorizationManager, config: &HttpConfig) -> Result<
 
 async fn manager(name: &str, url: &str, around: &Surroundings) -> Result<AuthorizationManager, McpError> {
     let server = reqwest::Url::parse(url).map_err(McpError::connect)?;
-    let resolver = Arc::new(address::Checked {
-        server: server.clone(),
-    });
-    let client = around.web.resolving(resolver).await.map_err(McpError::connect)?;
-    let sender = Sender { client, server };
+    let sender = Sender {
+        web: Arc::clone(&around.web),
+        client: OnceCell::new(),
+        server,
+    };
     let mut manager = AuthorizationManager::new_with_oauth_http_client(url, Arc::new(sender))
         .await
         .map_err(McpError::connect)?;

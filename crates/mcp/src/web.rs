@@ -1,4 +1,4 @@
-//! The HTTP client of a server. It bounds the bytes and the JSON values of answers: parsed values take many times the memory of their
+//! The HTTP client of a server. It bounds the bytes and the JSON values of answers, and the pace of new streams of events: parsed values take many times the memory of their
 //! text, and the client of `rmcp` counts bytes only. The statuses mean what they mean there.
 
 use std::borrow::Cow;
@@ -22,15 +22,28 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::SseStream;
 
 use crate::limits;
+use crate::paced::Pace;
 use crate::pipe::parse;
 use crate::text::line;
 
 type Failure = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
-/// A client whose answers are bounded.
+/// A client whose answers and streams are bounded. Clones share the pace.
 #[derive(Debug, Clone)]
-pub(crate) struct Bounded(pub(crate) Client);
+pub(crate) struct Bounded {
+    client: Client,
+    pace: Pace,
+}
+
+impl Bounded {
+    pub(crate) fn new(client: Client) -> Self {
+        Self {
+            client,
+            pace: Pace::default(),
+        }
+    }
+}
 
 impl StreamableHttpClient for Bounded {
     type Error = reqwest::Error;
@@ -57,7 +70,7 @@ impl StreamableHttpClient for Bounded {
         most: usize,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let accepted = format!("{EVENT_STREAM_MIME_TYPE}, {JSON_MIME_TYPE}");
-        let mut request = self.0.post(uri.as_ref()).header(ACCEPT, accepted);
+        let mut request = self.client.post(uri.as_ref()).header(ACCEPT, accepted);
         if let Some(token) = token {
             request = request.bearer_auth(token);
         }
@@ -86,7 +99,7 @@ impl StreamableHttpClient for Bounded {
         token: Option<String>,
         headers: Headers,
     ) -> Result<(), Failure> {
-        self.0.delete_session(uri, session, token, headers).await
+        self.client.delete_session(uri, session, token, headers).await
     }
 
     async fn get_stream(
@@ -110,8 +123,9 @@ impl StreamableHttpClient for Bounded {
         headers: Headers,
         most: usize,
     ) -> Result<BoxedSseResponse, Failure> {
+        self.pace.wait().await;
         let events = self
-            .0
+            .client
             .get_stream_with_max_sse_event_size(uri, session, last, token, headers, most)
             .await?;
         Ok(few_values(events))
@@ -409,7 +423,7 @@ mod tests {
             .build();
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
         let message = serde_json::from_value(message).unwrap();
-        let client = Bounded(client.unwrap());
+        let client = Bounded::new(client.unwrap());
         let answered = client.post_message(uri.into(), message, None, None, Headers::new());
         let answered = answered.await;
         serving.await.unwrap();
