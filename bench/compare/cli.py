@@ -9,6 +9,7 @@ import os
 import platform
 import shutil
 import signal
+import statistics
 import sys
 import tempfile
 import time
@@ -22,6 +23,9 @@ from .install import Peer
 HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # A measurement that took longer is not repeated in the later rounds.
 LONG_MEASUREMENT = 45.0
+# Within a round a measurement runs again until this many seconds have passed, at most so often. A start of 5 ms varies more than one of 2 s.
+ROUND_SECONDS = 8.0
+ROUND_REPEATS = 9
 
 
 def arguments(given: list[str] | None) -> argparse.Namespace:
@@ -85,6 +89,26 @@ def one(context: speed.Context, name: str, peer: Peer) -> dict[str, Any]:
         context.stop()
 
 
+def medians(entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns the median of each value. A single run without figures makes the round one without figures."""
+    for entry in entries:
+        if "failed" in entry or "none" in entry:
+            return entry
+    return {key: statistics.median(entry[key] for entry in entries) for key in entries[0]}
+
+
+def repeated(run: Callable[[], dict[str, Any]], seconds: float) -> dict[str, Any]:
+    """Runs a measurement once, and again while there is time. Returns the medians."""
+    began = time.monotonic()
+    entries = [run()]
+    while len(entries) < ROUND_REPEATS and not {"failed", "none"} & set(entries[-1]):
+        spent = time.monotonic() - began
+        if spent + spent / len(entries) > seconds:
+            break
+        entries.append(run())
+    return medians(entries)
+
+
 def failure(error: BaseException) -> str:
     """Returns the first words of an error, without paths of this machine."""
     text = str(error).replace(HERE, "").split("; last output")[0]
@@ -109,8 +133,8 @@ def measure(options: argparse.Namespace, present: list[Peer], sizes: speed.Sizes
                     if known and (name in speed.ONCE or "cannot_repeat" in known[0]):
                         continue
                     at = time.monotonic()
-                    context = speed.Context(model, folder, sizes)
-                    values = one(context, name, peer)
+                    seconds = 0.0 if options.quick or name in speed.ONCE else ROUND_SECONDS
+                    values = repeated(lambda: one(speed.Context(model, folder, sizes), name, peer), seconds)    # noqa: B023
                     if "failed" in values or "none" in values or time.monotonic() - at > LONG_MEASUREMENT:
                         values["cannot_repeat"] = 1
                     earlier.append(values)

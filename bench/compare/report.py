@@ -30,6 +30,7 @@ ROWS = [
     ("open_session", "open_peak_mb", "open a session of {session_bytes}: peak memory", 1, "MB"),
     ("open_session", "read_cpu_s", "then read all its messages: CPU", 1000, "ms"),
     ("list_sessions", "cpu_s", "list {sessions} sessions: CPU", 1000, "ms"),
+    ("list_sessions", "again_cpu_s", "the same again, with the cache of the listing: CPU", 1000, "ms"),
     ("abort_stream", "ms", "abort an answer: time", 1, "ms"),
     ("abort_bash", "ms", "abort a command: time", 1, "ms"),
     ("acp", "initialize_ms", "ACP: start to the response of `initialize`, time", 1, "ms"),

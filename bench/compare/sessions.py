@@ -200,13 +200,17 @@ def list_pi(context: Context, agent: Pi) -> Values:
     if agent.peer.kind != "pinion":
         found = call_lister(agent, folder, context.sizes.timeout)
         return checked(found.pop("found"), count, found)
-    agent.start()
-    agent.child.lines.whole = 64 << 20
-    began, cpu = time.monotonic(), agent.child.cpu()
-    text_found = agent.request({"type": "list_sessions", "scope": "cwd"}, context.sizes.timeout)
-    values = {"cpu_s": agent.child.cpu() - cpu, "wall_s": time.monotonic() - began}
+    values: Values = {}
+    text_found = ""
+    for name in ("", "again_"):
+        # The second time in another process, which has the cache of the first one.
+        agent.start()
+        agent.child.lines.whole = 64 << 20
+        began, cpu = time.monotonic(), agent.child.cpu()
+        text_found = agent.request({"type": "list_sessions", "scope": "cwd"}, context.sizes.timeout)
+        values |= {f"{name}cpu_s": agent.child.cpu() - cpu, f"{name}wall_s": time.monotonic() - began}
+        agent.stop()
     # Every round is a first listing: the cache of the listing goes.
-    agent.stop()
     shutil.rmtree(f"{agent.home}/{agent.agent_folder}/cache", ignore_errors=True)
     return checked(len(json.loads(text_found)["data"]["sessions"]), count, values)
 
