@@ -1,9 +1,10 @@
 //! Which addresses may be asked. A name is resolved once, and the connection goes to the addresses that were checked, so that a name server
 //! cannot give another answer later.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use net::Reach;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
@@ -79,101 +80,13 @@ impl Resolve for Allowed {
     }
 }
 
-/// Returns true for addresses of the public internet (IANA special-purpose address registries). Unknown means no.
 fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => match embedded(address) {
-            Some(inner) => is_public_v4(inner),
-            None => is_public_v6(address),
-        },
-    }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
-    let is_special = a == 0
-        || a == 100 && (64..128).contains(&b)
-        || a == 192 && b == 0 && c == 0
-        || a == 192 && b == 88 && c == 99
-        || a == 198 && (18..20).contains(&b)
-        || a >= 240;
-    !is_special
-        && !address.is_private()
-        && !address.is_loopback()
-        && !address.is_link_local()
-        && !address.is_documentation()
-        && !address.is_multicast()
-}
-
-/// Only global unicast (2000::/3), without documentation, benchmarks and ORCHIDs.
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    let [a, b, ..] = address.segments();
-    let is_special = a == 0x2001 && (b < 0x0200 || b == 0x0db8) || a == 0x3fff && b < 0x1000;
-    a & 0xe000 == 0x2000 && !is_special
-}
-
-/// The IPv4 address that an IPv6 address leads to: mapped, compatible, NAT64, 6to4.
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let [a, b, c, d, e, f, g, h] = address.segments();
-    let from = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
-    match (a, b, c, d, e, f) {
-        (0, 0, 0, 0, 0, 0 | 0xffff) | (0x64, 0xff9b, 0, 0, 0, 0) => Some(from(g, h)),
-        (0x2002, ..) => Some(from(b, c)),
-        _ => None,
-    }
+    Reach::of(address) == Reach::Public
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_public_addresses_are_public() {
-        for address in [
-            "127.0.0.1",
-            "10.1.2.3",
-            "172.16.0.1",
-            "192.168.1.1",
-            "169.254.169.254",
-            "0.0.0.0",
-            "100.64.0.1",
-            "198.18.0.1",
-            "192.0.0.1",
-            "224.0.0.1",
-            "240.0.0.1",
-            "255.255.255.255",
-            "203.0.113.7",
-            "::",
-            "::1",
-            "fe80::1",
-            "fc00::1",
-            "fd12::1",
-            "ff02::1",
-            "::ffff:127.0.0.1",
-            "::ffff:10.0.0.1",
-            "::7f00:1",
-            "64:ff9b::a00:1",
-            "2002:7f00:1::",
-            "2001:db8::1",
-            "2001::1",
-            "3fff::1",
-            "100::1",
-            "64:ff9b:1::1",
-        ] {
-            assert!(!is_public(address.parse().unwrap()), "{address}");
-        }
-        for address in [
-            "1.1.1.1",
-            "93.184.216.34",
-            "2606:4700::1111",
-            "::ffff:8.8.8.8",
-            "64:ff9b::808:808",
-            "172.32.0.1",
-        ] {
-            assert!(is_public(address.parse().unwrap()), "{address}");
-        }
-    }
 
     #[test]
     fn written_addresses_are_checked_in_every_form() {

@@ -1,71 +1,11 @@
 //! Which addresses the login at a server may ask. The server names them, so without this it could make the agent send requests to
 //! programs on this machine and to machines of the local network that the server itself cannot reach.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use net::Reach;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-
-/// How far from the internet an address is. An address may be asked if that of the server is as near.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Reach {
-    Public,
-    /// The local network.
-    Private,
-    /// This machine.
-    Loopback,
-    /// Link-local addresses, among them those of cloud metadata, and addresses of no machine.
-    Special,
-}
-
-impl Reach {
-    fn of(address: IpAddr) -> Self {
-        match address {
-            IpAddr::V4(address) => Self::of_v4(address),
-            IpAddr::V6(address) => match embedded(address) {
-                Some(inner) => Self::of_v4(inner),
-                None => Self::of_v6(address),
-            },
-        }
-    }
-
-    fn of_v4(address: Ipv4Addr) -> Self {
-        let [a, b, ..] = address.octets();
-        if address.is_loopback() {
-            Self::Loopback
-        } else if address.is_private() || a == 100 && (64..128).contains(&b) {
-            Self::Private
-        } else if a == 0 || a >= 224 || address.is_link_local() {
-            Self::Special
-        } else {
-            Self::Public
-        }
-    }
-
-    fn of_v6(address: Ipv6Addr) -> Self {
-        if address.is_loopback() {
-            Self::Loopback
-        } else if address.is_unique_local() {
-            Self::Private
-        } else if address.is_unspecified() || address.is_multicast() || address.is_unicast_link_local() {
-            Self::Special
-        } else {
-            Self::Public
-        }
-    }
-}
-
-/// The IPv4 address that an IPv6 address leads to: mapped, compatible, NAT64, 6to4.
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let [a, b, c, d, e, f, g, h] = address.segments();
-    let from = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
-    match (a, b, c, d, e, f) {
-        (0, 0, 0, 0, 0, 0xffff) | (0x64, 0xff9b, 0, 0, 0, 0) => Some(from(g, h)),
-        (0, 0, 0, 0, 0, 0) if g != 0 => Some(from(g, h)),
-        (0x2002, ..) => Some(from(b, c)),
-        _ => None,
-    }
-}
 
 /// Checks an address that the login at `server` wants to ask.
 ///
@@ -191,6 +131,9 @@ mod tests {
             ("http://10.0.0.1/mcp", "http://127.0.0.1/token", false),
             ("http://127.0.0.1/mcp", "http://localhost:1/token", true),
             ("http://127.0.0.1/mcp", "http://10.0.0.1/token", true),
+            ("https://8.8.8.8/mcp", "https://198.18.0.1/token", false),
+            ("https://198.18.0.2/mcp", "https://198.18.0.1/token", true),
+            ("https://8.8.8.8/mcp", "https://[64:ff9b:1::1]/token", false),
             ("http://127.0.0.1/mcp", "http://169.254.169.254/token", false),
         ];
         for (server, asked, is_allowed) in cases {

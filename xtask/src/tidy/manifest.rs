@@ -8,9 +8,10 @@ use serde::Deserialize;
 use super::{Finding, finding};
 
 /// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and more where [`TESTS`] says so.
-const ARROWS: [(&str, &[&str]); 25] = [
+const ARROWS: [(&str, &[&str]); 26] = [
     ("wire", &[]),
-    ("fetch", &[]),
+    ("net", &[]),
+    ("fetch", &["net"]),
     ("files", &[]),
     ("checkpoints", &["wire", "files"]),
     ("agent", &["wire"]),
@@ -22,8 +23,8 @@ const ARROWS: [(&str, &[&str]); 25] = [
     ("store", &["wire"]),
     ("cluster", &["store", "wire"]),
     ("export", &["wire", "store"]),
-    ("extensions", &["files", "process"]),
-    ("mcp", &["wire", "process"]),
+    ("extensions", &["wire", "files", "process"]),
+    ("mcp", &["wire", "net", "process"]),
     ("permissions", &["wire"]),
     ("config", &["wire", "files", "agent", "permissions", "extensions"]),
     (
