@@ -364,6 +364,21 @@ async fn printed_text_does_not_lose_answers() {
 }
 
 #[tokio::test]
+async fn line_with_too_many_values_ends_process() {
+    let (process, _said, mut played) = open().await;
+    let asking = process.event("s", "input", &json!({})).unwrap();
+    let id = played.next().await["id"].clone();
+    let line = format!(
+        "{{\"type\":\"result\",\"id\":{id},\"value\":[0{}]}}\n",
+        ",0".repeat(wire::limits::MAX_VALUES)
+    );
+    played.says.write_all(line.as_bytes()).await.unwrap();
+    let error = asking.await.unwrap_err().to_string();
+    assert!(error.contains("more than 500000 values"), "{error}");
+    (&mut played.killed).await.unwrap();
+}
+
+#[tokio::test]
 async fn process_that_floods_log_lines_is_killed() {
     let (process, mut said, mut played) = open().await;
     let drain = tokio::spawn(async move {

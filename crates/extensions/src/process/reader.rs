@@ -6,6 +6,7 @@ use ::process::{Line, LineReader, Output};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use wire::limits::MAX_VALUES;
 
 use crate::error::ProcessError;
 use crate::limits;
@@ -72,6 +73,11 @@ impl Reader {
             // Every line, even an invalid one, proves that the child is alive.
             self.pending.hear();
             let size = line.len();
+            if wire::values::has_too_many(&line) {
+                return self.pending.accuse(format!(
+                    "it wrote a line of more than {MAX_VALUES} values and was ended"
+                ));
+            }
             match serde_json::from_slice(&line) {
                 Ok(understood) => self.take(understood, size).await,
                 Err(error) => {

@@ -19,6 +19,7 @@ const BLOCKED: &str = "Tool execution was blocked by a hook";
 pub(super) fn answer(event: &str, exit: Exit) -> Result<Value, String> {
     let words = words(&exit.stderr);
     match exit.ended {
+        // Such a hook has no answer, so it may print what it likes.
         Ended::Code(0) if super::is_only_told(event) => Ok(Value::Null),
         Ended::Code(0) => said(event, &exit.stdout),
         Ended::Code(2) => refusal(event, &words).ok_or_else(|| {
@@ -27,11 +28,19 @@ pub(super) fn answer(event: &str, exit: Exit) -> Result<Value, String> {
         }),
         Ended::Code(code) => Err(with(&format!("It exited with code {code}"), &words)),
         Ended::Signal(signal) => Err(with(&format!("Signal {signal} ended it"), &words)),
+        // The guardian went away, which kills its commands.
         Ended::Lost => Err("It was ended".to_owned()),
     }
 }
 
 fn said(event: &str, stdout: &[u8]) -> Result<Value, String> {
+    // Before it is parsed: many small values take far more memory than their text.
+    if wire::values::has_too_many(stdout) {
+        return Err(format!(
+            "It answered with more than {} values",
+            wire::limits::MAX_VALUES
+        ));
+    }
     let text = String::from_utf8_lossy(stdout);
     let text = text.trim();
     if text.is_empty() {
@@ -72,6 +81,7 @@ fn refusal(event: &str, reason: &str) -> Option<Value> {
         (Rule::Patch, _) => {
             json!({"isError": true, "content": [{"type": "text", "text": or("The result was withheld by a hook")}]})
         }
+        // A result in place of that of the command keeps the command from running.
         (Rule::First(_), "user_bash") => {
             json!({"result": {"output": or("The command was blocked by a hook"), "exitCode": 2, "cancelled": false, "truncated": false}})
         }

@@ -66,8 +66,10 @@ impl Facts {
     fn job(&self, name: &str, event: &Value) -> Job {
         let line = json!({"event": event, "session": self.session, "agent": self.agent});
         let mut line = line.to_string().into_bytes();
+        // Scripts read the event with `read`, which wants a whole line.
         line.push(b'\n');
         let mut env = self.env.clone();
+        // Also in the environment, so that a script can choose without parsing JSON.
         env.push(("PI_HOOK_EVENT".into(), name.into()));
         if let Some(tool) = event.get("toolName").and_then(Value::as_str) {
             env.push(("PI_HOOK_TOOL".into(), tool.into()));
@@ -188,6 +190,7 @@ impl Asked {
     ) -> Answer {
         let mut errors = first.errors;
         let mut combining = Combining::new(&name, event);
+        // The extensions answered before: hooks see what they changed, and none is asked after a block.
         let mut flow = note(combining.take(first.value, ""), "<runtime>", &name, &mut errors);
         for hook in self.hooks {
             if flow == Flow::Stop {
@@ -206,6 +209,7 @@ impl Asked {
                         let blocked = json!({"block": true, "reason": reason});
                         note(combining.take(blocked, &label), &label, &name, &mut errors)
                     } else {
+                        // Other events go on without the hook (dialects.md 10.3).
                         Flow::On
                     }
                 }

@@ -38,6 +38,7 @@ pub(super) async fn run(reaper: &Reaper, hook: &Hook, job: Job) -> Result<Exit, 
         output,
         errors,
     } = pipes;
+    // The pipe closes when this future ends, so that a hook that reads to the end goes on.
     let write = async move {
         // Who does not read it does not want to know.
         let _unread = input.write_all(&job.line).await;
@@ -45,6 +46,7 @@ pub(super) async fn run(reaper: &Reaper, hook: &Hook, job: Job) -> Result<Exit, 
     let mut stdout = Vec::new();
     let mut stderr = Vec::new();
     let read = async {
+        // Side by side: a hook that fills one pipe must not wait for the other.
         tokio::join!(
             collect(output, &mut stdout, limits::HOOK_OUTPUT),
             collect(errors, &mut stderr, limits::HOOK_ERRORS),
@@ -80,6 +82,7 @@ pub(super) async fn run(reaper: &Reaper, hook: &Hook, job: Job) -> Result<Exit, 
             limits::HOOK_OUTPUT / (1 << 20)
         ));
     }
+    // Cut and not refused, since only people and the model read it.
     stderr.truncate(limits::HOOK_ERRORS);
     Ok(Exit {
         ended,
@@ -97,6 +100,7 @@ fn timed_out(limit: Duration) -> String {
 async fn collect(mut from: impl AsyncRead + Unpin, into: &mut Vec<u8>, limit: usize) {
     let mut piece = vec![0; limits::HOOK_CHUNK];
     while let Ok(count @ 1..) = from.read(&mut piece).await {
+        // The rest is read, too: a hook that prints more must not block on a full pipe.
         let room = (limit + 1).saturating_sub(into.len());
         into.extend(piece.iter().take(count.min(room)));
     }

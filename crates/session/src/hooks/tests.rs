@@ -50,6 +50,9 @@ fn hook_exit_codes_decide_result() {
         "It exited with code 1: boom"
     );
     assert!(said("tool_call", 0, "[1]", "").is_err() && said("tool_call", 0, "yes", "").is_err());
+    let many = format!("{{\"x\":[0{}]}}", ",0".repeat(wire::limits::MAX_VALUES));
+    let error = said("tool_call", 0, &many, "").unwrap_err();
+    assert_eq!(error, "It answered with more than 500000 values");
     assert_eq!(said("agent_end", 0, "anything", ""), Ok(Value::Null));
     assert!(said("agent_end", 3, "", "").is_err());
 }
