@@ -39,30 +39,10 @@ fn cut(text: &str, most: usize) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
-/// True for characters that are invisible, or change how others look: controls, format characters, tags, fillers,
-/// selectors, and unassigned or private characters.
+/// True for controls, ends of lines, and what no reader can see. Blanks of any kind separate words.
 fn is_hidden(c: char) -> bool {
-    match c {
-        ' '..='~' => false,
-        '\u{2028}' | '\u{2029}' => true,
-        '\u{34f}'
-        | '\u{115f}'
-        | '\u{1160}'
-        | '\u{17b4}'
-        | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}'
-        | '\u{2800}' => true,
-        '\u{3164}'
-        | '\u{fe00}'..='\u{fe0f}'
-        | '\u{ffa0}'
-        | '\u{fffc}'
-        | '\u{16fe4}'
-        | '\u{e0000}'..='\u{e0fff}' => true,
-        _ if c.is_control() => true,
-        _ if c.is_whitespace() => false,
-        // `Debug` escapes what has no picture; the letter before shows a combining mark as it is.
-        _ => String::from_iter(['x', c]).escape_debug().nth(1) != Some(c),
-    }
+    let is_blank = c.is_whitespace() && !matches!(c, '\u{2028}' | '\u{2029}');
+    c.is_control() || !is_blank && wire::hidden::is_hidden(c)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ pub mod entry;
 pub mod event;
 mod event_name;
 pub mod extra;
+pub mod hidden;
 pub mod hosted;
 pub mod limits;
 pub mod lines;
