@@ -22,22 +22,22 @@ pub(crate) fn value<'a>(model: &'a Model, name: &str) -> Option<&'a Value> {
 }
 
 /// Adds the model's sampling parameters to a request body, in place of fields of the same name; those of the thinking level
-/// come last. (In `models.json` they are siblings of `compat`; the registry moves them there.)
+/// come last. They are siblings of `compat`, but count in `compat`, too.
 pub(crate) fn add_sampling(request: &ModelRequest, body: &mut Map<String, Value>) {
     let model = &request.model;
     let level = match request.thinking {
         ThinkingLevel::Off => ThinkingLevel::Off,
         level => model.clamp_thinking(level),
     };
-    let by_level =
-        value(model, "samplingParamsByThinkingLevel").and_then(|levels| levels.get(level.as_str()));
-    for params in [value(model, "samplingParams"), by_level].into_iter().flatten() {
-        body.extend(
-            params
-                .as_object()
-                .into_iter()
-                .flatten()
-                .map(|(name, value)| (name.clone(), value.clone())),
-        );
+    let member = |name: &str| value(model, name).and_then(Value::as_object);
+    let all = model
+        .sampling_params
+        .as_deref()
+        .or_else(|| member("samplingParams"));
+    let levels = (model.sampling_params_by_thinking_level.as_deref())
+        .or_else(|| member("samplingParamsByThinkingLevel"));
+    let of_level = levels.and_then(|levels| levels.get(level.as_str())?.as_object());
+    for params in [all, of_level].into_iter().flatten() {
+        body.extend(params.iter().map(|(name, value)| (name.clone(), value.clone())));
     }
 }

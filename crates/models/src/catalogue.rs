@@ -325,6 +325,9 @@ impl Provider {
             compat,
             input_limits,
             prompt_cache,
+            // No model of the catalogue has any.
+            sampling_params: None,
+            sampling_params_by_thinking_level: None,
             // The lists have other kinds, too, which no catalogue contains.
             kind: Some("chat".to_owned()),
         };

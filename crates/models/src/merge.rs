@@ -48,24 +48,42 @@ pub(crate) fn merge(provider: &str, built_in: &[Listed], def: Option<&ProviderDe
         }
         merge_compat(&mut listed.model.compat, def.compat.as_ref());
         merge_headers(&mut listed.headers, &def.headers);
-        let id = listed.model.id.as_str();
-        if let Some((_, change)) = def.overrides.iter().find(|(model, _)| model == id) {
-            apply(listed, change);
-        }
     }
-    let first = built_in.first().map(|listed| &listed.model);
     for model in &def.models {
-        let listed = own_model(provider, def, model, first);
+        let pattern = pattern_of(built_in, &model.id, model.api.as_ref().or(def.api.as_ref()));
+        let listed = own_model(provider, def, model, pattern);
         let same = |other: &&mut Listed| other.model.id == model.id;
         match entries.base.iter_mut().chain(&mut entries.added).find(same) {
             Some(slot) => *slot = listed,
             None => entries.added.push(listed),
         }
     }
+    // Last, so that they count for models of the file, too (pi 1.5.2).
+    for listed in entries.base.iter_mut().chain(&mut entries.added) {
+        let id = listed.model.id.as_str();
+        if let Some((_, change)) = def.overrides.iter().find(|(model, _)| model == id) {
+            apply(listed, change);
+        }
+    }
     entries
 }
 
-fn own_model(provider: &str, def: &ProviderDef, own: &ModelDef, first: Option<&Model>) -> Listed {
+/// The built-in model whose API and address a model of `models.json` has unless it names its own: that of the same id, else the first
+/// of the wanted API, of chat completions, or of all (pi 1.5.2).
+fn pattern_of<'a>(built_in: &'a [Listed], id: &str, api: Option<&String>) -> Option<&'a Model> {
+    let find = |fits: &dyn Fn(&Model) -> bool| {
+        built_in
+            .iter()
+            .map(|listed| &listed.model)
+            .find(|model| fits(model))
+    };
+    find(&|model| model.id == id)
+        .or_else(|| api.and_then(|api| find(&|model| model.api == *api)))
+        .or_else(|| find(&|model| model.api == "openai-completions"))
+        .or_else(|| find(&|_| true))
+}
+
+fn own_model(provider: &str, def: &ProviderDef, own: &ModelDef, pattern: Option<&Model>) -> Listed {
     let pick = |own: &Option<String>, shared: &Option<String>, built_in: Option<&String>| {
         own.as_ref()
             .or(shared.as_ref())
@@ -75,20 +93,15 @@ fn own_model(provider: &str, def: &ProviderDef, own: &ModelDef, first: Option<&M
     };
     let mut compat = def.compat.clone();
     merge_compat(&mut compat, own.compat.as_ref());
-    add_sampling(
-        &mut compat,
-        &own.sampling_params,
-        &own.sampling_params_by_thinking_level,
-    );
     let mut headers = Vec::new();
     merge_headers(&mut headers, &def.headers);
     merge_headers(&mut headers, &own.headers);
     let model = Model {
         id: own.id.clone(),
         name: own.name.clone().unwrap_or_else(|| own.id.clone()),
-        api: pick(&own.api, &def.api, first.map(|model| &model.api)),
+        api: pick(&own.api, &def.api, pattern.map(|model| &model.api)),
         provider: provider.to_owned(),
-        base_url: pick(&own.base_url, &def.base_url, first.map(|model| &model.base_url)),
+        base_url: pick(&own.base_url, &def.base_url, pattern.map(|model| &model.base_url)),
         reasoning: own.reasoning,
         thinking_level_map: own.thinking_level_map.clone(),
         input: own.input.clone().unwrap_or_else(|| vec![Modality::Text]),
@@ -98,6 +111,8 @@ fn own_model(provider: &str, def: &ProviderDef, own: &ModelDef, first: Option<&M
         compat,
         input_limits: own.hosting.input_limits.clone(),
         prompt_cache: own.hosting.prompt_cache,
+        sampling_params: own.sampling_params.clone().map(Box::new),
+        sampling_params_by_thinking_level: own.sampling_params_by_thinking_level.clone().map(Box::new),
         kind: None,
     };
     Listed {
@@ -128,11 +143,18 @@ fn apply(listed: &mut Listed, change: &OverrideDef) {
             .extend(levels.clone());
     }
     merge_compat(&mut model.compat, change.compat.as_ref());
-    add_sampling(
-        &mut model.compat,
-        &change.sampling_params,
-        &change.sampling_params_by_thinking_level,
-    );
+    if let Some(params) = &change.sampling_params {
+        model
+            .sampling_params
+            .get_or_insert_default()
+            .extend(params.clone());
+    }
+    if let Some(levels) = &change.sampling_params_by_thinking_level {
+        merge_levels(
+            model.sampling_params_by_thinking_level.get_or_insert_default(),
+            levels,
+        );
+    }
     if let Some(limits) = &change.hosting.input_limits {
         listed.model.input_limits = Some(limits.clone());
     }
@@ -159,20 +181,14 @@ fn merge_compat(under: &mut Option<Map<String, Value>>, over: Option<&Map<String
     }
 }
 
-/// Sampling parameters travel with the flags: like them they only mean something to the API family that writes the request.
-fn add_sampling(
-    compat: &mut Option<Map<String, Value>>,
-    params: &Option<Map<String, Value>>,
-    by_level: &Option<Map<String, Value>>,
-) {
-    for (name, value) in [
-        ("samplingParams", params),
-        ("samplingParamsByThinkingLevel", by_level),
-    ] {
-        if let Some(value) = value {
-            compat
-                .get_or_insert_default()
-                .insert(name.to_owned(), Value::Object(value.clone()));
+/// Adds parameters to a thinking level that has some.
+pub(crate) fn merge_levels(under: &mut Map<String, Value>, over: &Map<String, Value>) {
+    for (level, params) in over {
+        match (under.get_mut(level), params) {
+            (Some(Value::Object(old)), Value::Object(new)) => old.extend(new.clone()),
+            _ => {
+                under.insert(level.clone(), params.clone());
+            }
         }
     }
 }

@@ -43,6 +43,8 @@ fn model(id: &str, name: &str) -> Model {
         compat: None,
         input_limits: None,
         prompt_cache: None,
+        sampling_params: None,
+        sampling_params_by_thinking_level: None,
         kind: None,
     }
 }

@@ -182,6 +182,12 @@ pub struct Model {
     /// Output limit in tokens.
     #[serde(default)]
     pub max_tokens: u64,
+    /// Fields that are added to the body of each request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling_params: Option<Box<Map<String, Value>>>,
+    /// The same for single thinking levels; they take the place of fields of the same name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling_params_by_thinking_level: Option<Box<Map<String, Value>>>,
     /// Compat flags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compat: Option<Map<String, Value>>,

@@ -50,6 +50,22 @@ fn check(api: &str, rows: impl IntoIterator<Item = Row>, change: fn(&mut ModelRe
 fn nothing(_: &mut ModelRequest) {}
 
 #[test]
+fn sampling_parameters_of_models_are_sent() {
+    let members = json!({
+        "samplingParams": {"top_p": 0.5, "top_k": 1},
+        "samplingParamsByThinkingLevel": {"high": {"top_k": 2}, "low": {"top_k": 3}},
+    });
+    for api in ["openai-completions", "openai-responses"] {
+        let body = build(&asked(api, &members)).1;
+        assert_eq!(
+            (&body["top_p"], &body["top_k"]),
+            (&json!(0.5), &json!(2)),
+            "{api}: {body:#}"
+        );
+    }
+}
+
+#[test]
 fn chat_completions_compat_flags_change_request() {
     let rows = [
         (json!({}), "/store", json!(false)),

@@ -71,6 +71,8 @@ impl Facts {
             compat: Some(compat(self.tools, self.thinks)),
             input_limits: None,
             prompt_cache: None,
+            sampling_params: None,
+            sampling_params_by_thinking_level: None,
             kind: None,
             id: self.id,
         }

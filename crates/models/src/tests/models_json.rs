@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::ModelsFile;
+use crate::merge::merge_levels;
 use crate::tests::{names, shop};
 
 fn error(text: &str) -> String {
@@ -214,26 +215,58 @@ fn prices_can_depend_on_input_size() {
 }
 
 #[test]
-fn sampling_parameters_are_stored_in_compat() {
+fn sampling_parameters_are_merged_key_by_key() {
     let models = r#"{"providers": {
         "own": {"baseUrl": "http://x", "api": "openai-completions", "apiKey": "k", "compat": {"supportsStore": false},
             "models": [{"id": "m", "samplingParams": {"top_p": 0.9}, "samplingParamsByThinkingLevel": {"high": {"top_p": 0.5}}}]},
         "anthropic": {"modelOverrides": {"claude-opus-4-7": {"samplingParams": {"top_k": 3}}}}}}"#;
     let shop = shop(models, "", &[("ANTHROPIC_API_KEY", "k")]);
-    let compat = |provider: &str, id: &str| {
+    let found = |provider: &str, id: &str| {
         let found = shop
             .registry
             .models()
             .into_iter()
             .find(|model| model.provider == provider && model.id == id);
-        serde_json::Value::Object(found.unwrap().compat.clone().unwrap_or_default())
+        serde_json::to_value(found.unwrap()).unwrap()
     };
+    let own = found("own", "m");
+    assert_eq!(own["compat"], json!({"supportsStore": false}));
+    assert_eq!(own["samplingParams"], json!({"top_p": 0.9}));
     assert_eq!(
-        compat("own", "m"),
-        json!({"supportsStore": false, "samplingParams": {"top_p": 0.9}, "samplingParamsByThinkingLevel": {"high": {"top_p": 0.5}}})
+        own["samplingParamsByThinkingLevel"],
+        json!({"high": {"top_p": 0.5}})
     );
     assert_eq!(
-        compat("anthropic", "claude-opus-4-7")["samplingParams"],
+        found("anthropic", "claude-opus-4-7")["samplingParams"],
         json!({"top_k": 3})
     );
+    let object = |value: serde_json::Value| value.as_object().unwrap().clone();
+    let mut levels = object(json!({"high": {"top_p": 0.5, "top_k": 1}, "low": {"top_p": 0.1}}));
+    merge_levels(
+        &mut levels,
+        &object(json!({"high": {"top_k": 2}, "max": {"top_p": 1}})),
+    );
+    assert_eq!(
+        levels,
+        object(json!({"high": {"top_p": 0.5, "top_k": 2}, "low": {"top_p": 0.1}, "max": {"top_p": 1}}))
+    );
+}
+
+#[test]
+fn own_models_take_after_models_of_their_api() {
+    let models = r#"{"providers": {"opencode": {"apiKey": "k", "models": [
+        {"id": "claude-opus-4-7"}, {"id": "new", "api": "anthropic-messages"}, {"id": "plain"}]}}}"#;
+    let shop = shop(models, "", &[]);
+    let api = |id: &str| {
+        let models = shop.registry.models();
+        let found = models
+            .into_iter()
+            .find(|model| model.provider == "opencode" && model.id == id);
+        let found = found.unwrap_or_else(|| panic!("no {id}"));
+        assert!(!found.base_url.is_empty(), "{id}");
+        found.api.clone()
+    };
+    assert_eq!(api("claude-opus-4-7"), "anthropic-messages");
+    assert_eq!(api("new"), "anthropic-messages");
+    assert_eq!(api("plain"), "openai-completions");
 }
