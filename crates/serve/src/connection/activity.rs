@@ -7,7 +7,7 @@ use wire::Event;
 /// Work in progress, tracked from events.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
-    /// Something began that ends with `agent_settled`.
+    /// A run began. It ends with `agent_settled`.
     busy: bool,
     streaming: bool,
     compacting: bool,
@@ -31,10 +31,8 @@ impl Activity {
                 // Calls that are left ended with the run.
                 self.tools.clear();
             }
-            Event::CompactionStart { .. } => {
-                self.busy = true;
-                self.compacting = true;
-            }
+            // A compaction that a client asks for has no `agent_settled`.
+            Event::CompactionStart { .. } => self.compacting = true,
             Event::CompactionEnd { .. } => self.compacting = false,
             Event::AutoRetryStart { .. } => self.retrying = true,
             Event::AutoRetryEnd { .. } => self.retrying = false,
@@ -47,7 +45,7 @@ impl Activity {
 
     /// Returns true while a run or a compaction is in progress.
     pub(crate) fn is_busy(&self) -> bool {
-        self.busy
+        self.busy || self.compacting
     }
 
     /// The sign of life after a silence.
@@ -59,5 +57,35 @@ impl Activity {
             running_tools: self.tools.clone(),
             silent_ms: u64::try_from(silence.as_millis()).unwrap_or(u64::MAX),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::event::CompactionReason;
+
+    use super::*;
+
+    #[test]
+    fn runs_and_compactions_are_busy_until_their_end() {
+        let mut activity = Activity::default();
+        let reason = CompactionReason::Manual;
+        activity.note(&Event::CompactionStart { reason });
+        assert!(activity.is_busy());
+        let end = Event::CompactionEnd {
+            reason,
+            result: None,
+            aborted: true,
+            will_retry: false,
+            error_message: None,
+        };
+        activity.note(&end);
+        assert!(!activity.is_busy(), "nothing follows a compaction at rest");
+        activity.note(&Event::AgentStart);
+        activity.note(&Event::CompactionStart { reason });
+        activity.note(&end);
+        assert!(activity.is_busy(), "the run goes on");
+        activity.note(&Event::AgentSettled { aborted: false });
+        assert!(!activity.is_busy());
     }
 }
