@@ -60,6 +60,7 @@ impl AccountMember {
 
     /// This member used something.
     pub fn note(&mut self, spent: Spent) {
+        // Both sums grow by the same amount: `take` subtracts the own part, so own use never comes back as the use of others.
         self.own.add(spent);
         self.account.lock().add(spent);
     }

@@ -95,6 +95,7 @@ impl Batch {
     /// Only so many calls may start, if a number is given. Returns how many there will be.
     pub(crate) fn limit(&mut self, left: Option<u64>) -> u64 {
         let calls = self.calls.len();
+        // A number that does not fit is more than any answer has calls.
         let allowed = left.map_or(calls, |left| usize::try_from(left).unwrap_or(calls).min(calls));
         self.allowed = Some(allowed);
         allowed as u64
@@ -129,6 +130,7 @@ impl Batch {
             AssistantBlock::ToolCall(call) => Some(call),
             _ => None,
         });
+        // `Batch::new` has taken the calls in this order.
         for (shown, call) in calls.zip(&self.calls) {
             if let Some(arguments) = &call.repaired {
                 shown.arguments.clone_from(arguments);
@@ -148,6 +150,7 @@ impl Batch {
 
     /// Begins the call whose turn it is: announces it and has it prepared.
     pub(crate) fn announce_next(&mut self, out: &mut Vec<Effect>) {
+        // One call at a time, in their order, as in pi (pi-core.md 1.5).
         if self.is_preparing() {
             return;
         }
@@ -168,6 +171,7 @@ impl Batch {
             let Some(call) = self.calls.get(slot) else {
                 continue;
             };
+            // A refused call has a start, too: clients pair ends with starts (dialects.md 9).
             out.push(start_event(&call.call));
             let error = ToolResult::error(why.text(&call.call.name));
             self.finish(slot, error, true, None, out);
@@ -217,6 +221,7 @@ impl Batch {
             return;
         }
         match outcome {
+            // `advance` refuses it with the other ready calls.
             Prepared::Run if aborted => self.end_preparing(slot, Prepared::Run, out),
             Prepared::Run if hooks.hear(TOOL_CALL) => {
                 let ticket = hooks.ticket();
@@ -232,6 +237,7 @@ impl Batch {
                 call.progress = Progress::Deciding;
                 out.push(Effect::Decide(slot));
             }
+            // Hooks come last in the preparation, so they do not see a call that failed before (pi-core.md 1.5).
             refused @ Prepared::Refused(_) => self.end_preparing(slot, refused, out),
         }
     }
@@ -252,6 +258,7 @@ impl Batch {
             HooksOutcome::Result { result, is_error } => (Prepared::Run, Some((result, is_error))),
             _ => (Prepared::Run, None),
         };
+        // A call that was checked has not run, so its end does not let steering interrupt the batch.
         !self.on_checked(ticket, prepared, out) && self.on_reviewed(ticket, changed, out)
     }
 
@@ -327,6 +334,7 @@ impl Batch {
             out.push(Effect::Emit(Event::ToolExecutionUpdate {
                 tool_call_id: call.id.clone(),
                 tool_name: call.name.clone(),
+                // The raw arguments of the model, as in pi (pi-core.md 1.5).
                 args: call.arguments.clone(),
                 partial_result,
                 parent_tool_call_id: None,
@@ -356,6 +364,7 @@ impl Batch {
             return true;
         }
         let ticket = hooks.ticket();
+        // A copy stays in `Review`: hooks that change nothing give no result back, and `stop` takes it as it is.
         let point = HookPoint::ToolResult {
             slot,
             call: call.call.clone(),
@@ -487,6 +496,7 @@ impl Batch {
         let results = self.calls.into_iter().filter_map(|call| match call.progress {
             Progress::Done(result, is_error, duration_ms) => {
                 let mut extra = serde_json::Map::new();
+                // Requests that the tool made itself: pi stores their usage with the result and counts it in totals (pi-1.5-delta.md 3).
                 if let Some(usage) = result.usage.and_then(|usage| serde_json::to_value(usage).ok()) {
                     extra.insert("usage".to_owned(), usage);
                 }
@@ -501,6 +511,7 @@ impl Batch {
                     extra: extra.into(),
                 })))
             }
+            // Cannot happen: results are made once all calls have ended.
             _ => None,
         });
         results.collect()
@@ -522,6 +533,7 @@ impl Batch {
             tool_name: call.call.name.clone(),
             result: result.clone(),
             is_error,
+            // None if the tool did not run (pi-1.5-delta.md 2).
             duration_ms,
             parent_tool_call_id: None,
         }));
@@ -534,6 +546,7 @@ fn start_event(call: &ToolCall) -> Effect {
     Effect::Emit(Event::ToolExecutionStart {
         tool_call_id: call.id.clone(),
         tool_name: call.name.clone(),
+        // As the model wrote them, before coercion and hooks (behaviour.md 2.7).
         args: call.arguments.clone(),
         parent_tool_call_id: None,
     })

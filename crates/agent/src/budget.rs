@@ -29,6 +29,7 @@ impl Spent {
     /// One request that used this.
     #[must_use]
     pub fn of(usage: &Usage) -> Self {
+        // Not `total_tokens`, which may be 0 although the parts are known (pi-core.md 3.2).
         let counts = [usage.input, usage.output, usage.cache_read, usage.cache_write];
         Self {
             requests: 1,
@@ -122,6 +123,7 @@ impl Budget {
         let mut shares = self.shares();
         let (kind, limit, used) =
             shares.find(|(_, limit, used)| used * 100.0 >= limit * number(LIMIT_WARNING_PERCENT))?;
+        // It borrows the budget, which changes next.
         drop(shares);
         self.has_warned = true;
         let limit = ReachedLimit { kind, value: limit };
@@ -216,6 +218,7 @@ impl RunBudget {
             max_tokens: count(|limits| limits.max_tokens, |spent| spent.tokens),
             max_cost: least(cost),
             max_seconds: None,
+            // The whole limit: calls repeat within one conversation, and that of a sub-agent is new.
             max_repeats: least(self.scopes().filter_map(|scope| scope.limits.max_repeats)),
             warn: None,
         }
@@ -282,6 +285,7 @@ impl RunBudget {
     pub(crate) fn set(&mut self, limits: RunLimits, reset: bool) {
         // Use so far stays, so that a raised limit gives the difference only.
         self.session.limits = limits;
+        // The model has not seen a warning about these limits.
         self.session.has_warned = false;
         if reset {
             self.session = Budget::new(limits);
@@ -322,6 +326,7 @@ impl RunBudget {
 
     /// A request is made. What it used follows with `answered`.
     pub fn asked(&mut self) {
+        // Counted before the answer: sub-agents share the account and may send requests meanwhile.
         self.spend(Spent {
             requests: 1,
             ..Spent::default()
@@ -331,6 +336,7 @@ impl RunBudget {
     /// A request was answered, or failed.
     pub fn answered(&mut self, usage: &Usage) {
         self.spend(Spent {
+            // `asked` has counted the request.
             requests: 0,
             ..Spent::of(usage)
         });
@@ -399,6 +405,7 @@ struct Repeats {
 
 impl Repeats {
     fn add(&mut self, answer: &Message, results: &[Arc<Message>]) {
+        // Compared within this process only, so the hash need not be stable as in `record`.
         let mut hasher = DefaultHasher::new();
         for call in answer
             .as_assistant()

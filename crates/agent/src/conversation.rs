@@ -75,6 +75,7 @@ impl Conversation {
         if let Some(open) = open {
             match messages.iter().rposition(|message| is_same(message, open)) {
                 Some(at) => messages.truncate(at + 1),
+                // The answer comes back, since its results are still to come.
                 None => messages.push(Arc::clone(open)),
             }
         }
@@ -86,6 +87,7 @@ impl Conversation {
     pub(crate) fn replace(&mut self, old: &Arc<Message>, new: &Arc<Message>) -> Option<usize> {
         // It is one of the newest messages.
         let at = self.messages.iter().rposition(|known| Arc::ptr_eq(known, old))?;
+        // Its place among equal messages finds it in the run, too, which may share no memory (`replace_equal`).
         let newer = self.messages.iter().skip(at + 1);
         let newer = newer.filter(|message| is_same(message, old)).count();
         replace_equal(&mut self.messages, old, new, newer);
@@ -104,6 +106,7 @@ impl Conversation {
 
     /// Returns true if a request could be made with the conversation as it is: an answer must not be the newest thing in it.
     pub(crate) fn can_be_asked(&self) -> bool {
+        // Unlike in `lacks_answer`, a message of an extension suffices: hooks that want one more request may have added it.
         let newest = self.messages.iter().rev().find_map(|message| match &**message {
             Message::Assistant(answer) if answer.failed() => None,
             Message::Assistant(_) => Some(false),
@@ -140,6 +143,7 @@ pub(crate) fn replace_equal(
 }
 
 pub(crate) fn is_same(a: &Arc<Message>, b: &Arc<Message>) -> bool {
+    // The address first, which saves comparing long texts.
     Arc::ptr_eq(a, b) || a == b
 }
 

@@ -40,6 +40,7 @@ pub fn is_void(answer: &AssistantMessage) -> bool {
 /// Returns true for an answer that ended well and has nothing but reasoning.
 #[must_use]
 pub(crate) fn has_reasoning_only(answer: &AssistantMessage) -> bool {
+    // `None` for a block that is more than reasoning makes all of `found` none.
     let is_reasoning = |block: &AssistantBlock| match block {
         AssistantBlock::Thinking(thinking) => Some(!thinking.thinking.trim().is_empty()),
         AssistantBlock::Text(text) => text.text.trim().is_empty().then_some(false),
@@ -95,6 +96,7 @@ pub fn close_dangling_calls(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
                     .position(|call| call.tool_call_id == result.tool_call_id);
                 answered.map(|at| open.remove(at));
             }
+            // Any other message ends the results: a call that is still open never got one.
             _ => out.extend(open.drain(..).map(|call| Arc::new(Message::ToolResult(call)))),
         }
         if let Some(answer) = message.as_assistant().filter(|answer| !answer.failed()) {
@@ -125,6 +127,7 @@ fn convert(message: &Arc<Message>) -> Option<Arc<Message>> {
         Message::User(_) | Message::Assistant(_) | Message::ToolResult(_) => Some(Arc::clone(message)),
         Message::BashExecution(bash) => (bash.exclude_from_context != Some(true))
             .then(|| Arc::new(Message::user(bash_text(bash), bash.timestamp))),
+        // Also hidden messages: `display` is for clients (pi-core.md 1.12).
         Message::Custom(custom) => {
             let content = UserContent::Blocks(custom.content.to_blocks());
             Some(Arc::new(Message::User(UserMessage {
@@ -133,6 +136,7 @@ fn convert(message: &Arc<Message>) -> Option<Arc<Message>> {
                 extra: wire::Extra::default(),
             })))
         }
+        // No line feed before the closing tag, as in pi and unlike below (pi-core.md 1.12).
         Message::BranchSummary(branch) => Some(Arc::new(Message::user(
             format!(
                 "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n{}</summary>",
@@ -147,6 +151,7 @@ fn convert(message: &Arc<Message>) -> Option<Arc<Message>> {
             ),
             compaction.timestamp,
         ))),
+        // Other roles mean nothing to a model (pi-core.md 1.12).
         _ => None,
     }
 }
@@ -162,6 +167,7 @@ fn bash_text(bash: &BashExecutionMessage) -> String {
         text.push_str("\n```");
     }
     match bash.exit_code {
+        // A cancelled command has no exit code to report (pi-core.md 1.13).
         _ if bash.cancelled => text.push_str("\n\n(command cancelled)"),
         Some(code) if code != 0 => text.push_str(&format!("\n\nCommand exited with code {code}")),
         _ => {}

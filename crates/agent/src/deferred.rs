@@ -88,6 +88,7 @@ impl<T> Deferred<T> {
     /// Returns true while commands that come later must wait.
     #[must_use]
     pub fn holds(&self) -> bool {
+        // Also behind other items: a command that goes first would overtake it.
         self.items.iter().any(|(_, order, _)| *order == Order::Holds)
     }
 

@@ -100,6 +100,7 @@ impl Effect {
                 put(tool_results, old, new);
             }
             Self::Emit(Event::AgentEnd { messages, .. }) => put(messages, old, new),
+            // `Tell` and the hooks of events and messages are made when an effect leaves, so none of them is held.
             _ => {}
         }
     }

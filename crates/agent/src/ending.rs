@@ -41,11 +41,13 @@ impl TurnLoop {
                 thinking_level: last.thinking_level.clone(),
                 ..AssistantMessage::begin(&last.api, &last.provider, &last.model, now)
             },
+            // Before any answer there is no model to name; `spending` skips such a mark.
             None => AssistantMessage::begin("", "", "", now),
         };
         answer.stop_reason = StopReason::Aborted;
         answer.error_message = Some(match limit {
             Some(limit) => format!("Limit reached: {limit}"),
+            // With a full stop, as for a request without a response (behaviour.md 3.6).
             None => "Request was aborted.".to_owned(),
         });
         let message: Arc<Message> = answer.into();
@@ -78,6 +80,7 @@ impl TurnLoop {
             {
                 self.recovery.attempt += 1;
                 let delay_ms = retry.delay_ms(self.recovery.attempt, asked);
+                // In the order of pi: the run ends before its retry is announced (behaviour.md 7.2).
                 out.push(Effect::Emit(self.output.end(run, Ending::RETRY)));
                 out.push(Effect::Emit(Event::AutoRetryStart {
                     attempt: self.recovery.attempt,
@@ -119,6 +122,7 @@ impl TurnLoop {
                 if verdict == Verdict::Overflow && !aborted {
                     out.push(Effect::Emit(overflowed_twice()));
                 }
+                // After `agent_end`, as in pi (behaviour.md 7.2).
                 out.extend(self.recovery.end_retries(Some(error)).map(Effect::Emit));
                 self.settle(aborted, out);
             }
@@ -165,6 +169,7 @@ impl TurnLoop {
         limit: Option<ReachedLimit>,
         out: &mut Vec<Effect>,
     ) {
+        // The caller aborts a run at its deadline: such an abort names the limit, any other names none.
         let limit = if aborted { self.budget.timed_out() } else { limit };
         let ending = Ending {
             limit,
@@ -186,6 +191,7 @@ impl TurnLoop {
     }
 
     pub(crate) fn abort(&mut self, now: i64, out: &mut Vec<Effect>) {
+        // Not while idle: `aborted` is reset when the session settles, and would abort the next run.
         if self.aborted || self.is_idle() {
             return;
         }
@@ -196,10 +202,12 @@ impl TurnLoop {
             Phase::Tools(..) => {
                 if let Phase::Tools(run, mut batch) = std::mem::take(&mut self.phase) {
                     batch.stop(Refusal::Aborted, out);
+                    // At once: if no call runs, no report comes that would end the turn.
                     self.advance(run, batch, false, now, out);
                 }
             }
             Phase::Waiting(_) => self.abort_retry(true, now, out),
+            // While hooks are asked, the compaction has not begun, so there is no summary to cancel.
             Phase::Compacting(..) | Phase::Moving(_) => match self.hooks.take_compaction() {
                 Some(ticket) => out.extend([Effect::CancelHooks(ticket), Effect::EndCompaction(None)]),
                 None => out.push(Effect::CancelCompaction),
@@ -228,8 +236,10 @@ impl TurnLoop {
     /// A run ended well: asks the model for the rest of an answer that had reasoning only, reminds it if todos are open, else all is
     /// quiet.
     pub(crate) fn remind(&mut self, now: i64, out: &mut Vec<Effect>) {
+        // First the answer that the user misses: open todos are looked at again when that run ends.
         if self.recovery.take_question() {
             let message = Arc::new(hidden(SILENT_MESSAGE, SILENT_TEXT.to_owned(), now));
+            // Without events: only the model gets it, and no run is open that it could belong to.
             out.push(Effect::Persist(Arc::clone(&message)));
             self.conversation.push(message);
             return self.start_run(RunStart::queued(), now, out);

@@ -20,6 +20,7 @@ pub fn estimate(message: &Message) -> u64 {
         Message::BashExecution(bash) => utf16(&bash.command) + utf16(&bash.output),
         Message::BranchSummary(branch) => utf16(&branch.summary),
         Message::CompactionSummary(compaction) => utf16(&compaction.summary),
+        // No model gets other roles, so they take up nothing.
         _ => 0,
     };
     chars.div_ceil(CHARS_PER_TOKEN)
@@ -64,6 +65,7 @@ impl Used {
         let mut after = 0_u64;
         for message in newest_first {
             let message = message.as_ref();
+            // The report covers the whole request, so older messages are in it.
             if let Some(tokens) = message.as_assistant().and_then(AssistantMessage::reported_tokens) {
                 return Self::Reported(tokens.saturating_add(after));
             }
@@ -99,6 +101,7 @@ fn block_chars(block: &AssistantBlock) -> u64 {
         AssistantBlock::Text(text) => utf16(&text.text),
         AssistantBlock::Thinking(thinking) => utf16(&thinking.thinking),
         AssistantBlock::ToolCall(call) => {
+            // As JSON, as in pi (pi-core.md 3.3).
             let arguments = serde_json::to_string(&call.arguments).unwrap_or_default();
             utf16(&call.name) + utf16(&arguments)
         }
@@ -106,6 +109,7 @@ fn block_chars(block: &AssistantBlock) -> u64 {
 }
 
 fn utf16(text: &str) -> u64 {
+    // ASCII has one UTF-16 unit per byte, so nothing has to be decoded.
     if text.is_ascii() {
         text.len() as u64
     } else {

@@ -79,6 +79,7 @@ impl Gate {
 
     /// An event leaves: its subscribers receive it before clients do.
     fn pass_event(&mut self, event: Event, hooks: &mut Hooks, out: &mut Vec<Effect>) {
+        // Read before the event counts: `turn_end` belongs to the turn that it ends.
         let turn = self.turn;
         match &event {
             Event::AgentStart => self.turn = 0,
@@ -106,6 +107,7 @@ impl Gate {
 
     /// A message is to be stored: subscribers see it before, unless they have.
     fn pass_message(&mut self, message: Arc<Message>, hooks: &mut Hooks, out: &mut Vec<Effect>) {
+        // Hooks have seen it in `on_complete`, so its `message_end` is not held back either.
         if self.is_answer_shown && message.as_assistant().is_some() {
             self.is_answer_shown = false;
             self.shown = Some(Arc::clone(&message));
@@ -128,6 +130,7 @@ impl Gate {
 
 /// Returns true if client and run wait for the subscribers of an event.
 fn is_awaited(event: &Event) -> bool {
+    // Updates stream in, and a handler may take seconds (docs/internals/decisions/15-handlers-before-clients.md).
     !matches!(
         event,
         Event::MessageUpdate { .. } | Event::ToolExecutionUpdate { .. }
@@ -164,6 +167,7 @@ impl Machine {
         match input {
             Input::HooksDone(ticket, outcome) => self.on_hooks_done(ticket, outcome, now, out),
             Input::Abort => {
+                // The event is older than everything that is held, so it leaves first.
                 self.gate.withdraw_event(out);
                 self.hold(Input::Abort, now);
             }
@@ -215,6 +219,7 @@ impl Machine {
     /// When the active run reaches its limit of time, in Unix milliseconds: the caller aborts it then.
     #[must_use]
     pub fn deadline(&self) -> Option<i64> {
+        // None after an abort: the run is ending already.
         self.budget().deadline().filter(|_| !self.turn_loop.aborted)
     }
 
@@ -267,6 +272,7 @@ impl Machine {
             return;
         }
         let ticket = self.turn_loop.hooks.ticket();
+        // A copy stays here: hooks that change nothing do not give the answer back.
         let point = HookPoint::Answer(answer.clone());
         self.gate.answer = Some((ticket, answer, verdict));
         self.gate.held.push_back(Effect::RunHooks(ticket, point));
@@ -285,12 +291,14 @@ impl Machine {
                 self.gate.is_answer_shown = true;
                 self.hold(Input::Model(ModelInput::Finished(answer, verdict)), now);
             }
+            // The turn loop asked about a call or a compaction, or the answer is late: it knows its tickets.
             None => self.hold(Input::HooksDone(ticket, outcome), now),
         }
     }
 
     /// The hooks are done that everything waited for.
     fn on_waited(&mut self, pending: Pending, outcome: HooksOutcome, out: &mut Vec<Effect>) {
+        // Kept until the session would settle: hooks of `turn_end` may want one more request, too.
         self.gate.goes_on |= matches!(outcome, HooksOutcome::Continue);
         match pending {
             Pending::Event(event) => out.push(Effect::Emit(event)),
@@ -306,6 +314,7 @@ impl Machine {
                     }
                     message = new;
                 }
+                // Its `message_end` follows and must not ask the same hooks again.
                 self.gate.shown = Some(Arc::clone(&message));
                 out.push(Effect::Persist(message));
             }
@@ -325,7 +334,9 @@ impl Machine {
         // Something else may have begun meanwhile.
         if goes_on && !aborted && self.turn_loop.is_idle() {
             if self.turn_loop.conversation.can_be_asked() && self.turn_loop.budget.reached().is_none() {
+                // It is a run of its own, so it may recover from an overflow once, too.
                 self.turn_loop.recovery.overflowed = false;
+                // As before a prompt: a full context is compacted first. No `agent_settled`, since the session goes on.
                 self.turn_loop.phase = Phase::Checking(Next::Run(Vec::new()));
                 return self.gate.held.push_back(Effect::CheckContext);
             }

@@ -170,6 +170,7 @@ impl Nested {
                 });
                 out.push(Effect::RunHooks(ticket, point));
             }
+            // Repaired arguments are ignored, since no answer shows this call. Other reports that do not fit the stage are late.
             _ => {}
         }
     }
@@ -223,6 +224,7 @@ impl Nested {
             }
             (Some(inner), Prepared::Run) => {
                 inner.stage = Stage::Running;
+                // Without `MAX_PARALLEL_TOOLS`: the session bounds the open calls of tools (`nested_calls`).
                 out.push(Effect::RunTool(slot));
             }
             (_, Prepared::Refused(result)) => self.finish(slot, result, true, None, out),
@@ -296,7 +298,9 @@ impl Nested {
     /// The batch is cancelled: calls that did not start do not start any more, and results that hooks still look at are taken
     /// as they are. Running calls still report.
     pub(crate) fn stop(&mut self, out: &mut Vec<Effect>) {
+        // First, or the end of a call that is being prepared would announce the next one.
         self.drop_waiting(out);
+        // Collected, since the end of a call takes it out of the map.
         let slots: Vec<usize> = self.calls.keys().copied().collect();
         for slot in slots {
             let Some(inner) = self.calls.get_mut(&slot) else {
@@ -338,6 +342,7 @@ impl Nested {
             match self.calls.get(&slot).map(|inner| &inner.stage) {
                 Some(Stage::Checking(ticket)) => out.push(Effect::CancelHooks(*ticket)),
                 Some(Stage::Reviewing(review)) => out.push(Effect::CancelHooks(review.ticket)),
+                // `CancelTool` below withdraws a question of permissions.
                 _ => {}
             }
             out.push(Effect::CancelTool(slot));

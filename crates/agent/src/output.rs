@@ -87,6 +87,7 @@ impl Output {
         if !self.is_expected() {
             return;
         }
+        // Results come in the order of the calls, so their places are the slots, and the last valid one counts.
         let attempts = results
             .iter()
             .enumerate()
@@ -148,12 +149,14 @@ impl Output {
     }
 
     fn failure(&mut self, ending: &Ending<'_>) -> String {
+        // The limit first: a run is aborted at its deadline, and the limit is the reason.
         if let Some(limit) = ending.limit {
             return format!("Limit reached: {limit}");
         }
         if ending.aborted {
             return ABORTED.to_owned();
         }
+        // A provider may fail without a text.
         let error = ending.error.filter(|error| !error.is_empty()).map(str::to_owned);
         error
             .or_else(|| self.error.take())

@@ -64,6 +64,7 @@ impl From<Vec<Arc<Message>>> for RunStart {
     fn from(messages: Vec<Arc<Message>>) -> Self {
         Self {
             messages,
+            // All steering that waits may go with it.
             newest: u64::MAX,
         }
     }
@@ -149,6 +150,7 @@ impl Phase {
     /// Ends the delay before a retry; none outside of one, as after an abort.
     pub(crate) fn end_delay(&mut self) -> Option<RunStart> {
         match self {
+            // The phase stays until the caller begins the run or settles.
             Self::Waiting(start) => Some(std::mem::replace(start, RunStart::queued())),
             _ => None,
         }
@@ -157,6 +159,7 @@ impl Phase {
     /// The first prompt during the delay before a retry, which begins with it. As in pi, whose run begins then, messages after the
     /// newest queued one wait for the end of the first turn.
     pub(crate) fn join(&mut self, messages: Vec<Arc<Message>>, newest: u64) {
+        // The session refuses or queues later prompts: from the first on it streams, as in pi (behaviour.md 7.6).
         if let Self::Waiting(start) = self
             && start.messages.is_empty()
         {
@@ -217,6 +220,7 @@ impl Phase {
             | Self::Compacting(_, Next::Turn(run)) => replace_equal(&mut run.added, old, new, newer),
             Self::Tools(run, batch) => {
                 replace_equal(&mut run.added, old, new, newer);
+                // `turn_end` shows the answer of the batch.
                 if is_same(&batch.message, old) {
                     batch.message = Arc::clone(new);
                 }
@@ -257,6 +261,7 @@ pub(crate) struct Recovery {
 impl Recovery {
     /// A message of the user: counts of the message before it begin anew.
     pub(crate) fn user_spoke(&mut self) {
+        // The count of retries stays: only a good answer resets it (pi-core.md 4.1).
         self.overflowed = false;
         self.silent = 0;
     }

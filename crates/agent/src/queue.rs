@@ -150,6 +150,7 @@ impl Queues {
     /// Which queue goes out next, and how many of its messages: first steering, and follow-ups only when nothing else is left.
     pub(crate) fn next_due(&self, settings: &LoopSettings, goes_on: bool) -> (QueueKind, usize) {
         let steering = self.due(QueueKind::Steering, settings.steering_mode);
+        // While results wait for the model, the run would not stop, so follow-ups stay (pi-core.md 1.3).
         if steering > 0 || goes_on {
             return (QueueKind::Steering, steering);
         }

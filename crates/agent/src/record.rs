@@ -244,6 +244,7 @@ pub fn sessions<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<u64> {
     }
     let mut found = Vec::new();
     for line in lines {
+        // A damaged line is skipped: `replay` reports it.
         if let Ok(Head { session }) = serde_json::from_str(line)
             && !found.contains(&session)
         {

@@ -34,6 +34,7 @@ impl RetrySettings {
     /// provider asked for, at most the cap.
     #[must_use]
     pub fn delay_ms(&self, attempt: u32, asked: Option<u64>) -> u64 {
+        // With more doublings than bits the cap decides.
         let factor = 1_u64.checked_shl(attempt.saturating_sub(1)).unwrap_or(u64::MAX);
         let own = self.base_delay_ms.saturating_mul(factor);
         own.max(asked.unwrap_or(0)).min(self.max_delay_ms)

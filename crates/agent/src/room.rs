@@ -26,12 +26,14 @@ pub fn room(messages: &[Arc<Message>], kept: usize, window: u64, prompt: impl Fn
         Used::Reported(tokens) => (tokens, true),
         Used::Estimated(tokens) => {
             let old: u64 = old.iter().map(|message| weight(message)).sum();
+            // Only here: if the provider has counted the context, the prompt is not built.
             let prompt = text_tokens(&prompt());
             (tokens.saturating_add(old).saturating_add(prompt), false)
         }
     };
     let rest = |margin: u64| window.saturating_sub(used.saturating_add(margin));
     let least_margin = ROOM_MARGIN.min(window / ROOM_MARGIN_PART);
+    // Divided first: `used` may have saturated, and the product would overflow.
     let careful = rest(least_margin.max(used / 100 * ROOM_MARGIN_PERCENT));
     // The large margin is for providers that count more tokens than were reported. It must not take what an answer needs.
     let tokens = match careful < ROOM_KEPT {

@@ -79,6 +79,7 @@ impl Spending {
                 if let Some(usage) = map.get("usage") {
                     self.add_value(usage);
                 }
+                // Such a request does not change the model of the conversation.
                 (self.provider, self.model) = before;
             }
             _ => {}
@@ -119,12 +120,14 @@ impl Spending {
         };
         spent.answers += answers;
         let tokens = &mut spent.tokens;
+        // Saturating, since counts come from files (test `huge_token_counts_do_not_overflow`).
         let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
         add(&mut tokens.input, usage.input);
         add(&mut tokens.output, usage.output);
         add(&mut tokens.cache_read, usage.cache_read);
         add(&mut tokens.cache_write, usage.cache_write);
         add(&mut tokens.reasoning, usage.reasoning.unwrap_or_default());
+        // The sum of the parts, since `totalTokens` may be 0 (pi-core.md 3.2).
         for count in [usage.input, usage.output, usage.cache_read, usage.cache_write] {
             add(&mut tokens.total, count);
         }

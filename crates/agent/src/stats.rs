@@ -64,6 +64,7 @@ pub fn context_tokens(messages: &[Arc<Message>]) -> u64 {
 /// carry the size of the context before it, so without an answer after them nothing is known.
 #[must_use]
 pub fn context_usage(messages: &[Arc<Message>], context_window: u64, kept: usize) -> Option<ContextUsage> {
+    // A window of 0 is unknown (pi-core.md 3.2).
     if context_window == 0 {
         return None;
     }

@@ -53,6 +53,7 @@ impl StreamRules {
 
     /// Returns true if the answer that rules stopped stays in the conversation.
     pub(crate) fn keep_partial(&self) -> bool {
+        // Without rules no message follows that explains the stop (`tell`), so the answer stays.
         self.watch.as_ref().is_none_or(Watch::keeps_partial)
     }
 

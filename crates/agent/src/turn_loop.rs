@@ -282,6 +282,7 @@ impl TurnLoop {
         if let Some(warning) = self.budget.take_warning() {
             self.say(&mut run, Arc::new(hidden(LIMIT_MESSAGE, warning, now)), out);
         }
+        // After the looks at limits and warnings, which are about earlier requests.
         self.budget.asked();
         self.phase = Phase::Asking(run, false);
         self.rules.begin_request();
@@ -297,6 +298,7 @@ impl TurnLoop {
                 }));
                 self.phase = Phase::Asking(run, true);
             }
+            // Only after a start: without one clients have no message to add to.
             (ModelInput::Update(assistant_message_event, usage), Phase::Asking(run, true)) => {
                 // After an abort the request ends by itself, and no rule may begin another run.
                 let stops = !self.aborted;
@@ -354,6 +356,7 @@ impl TurnLoop {
             run.turns += 1;
             out.push(Effect::Emit(Event::TurnEnd {
                 message,
+                // Its calls never run, so the turn has no results (pi-core.md 1.3).
                 tool_results: Vec::new(),
             }));
             // An abort wins over the rules that stopped the answer, since `tell_rules` would begin another run.
@@ -459,6 +462,7 @@ impl TurnLoop {
             self.end_turn(run, batch, now, out);
             return;
         }
+        // All calls are prepared before the first one runs, as in pi (pi-core.md 1.5).
         if batch.all_prepared() {
             batch.start_ready(out);
         } else {
@@ -472,6 +476,7 @@ impl TurnLoop {
         let answered = batch.is_empty();
         run.goes_on = !answered && !batch.terminates();
         let is_over = batch.is_over_limit();
+        // Taken out first: `results` consumes the batch, and nested calls end after its results.
         let mut nested = std::mem::take(&mut batch.nested);
         let tool_results = batch.results(now);
         for result in &tool_results {
@@ -503,6 +508,7 @@ impl TurnLoop {
         let beyond = is_over.then(|| self.budget.call_limit()).flatten();
         let limit = beyond.or_else(|| self.budget.reached());
         if run.goes_on || has_more {
+            // Messages that wait stay in their queues, as after an abort.
             if limit.is_some() {
                 return self.finish_run(run, false, limit, out);
             }
@@ -519,6 +525,7 @@ impl TurnLoop {
                 ..Ending::default()
             };
             out.push(Effect::Emit(self.output.end(run, ending)));
+            // The queues are empty, so any message that comes from here on is a new one.
             let next = if will_retry { Next::Remind } else { Next::Rest(0) };
             self.phase = Phase::Checking(next);
         }

@@ -20,6 +20,7 @@ pub fn real_path(path: &Path) -> PathBuf {
                 continue;
             }
             Some(Component::ParentDir) => {
+                // Of the real directory, as in the kernel: links before it are resolved already.
                 real.pop();
                 continue;
             }
@@ -34,6 +35,7 @@ pub fn real_path(path: &Path) -> PathBuf {
                 if links > limits::LINKS {
                     return path.to_path_buf();
                 }
+                // On top of the rest: a relative target begins at the directory of the link.
                 left.extend(parts(&target));
             }
             // Not a link, or not there: both are taken as they are.

@@ -58,6 +58,7 @@ impl Drop for Held {
         *held = held.saturating_sub(self.bytes);
         // Unlocked first, or the thread that is woken would wait for the lock at once.
         drop(held);
+        // One is enough: a budget belongs to one reading thread.
         self.budget.released.notify_one();
     }
 }

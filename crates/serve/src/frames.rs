@@ -18,6 +18,7 @@ impl Splitter {
     /// Replaces the lines of a batch that are longer than [`FRAME_BYTES`] with their line feed. A line above
     /// [`REASSEMBLED_BYTES`] stays one line: a client reads it, and could not put it together from chunks.
     pub(crate) fn apply(&mut self, batch: &mut Vec<u8>) {
+        // The line feed counts for a frame, but not for the text that a client puts together.
         let is_long = |line: &[u8]| line.len() > FRAME_BYTES && line.len() - 1 <= REASSEMBLED_BYTES;
         let lines = || batch.split_inclusive(|byte| *byte == b'\n');
         // Nearly always. Short batches are not searched for lines.

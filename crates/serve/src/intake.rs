@@ -77,6 +77,7 @@ fn command(command: SessionCommand, dialect: Dialect) -> SessionCommand {
         }
         SessionCommand::SwitchSession(params) if dialect == Dialect::Web => {
             SessionCommand::SwitchSession(SwitchParams {
+                // Pages resume the most recent session, so it opens even if its directory is gone.
                 is_page: true,
                 ..params
             })

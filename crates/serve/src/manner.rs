@@ -83,6 +83,7 @@ impl Manner {
     fn after(mut self, inbound: &Inbound) -> Self {
         let (name, id) = match inbound {
             Inbound::Request(request) => (request.name.as_str(), request.id.is_some()),
+            // The id of a frame is that of the request it answers, so it says nothing about the client.
             Inbound::Frame(name, _) => (*name, false),
             Inbound::Rejected(response) => {
                 let name = response.command.as_ref().and_then(serde_json::Value::as_str);
@@ -228,6 +229,7 @@ impl Spoken {
     /// connection listens again, as if nothing had been said.
     pub fn choose(&self, dialect: Dialect) {
         self.update(|manner| Manner {
+            // The client asked for these, so they stay. Only facts from its lines are forgotten.
             delta: manner.delta,
             ui: manner.ui,
             chunks: manner.chunks,

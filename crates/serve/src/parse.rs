@@ -82,6 +82,7 @@ pub fn too_long(limit: usize) -> Inbound {
 
 fn parse_text(text: &str) -> Inbound {
     let start = text.trim_ascii_start();
+    // A blank line is a parse error, as in pi (dialects.md 1).
     if start.is_empty() {
         return no_json("Unexpected end of JSON input");
     }

@@ -58,6 +58,7 @@ fn skip_string(mut rest: &[u8]) -> (&[u8], bool) {
             }
         }
     }
+    // A string without an end is bad JSON, which the parser reports.
     (&[], lone)
 }
 
@@ -73,6 +74,7 @@ fn escape(text: &[u8]) -> (usize, bool) {
             }
         }
         Some(0xDC00..=0xDFFF) => (6, true),
+        // Any other escape: digits after it are ordinary letters to the scan.
         _ => (2, false),
     }
 }

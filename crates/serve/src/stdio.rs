@@ -62,6 +62,7 @@ impl Write for Patient {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        // A file has no buffer of its own.
         Ok(())
     }
 }

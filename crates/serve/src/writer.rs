@@ -51,6 +51,7 @@ impl StdoutWriter {
     pub async fn ended(&mut self) -> Result<(), Error> {
         match (&mut self.task).await {
             Ok(outcome) => outcome,
+            // The task has panicked: only `close` aborts it, and takes it with it.
             Err(_) => Err(Error::Closed),
         }
     }
@@ -87,6 +88,7 @@ pub(crate) async fn run(
 ) -> Result<(), Error> {
     let mut carried = None;
     let mut splitter = Splitter::default();
+    // The sink writes repeated text from where it is, so batches need not contain it.
     connection.write_repeats();
     loop {
         let item = match carried.take() {

@@ -112,6 +112,7 @@ fn told(edits: &Edits<'_>, entry: &Entry) -> Option<Arc<Message>> {
         return Some(Arc::new(Message::CompactionSummary(CompactionSummaryMessage {
             summary: body.summary.clone(),
             tokens_before: body.tokens_before,
+            // The request for the summary shows no times.
             timestamp: 0,
             extra: wire::Extra::default(),
         })));

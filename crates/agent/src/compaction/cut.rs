@@ -55,6 +55,7 @@ pub(super) fn find(branch: &[Arc<Entry>], said: &[Option<Arc<Message>>], keep: u
         .copied()?;
     let first_kept = before_settings(branch, said, from, speaking);
     // The head of a turn that the cut splits gets a summary of its own (`Plan::turn_prefix`).
+    // At `speaking`, not at `first_kept`: entries of settings before the message say nothing.
     let turn_start = if begins_turn(said.get(speaking)?.as_deref()) {
         None
     } else {
@@ -66,6 +67,7 @@ pub(super) fn find(branch: &[Arc<Entry>], said: &[Option<Arc<Message>>], keep: u
     };
     Some(Cut {
         from,
+        // If the turn begins before the region, all before the cut is history.
         turn_start: turn_start.unwrap_or(first_kept),
         first_kept,
     })
@@ -113,6 +115,7 @@ fn cut_points(said: &[Option<Arc<Message>>], from: usize) -> Vec<usize> {
         if speaks && !open {
             points.push(at);
         }
+        // `None` is less than any position.
         open_until = open_until.max(answered_at.get(&at).copied());
     }
     points
@@ -126,6 +129,7 @@ fn before_settings(
     speaking: usize,
 ) -> usize {
     let before = branch.iter().zip(said).take(speaking).skip(from).rev();
+    // Not over a compaction, which may not come first (pi-core.md 3.4), nor over a message that no model gets.
     let settings = before.take_while(|(entry, message)| {
         message.is_none() && !matches!(entry.body, EntryBody::Compaction(_) | EntryBody::Message(_))
     });

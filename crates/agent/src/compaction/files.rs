@@ -43,6 +43,7 @@ impl FileLists {
             let files = match call.name.as_str() {
                 "read" => &mut self.read,
                 "write" | "edit" => &mut self.modified,
+                // The files of other tools are not known (pi-core.md 3.6).
                 _ => continue,
             };
             files.extend(
@@ -82,6 +83,7 @@ impl FileLists {
 /// A summary without the file lists at its end. The lists are kept in `details` and appended anew each time; left in the
 /// text, the model would copy them.
 pub(super) fn without_lists(summary: &str) -> &str {
+    // Removed from the end: `append_to` writes them in the other order.
     [MODIFIED_FILES, READ_FILES]
         .into_iter()
         .fold(summary.trim_end(), |text, tag| {

@@ -54,6 +54,7 @@ pub fn finish(plan: &Plan, answers: Vec<String>) -> Result<Finished, Refusal> {
     }
     let mut answers = answers.into_iter().map(some_text);
     let mut summary = if plan.asks_history() {
+        // Never missing: the number of answers was checked above.
         answers.next().unwrap_or(Err(Refusal::Empty))?
     } else {
         plan.previous_summary
@@ -72,6 +73,7 @@ pub fn finish(plan: &Plan, answers: Vec<String>) -> Result<Finished, Refusal> {
             first_kept_entry_id: plan.first_kept_entry_id.clone(),
             tokens_before: plan.tokens_before,
             details: Some(details.clone()),
+            // Written, not left out: pi's own compactions have it (pi-core.md 2.3).
             from_hook: Some(false),
             extra: wire::Extra::default(),
             usage: None,

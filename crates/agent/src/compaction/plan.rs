@@ -36,6 +36,7 @@ impl Settings {
             _ => {
                 let default_reserve = default_reserve.min(window / 2);
                 let reserved = reserve_tokens.unwrap_or(default_reserve);
+                // The user's reserve may exceed the window; nothing is kept then.
                 (default_reserve, window.saturating_sub(reserved) / 2)
             }
         };

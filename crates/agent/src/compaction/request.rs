@@ -58,6 +58,7 @@ pub fn requests(plan: &Plan, custom_instructions: Option<&str>) -> Vec<SummaryRe
         } else {
             wording::HISTORY
         });
+        // As in pi (pi-core.md 3.5): 0.8 of the reserve for the history, and 0.5 for the prefix.
         let share = plan.settings.reserve_tokens.saturating_mul(4) / 5;
         requests.push(request(SummaryKind::History, text, custom_instructions, share));
     }

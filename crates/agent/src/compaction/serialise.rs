@@ -34,6 +34,7 @@ pub(super) fn fenced(tag: &str, text: &str) -> String {
 
 fn parts(messages: &[Arc<Message>]) -> Vec<String> {
     let mut parts = Vec::new();
+    // Images are left out below, so no sentence has to stand for them.
     for message in to_llm(messages, false) {
         match message.as_ref() {
             Message::User(user) => push(&mut parts, "User", &user.content.text()),
@@ -49,6 +50,7 @@ fn parts(messages: &[Arc<Message>]) -> Vec<String> {
                     &shortened(&joined_text(&result.content)),
                 );
             }
+            // `to_llm` gives no other roles.
             _ => {}
         }
     }
@@ -79,6 +81,7 @@ fn call_text(call: &ToolCall) -> String {
 
 /// The first characters of a text and a line that says how many are missing.
 fn shortened(text: &str) -> String {
+    // By characters, so that none is cut in two (pi-1.5-delta.md 4).
     match text.char_indices().nth(MAX_TOOL_CHARS) {
         None => text.to_owned(),
         Some((end, _)) => {

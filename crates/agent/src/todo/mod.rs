@@ -86,6 +86,7 @@ impl Todos {
         let before = std::mem::replace(&mut self.phases, phases);
         let delay = self.settings.clear_delay_ms;
         let delay = delay.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
+        // Built anew: an item that is open again, or gone, has no clock.
         let known = std::mem::take(&mut self.due);
         if let Some(delay) = delay {
             for item in items(&self.phases).filter(|item| !item.status.is_open()) {
@@ -185,5 +186,6 @@ fn items(phases: &[TodoPhase]) -> impl Iterator<Item = &TodoItem> {
 /// One more than the highest number among ids of the form `prefix-number`.
 fn next_number<'a>(prefix: &str, ids: impl Iterator<Item = &'a str>) -> u64 {
     let numbers = ids.filter_map(|id| id.strip_prefix(prefix)?.strip_prefix('-')?.parse::<u64>().ok());
+    // Saturating, since ids come from clients and may have any number.
     numbers.max().map_or(1, |highest| highest.saturating_add(1))
 }

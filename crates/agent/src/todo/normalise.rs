@@ -28,6 +28,7 @@ pub fn normalise(phases: &Value) -> Result<Vec<TodoPhase>, String> {
     if items(&phases).count() > limits::TODO_ITEMS {
         return Err(format!("tasks must not be more than {}", limits::TODO_ITEMS));
     }
+    // Only ids that were given can be equal: `fill_ids` goes on after the highest number.
     distinct(phases.iter().map(|phase| phase.id.as_str()), "phase")?;
     distinct(items(&phases).map(|item| item.id.as_str()), "task")?;
     fill_ids(&mut phases);

@@ -79,6 +79,7 @@ pub(super) fn summary(phases: &[TodoPhase], errors: &[String]) -> String {
     if !errors.is_empty() {
         line(&mut out, &format!("Errors: {}", errors.join("; ")));
     }
+    // With nothing left to do, the last phase counts as the current one.
     let Some(current) = phases.iter().position(has_open).or(phases.len().checked_sub(1)) else {
         line(&mut out, "Todo list cleared.");
         return out;

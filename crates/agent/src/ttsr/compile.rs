@@ -75,6 +75,7 @@ impl Rules {
             }
             let mut complain = |text: String| problems.push((rule.path.clone(), text));
             let compiled = Compiled::new(&rule, &mut complain);
+            // Without a usable condition it could never match.
             if !compiled.conditions.is_empty() {
                 ready.push(compiled);
             }
@@ -151,6 +152,7 @@ impl Compiled {
                 Err(error) => complain(format!("scope \"{token}\" cannot be used: {error}")),
             }
         }
+        // Only if none is named: with unusable scopes alone the rule watches nothing, rather than more than its author wanted.
         if rule.scope.is_empty() {
             scope = vec![Scope::Text, Scope::Tool(None, None)];
         }
@@ -269,6 +271,7 @@ impl PathGlob {
         paths.iter().any(|path| {
             let path = path.replace('\\', "/");
             let path = path.trim_start_matches("./");
+            // An empty directory would be a prefix of every path.
             let inside = path
                 .strip_prefix(cwd)
                 .and_then(|rest| rest.strip_prefix('/'))

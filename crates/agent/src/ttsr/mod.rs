@@ -74,6 +74,7 @@ impl Watch {
             rules,
             settings,
             turn: 0,
+            // Turns of an earlier process do not count: its rules count as given before the first turn.
             told: told.into_iter().map(|name| (name, 0)).collect(),
             noted: Vec::new(),
             buffers: BTreeMap::new(),
@@ -187,6 +188,7 @@ impl Watch {
         }
         let mut message = hidden(INJECTION_MESSAGE, text::injection(rules), now);
         if let (true, Message::Custom(custom)) = (self.settings.keep_partial, &mut message) {
+            // `discards_answer` reads it when the file is opened: without it the answer has left the conversation.
             custom.details = Some(json!({ "contextMode": "keep" }));
         }
         message

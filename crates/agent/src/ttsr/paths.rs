@@ -20,6 +20,7 @@ pub(super) fn of(arguments: &Map<String, Value>) -> Vec<String> {
 /// The paths among arguments that are still arriving; an incomplete path could match a rule that the complete one does not.
 pub(super) fn complete(arguments: &PartialJson) -> Vec<String> {
     let mut found = of(&arguments.finish());
+    // The text ends inside of a string, so the path at its end may go on.
     if arguments.closer().starts_with('"') {
         found.retain(|path| !arguments.stable().ends_with(path.as_str()));
     }

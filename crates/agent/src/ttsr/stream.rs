@@ -91,6 +91,7 @@ impl Buffer {
                 if length < looked.saturating_mul(2) {
                     return true;
                 }
+                // At least 1: doubling 0 would look at each piece.
                 watched.waits = Some(length.max(1));
                 let found = args.as_ref().map(paths::complete).unwrap_or_default();
                 if !rule.takes(kind, tool, &found, rules.cwd()) {
@@ -109,6 +110,7 @@ impl Buffer {
         let waiting = self.watched.iter().filter(|watched| watched.waits.is_some());
         let taken = waiting.filter(|watched| {
             let rule = rules.get(watched.rule);
+            // A scope does not ask for the place of the call.
             rule.is_some_and(|rule| rule.takes(Kind::Tool(0), self.tool.as_deref(), &found, rules.cwd()))
         });
         taken.map(|watched| watched.rule).collect()

@@ -31,6 +31,7 @@ pub(super) fn translated(pattern: &str) -> String {
 /// What follows a backslash; gives the text after it.
 fn escape<'a>(rest: &'a str, in_class: bool, out: &mut String) -> &'a str {
     let Some(letter) = rest.chars().next() else {
+        // A backslash at the end, which the `regex` crate refuses.
         out.push('\\');
         return rest;
     };

@@ -28,6 +28,7 @@ impl Direct {
         };
         let command = streams.command(spec).map_err(failed)?;
         let mut child = tokio::process::Command::from(command).spawn().map_err(failed)?;
+        // Known until the child is waited for; 0 would kill nothing (`kill_group`).
         let pid = child.id().unwrap_or_default();
         let (tell, ended) = watch::channel(None);
         let running = Arc::clone(&self.running);
@@ -47,6 +48,7 @@ impl Direct {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .remove(&pid);
+            // The caller may have dropped its child.
             let _ = tell.send(Some(end));
         });
         Ok((pid, ended))

@@ -36,11 +36,13 @@ pub const GUARDIAN_ARG: &str = "__guardian";
 #[must_use]
 pub fn main(level: Option<u32>) -> ExitCode {
     supervisor::prepare();
+    // Without a number the agent has started it, so it is the outermost supervisor.
     let level = level.unwrap_or(limits::SUPERVISORS);
     let mut placeholders = Placeholders::default();
     let done = Ends::take().and_then(|ends| serve(level, ends, &mut placeholders));
     // Also after an error: the guarantee that no process survives must not depend on a clean end.
     sweep::end_all();
+    // After the processes: a command that still runs could make what a placeholder keeps away.
     placeholders.release();
     if done.is_ok() {
         ExitCode::SUCCESS
@@ -200,6 +202,7 @@ impl Guardian {
                         id,
                         errno: error.raw_os_error().unwrap_or(0),
                     },
+                    // Not all descriptors arrived, for which there is no error number.
                     None => Report::Failed { id, errno: 0 },
                 }
             }
@@ -221,6 +224,7 @@ impl Guardian {
                     adopted,
                 };
                 let mut ended = |pid, code, signal| report_exit(commands, out, pid, code, signal);
+                // Blocks for `KILL_SWEEP` at most; commands that end meanwhile are reported from within.
                 let left = sweep::sweep(me, &aim, group, limits::KILL_SWEEP, Some(&mut ended));
                 Report::Killed {
                     id,
@@ -246,6 +250,7 @@ fn report_exit(
 }
 
 fn start(spec: &SpawnSpec, streams: Streams) -> std::io::Result<i32> {
+    // The handle is dropped: `reap` collects the process like every other child.
     Ok(streams.command(spec)?.spawn()?.id().cast_signed())
 }
 

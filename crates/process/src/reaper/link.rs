@@ -142,6 +142,7 @@ impl Guardian {
             .map_err(|_| ChildError::GuardianLost)?;
         match spawned.await {
             Ok(Ok(pid)) => {
+                // The command is the caller's from now on, whose `Child` kills it when dropped.
                 forget.remote = None;
                 Ok((pid, ended, remote))
             }
@@ -171,6 +172,7 @@ impl Guardian {
             Some(current) => current,
             None => link.insert(Link::open(&self.launch, &self.prefix).map_err(ChildError::Guardian)?),
         };
+        // The guardian may have gone since the look above. The next command starts another one.
         if !enter(&current.remote.table, id, slot) {
             return Err(ChildError::GuardianLost);
         }
@@ -297,6 +299,7 @@ impl Link {
         let above = life.try_clone()?;
         ours.set_nonblocking(true)?;
         let (reader, writer) = UnixStream::from_std(ours)?.into_split();
+        // Before the process starts, so that no stop of it is missed.
         let children = signal(SignalKind::child())?;
         let process = Command::new(&launch.program)
             .args(&launch.args)
@@ -346,6 +349,7 @@ struct Chain {
 impl Chain {
     /// Continues the outermost supervisor if a command has stopped it. True if it had.
     fn resume(&self) -> bool {
+        // Asks for stops only: the exit status is left for `end`.
         let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         let stopped = rustix::process::waitid(WaitId::Pid(self.pid), options);
         let is_stopped = matches!(stopped, Ok(Some(status)) if status.stopped());
@@ -373,6 +377,7 @@ impl Chain {
             }
         }
         if is_running {
+            // The descendants first: once it is dead, they are no longer found below it.
             sweep::sweep(self.pid.as_raw_pid(), &Aim::All, None, limits::KILL_WAIT, None);
             let _ = self.process.kill();
             let _ = self.process.wait();
@@ -391,6 +396,7 @@ async fn write(writer: OwnedWriteHalf, mut requests: mpsc::Receiver<Outgoing>) {
         let mut rest = frame.as_slice();
         while !rest.is_empty() {
             let Ok(sent) = send_some(&writer, rest, &fds).await else {
+                // The reader sees the same end and fails the callers.
                 return;
             };
             // The descriptors went with the first byte; sending them again would duplicate them.
@@ -411,6 +417,7 @@ async fn send_some(writer: &OwnedWriteHalf, bytes: &[u8], fds: &[OwnedFd]) -> st
             if !fds.is_empty() {
                 control.push(SendAncillaryMessage::ScmRights(&fds));
             }
+            // NOSIGNAL: a guardian that is gone is an error here, not a SIGPIPE.
             Ok(sendmsg(
                 socket,
                 &[IoSlice::new(bytes)],
@@ -458,6 +465,7 @@ async fn read(
             }
         }
     }
+    // Wakes callers of `pid`, which get none.
     drop(ready);
     // Closed and drained under one lock: a command that enters later sees `closed`, and a command that entered before gets
     // `Lost`.
@@ -467,6 +475,7 @@ async fn read(
         book.slots.drain().map(|(_, slot)| slot).collect()
     };
     for slot in left {
+        // The number of a command that has ended may belong to another process.
         if slot.pid != 0 && slot.ended.borrow().is_none() {
             kill_group(slot.pid);
         }
@@ -528,6 +537,7 @@ fn deliver(table: &Table, report: Report) {
                 table.remove(&id);
             }
         }
+        // Also with processes left: the guardian tried for `KILL_SWEEP`, and its last sweep ends them.
         Report::Killed { id, .. } => {
             if let Some(slot) = table.get_mut(&id) {
                 for done in slot.killed.drain(..) {

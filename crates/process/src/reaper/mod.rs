@@ -191,6 +191,7 @@ impl Reaper {
         Self {
             inner: Arc::new(Inner {
                 backend: backend(&name),
+                // Number 0 is for reports about no command (`frame`).
                 next: AtomicU64::new(1),
                 name,
             }),
@@ -340,6 +341,7 @@ impl Child {
             Remote::Guardian(remote) => {
                 let (done, wait) = oneshot::channel();
                 remote.kill(self.id, self.pid, self.marker.clone(), done).await;
+                // An error of the channel means that the guardian is gone; its commands were killed then.
                 tokio::time::timeout(limits::KILL_WAIT, wait)
                     .await
                     .map(drop)

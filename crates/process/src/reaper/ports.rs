@@ -42,6 +42,7 @@ fn listening(port: u16) -> HashSet<String> {
 
 /// The inode in a line of `/proc/net/tcp`, if its socket accepts connections on the port.
 fn inode(line: &str, port: u16) -> Option<String> {
+    // Columns from 0: 1 is the local address, 3 the state, 9 the inode.
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let (_, local) = fields.get(1)?.rsplit_once(':')?;
     let is_open = u16::from_str_radix(local, 16).ok()? == port && *fields.get(3)? == LISTEN;
@@ -50,6 +51,7 @@ fn inode(line: &str, port: u16) -> Option<String> {
 
 /// Returns true if the process has one of the sockets open.
 fn holds(pid: i32, sockets: &HashSet<String>) -> bool {
+    // Descriptors that may not be read count as none, so the port counts as another's.
     let open = read_dir(format!("/proc/{pid}/fd"))
         .into_iter()
         .flatten()

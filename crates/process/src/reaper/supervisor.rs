@@ -111,6 +111,7 @@ impl Supervisor {
         Ok(Self {
             agent: Receiver::from_owned_fd(ends.agent)?,
             above: Receiver::from_owned_fd(ends.above)?,
+            // Only the number is kept: `is_below_well` reaps it together with adopted processes.
             below: Pid::from_child(&below),
             hold: Some(hold),
             children,

@@ -48,6 +48,7 @@ pub(super) fn sweep(
             if found.left == 0 || Instant::now() >= end {
                 return found.left;
             }
+            // It was not stopped before and may have forked, so everything is stopped again.
             if found.has_new {
                 break;
             }
@@ -88,6 +89,7 @@ pub(super) fn end_marked(prefix: &[u8]) {
             found.iter().for_each(|pid| {
                 send(*pid, Signal::KILL);
             });
+            // What the next look finds has not been stopped.
             stopped.clear();
             std::thread::sleep(limits::KILL_PAUSE.0);
         }
@@ -113,6 +115,7 @@ fn freeze(root: i32, aim: &Aim<'_>, ended: &mut Option<OnEnd<'_>>) -> HashSet<i3
                 }
             }
         }
+        // The walk reads more files, so it waits until the list shows no new child.
         let is_steady = is_new
             || procfs::walk(root, |process, below| {
                 let taken = aim.takes(process, below, procfs::environ);
@@ -152,6 +155,7 @@ fn kill(root: i32, aim: &Aim<'_>, stopped: &HashSet<i32>) -> Found {
         }
         taken
     });
+    // What the walk may have missed counts as one process, so that the caller looks again.
     found.left += usize::from(!is_steady);
     found
 }
@@ -159,6 +163,7 @@ fn kill(root: i32, aim: &Aim<'_>, stopped: &HashSet<i32>) -> Found {
 /// False if the process belongs to another user.
 fn send(pid: i32, signal: Signal) -> bool {
     let sent = Pid::from_raw(pid).map(|pid| rustix::process::kill_process(pid, signal));
+    // A process that has gone counts as reached; the next look does not find it.
     !matches!(sent, Some(Err(Errno::PERM)))
 }
 

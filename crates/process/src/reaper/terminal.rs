@@ -48,6 +48,7 @@ impl Terminal {
         let output = Receiver::from_owned_fd_unchecked(ours.try_clone()?)?;
         let input = Sender::from_owned_fd_unchecked(ours.try_clone()?)?;
         let terminal = Self(ours);
+        // Before the program starts: a new terminal has no columns and rows.
         terminal.resize(size)?;
         Ok(Opened {
             terminal,

@@ -72,6 +72,7 @@ pub(crate) fn run<T: Send>(
         let done = thread
             .map_err(|error| format!("The tool failed: {error}"))?
             .join();
+        // A panic of the work ends this thread only.
         done.unwrap_or_else(|_| Err("The tool failed".to_owned()))
     })
 }

@@ -113,6 +113,7 @@ const SHARED_BY_NUMBER: [i64; 12] = [
 ];
 /// Kinds of namespaces a new process could have of its own.
 const NAMESPACES: [i32; 7] = [
+    // Not CLONE_NEWTIME: `clone` reads its bit as part of a signal, so only `clone3` and `unshare` take it.
     libc::CLONE_NEWNS,
     libc::CLONE_NEWUTS,
     libc::CLONE_NEWIPC,
@@ -164,6 +165,7 @@ fn refusals(policy: &Policy, landlock: u32, is_shaped: bool) -> Compiled {
             .collect::<Result<_, _>>()?,
     );
     // Limits of other processes; zero is the caller.
+    // The third argument is the new limit; without one the call only reads.
     let others = [condition(0, SeccompCmpOp::Ne, 0)?, long(2, SeccompCmpOp::Ne, 0)?];
     rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(others.to_vec())?]);
     let is_other = |argument| condition(argument, SeccompCmpOp::Ne, 0);

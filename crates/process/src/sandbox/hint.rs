@@ -66,6 +66,7 @@ pub(crate) fn hint(policy: &Policy, text: &str, outcome: Outcome) -> Option<Stri
         Outcome::Succeeded => said.lines().any(|line| {
             let line = line.trim_end_matches(['.', '\'', '"', ')']);
             let ends = |words: &&str| line.strip_suffix(words).is_some_and(|start| start.contains(": "));
+            // The program curl names the host after these words, so they do not end its line.
             line.starts_with("curl: (") && words.iter().any(|words| line.contains(words))
                 || words.iter().any(ends)
         }),

@@ -94,6 +94,7 @@ fn everything(rules: RulesetCreated, policy: &Policy, is_shaped: bool) -> Rules 
     } else {
         reading(rules, policy)?
     };
+    // Mounts keep read-only places inside of these zones unwritable, so a zone is granted as a whole.
     let writable: Vec<_> = if is_shaped {
         let zones = policy.zones().iter();
         let paths = zones.filter(|zone| zone.access == Access::Write);

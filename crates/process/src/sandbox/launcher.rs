@@ -37,6 +37,7 @@ pub fn main(words: Vec<OsString>, cwd: std::io::Result<PathBuf>, say: impl FnOnc
     let mut words = words.into_iter();
     let policy = words.next().unwrap_or_default();
     if policy == PROBE {
+        // Before Landlock, which lets a confined process mount nothing.
         let namespaces = mounts::begin();
         let offered = Offered {
             landlock: landlock::version(),
@@ -92,7 +93,9 @@ fn become_command(
         policy: &policy,
         is_shaped,
     };
+    // After the mounts, which Landlock would refuse.
     let version = landlock::confine(&reach)?;
+    // Last: it refuses system calls that the steps before need.
     filter::confine(&policy, version, is_shaped)?;
     let error = Command::new(&program).args(words).exec();
     Err(format!("{}: {error}", PathBuf::from(program).display()))

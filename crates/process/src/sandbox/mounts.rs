@@ -61,6 +61,7 @@ pub(super) fn fits(policy: &Policy) -> bool {
 /// What could not be mounted.
 pub(super) fn shape(policy: &Policy) -> Result<(), String> {
     let zones = || policy.zones().iter().filter(|zone| zone.path != Path::new("/"));
+    // Sorted by path: a mount over a place comes before the mounts below it.
     for zone in zones() {
         let inside = above(policy, &zone.path) == Access::Write;
         match zone.access {
@@ -74,6 +75,7 @@ pub(super) fn shape(policy: &Policy) -> Result<(), String> {
                 }
                 on_itself(&zone.path)?;
             }
+            // The mount around it becomes read-only below.
             Access::Read => {}
             // Devices are Landlock's business: some of them must be there.
             Access::None if zone.path == Path::new(DEVICES) => {}
@@ -97,6 +99,7 @@ pub(super) fn shape(policy: &Policy) -> Result<(), String> {
         let is_own = own.is_ok() && path == Path::new(SHARED_MEMORY);
         if !is_own && policy.access(&path) != Access::Write {
             // What cannot be made read-only (a mount that is hidden, or whose owner is another) Landlock still guards.
+            // With its options, which a user namespace may not take off (mount_namespaces(7)).
             let _ = mount_remount(&path, flags | MountFlags::BIND | MountFlags::RDONLY, c"");
         }
     }
@@ -141,6 +144,7 @@ fn cover(policy: &Policy, zone: &Zone) -> Result<(), String> {
     if !found.is_dir() {
         return rustix::mount::mount_bind("/dev/null", &zone.path).map_err(|error| failed(&error));
     }
+    // Opened before the place is covered: afterwards their paths lead to the cover.
     let open: Vec<(&Path, bool, OwnedFd)> = policy
         .zones()
         .iter()
@@ -153,6 +157,7 @@ fn cover(policy: &Policy, zone: &Zone) -> Result<(), String> {
             Some((inner.path.as_path(), inner.path.is_dir(), place))
         })
         .collect();
+    // Mode 711 lets paths lead through to the open places without listing the others.
     let options = if open.is_empty() {
         c"size=64k,mode=000"
     } else {

@@ -45,6 +45,7 @@ impl Placeholders {
     }
 
     fn hold(&mut self, path: &Path) -> io::Result<()> {
+        // Looked at for each command: another program may have removed the directory since.
         if self.0.get(path).is_some_and(|held| is_at(held, path)) {
             return Ok(());
         }

@@ -171,6 +171,7 @@ impl Policy {
             (Some(parent), Some(name)) => real_path(parent).join(name),
             _ => real.clone(),
         };
+        // In the place of a link there is nothing to make.
         let made = made && itself == real;
         for path in [real, itself] {
             // A protected path is readable, so adding one must not open a path outside the roots, or a closed one.
@@ -192,6 +193,7 @@ impl Policy {
         let (mut linked, mut left) = (Vec::new(), LINKED.1);
         links_below(dir, LINKED.0, &mut left, &mut linked);
         let dir = real_path(dir);
+        // Targets inside of the directory are protected with it.
         for target in linked.iter().filter(|target| !target.starts_with(&dir)) {
             self.protect_one(target, false, roots, named);
         }
@@ -199,6 +201,7 @@ impl Policy {
 
     /// Returns the policy with another closed place.
     pub(crate) fn without(mut self, path: &Path) -> Self {
+        // `put` keeps the first word about a path.
         self.zones.retain(|zone| zone.path != path);
         self.add(path, Access::None);
         self.zones.sort_by(|a, b| a.path.cmp(&b.path));

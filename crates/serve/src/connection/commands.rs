@@ -112,6 +112,7 @@ impl ConnectionRules {
             let is_fixed = |value: &Value| {
                 serde_json::from_str::<Value>(option.value).is_ok_and(|fixed| fixed == *value)
             };
+            // Taken out of the wishes, granted or not: `changed` must not see it.
             if let Some(value) = (option.wish)(&mut wishes).take().filter(|value| !is_fixed(value)) {
                 refused.push(Refused {
                     option: option.name,
@@ -152,6 +153,7 @@ impl<N: EventNumbers> ConnectionHandler for CommandCall<'_, N> {
         let negotiated = Negotiated {
             sets_dialect: wishes.dialect.is_some() && !is_refused("dialect"),
             sets_form: wishes.deltas.is_some() && !is_refused("deltas"),
+            // Also if names were refused: the others count (`set_ui`).
             sets_ui: wishes.ui.is_some(),
             options,
         };

@@ -169,6 +169,7 @@ impl Connection {
         };
         let start = out.len();
         stream.encoder.response(response, now, out);
+        // A response ends the silence, too.
         stream.said = now;
         let repeats = stream.encoder.take_repeats();
         self.numbers.answered(from, start, repeats, out);
@@ -231,6 +232,7 @@ impl Connection {
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let heartbeat = self.options.heartbeat;
         let awake = self.awake.iter().filter_map(|session| self.others.get(session));
+        // The list of awake sessions never has the first one.
         let streams = std::iter::once(&self.first).chain(awake);
         let deadlines =
             streams.flat_map(|stream| [stream.encoder.next_deadline(), stream.heartbeat_at(heartbeat)]);
@@ -265,6 +267,7 @@ impl Connection {
         match follow_up {
             FollowUp::None => {}
             FollowUp::Use(negotiated) => self.negotiated(*negotiated),
+            // After the response, which says how many lines come.
             FollowUp::SendAgain(after) => self.numbers.recent().write_after(after, out),
         }
     }

@@ -70,6 +70,7 @@ impl Numbers {
             self.answered(from, start, repeats, out);
             return true;
         }
+        // Before `add`, which counts them.
         let first = self.last + 1;
         let session = member(from);
         let repeats = self.add(start, repeats, out, |last| {
@@ -78,6 +79,7 @@ impl Numbers {
         });
         let mut begin = start;
         for (number, line) in (first..).zip(objects(start, out)) {
+            // From the end of the line before: a line without an object is kept with the next one.
             self.recent.push(number, begin..line.end, &repeats, out);
             begin = line.end;
         }

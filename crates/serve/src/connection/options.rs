@@ -75,6 +75,7 @@ impl NegotiatedOptions {
     /// mean nothing.
     pub(crate) fn filtered(&self, names: Option<&[String]>) -> Self {
         let wanted = |names: &[String]| {
+            // Older names of an event mean the same event.
             let is_named = |event: &str| names.iter().any(|name| canonical_event(name) == event);
             let events = EVENT_NAMES.iter().copied();
             events

@@ -22,6 +22,7 @@ impl Ring {
         self.newest = number;
         let length = repeats.length(line.clone());
         if length > REPLAY_BYTES {
+            // The older lines go, too: after a gap the count of lines would no longer tell their numbers.
             self.lines.clear();
             self.bytes = 0;
             return;

@@ -34,6 +34,7 @@ impl SessionStream {
     /// Follows an event; says whether it is to be written, if its name is wanted.
     pub(crate) fn note(&mut self, event: &Event, is_wanted: bool, now: Instant) -> Written {
         // A client may ask for updates in the middle of an answer. It gets them from the next answer on.
+        // Updates go first: most events are updates, and they change no activity.
         if matches!(event, Event::MessageUpdate { .. }) {
             self.left_out |= !is_wanted;
             return match self.left_out {

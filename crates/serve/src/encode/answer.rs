@@ -135,6 +135,7 @@ pub(crate) struct Answer {
 impl Answer {
     /// Begins with what `message_start` said.
     pub(crate) fn begin(message: &AssistantMessage) -> Self {
+        // Members in the order of pi (behaviour.md 2.5).
         let mut middle = b"],\"api\":".to_vec();
         json::value(&mut middle, &message.api);
         middle.extend_from_slice(b",\"provider\":");
@@ -251,6 +252,7 @@ impl Answer {
     /// A piece of the arguments' JSON text arrived.
     pub(crate) fn grow_call(&mut self, index: usize, piece: &str) {
         if self.find(index).is_none() {
+            // Id and name stay empty until the end of the call brings them.
             self.start_call(index, "", "");
         }
         if let Some(block) = self.find(index)

@@ -20,6 +20,7 @@ impl ContinuedRun {
     /// The kept end, which comes before this event: the agent has settled without another run.
     pub(super) fn end_before(&mut self, event: &Event) -> Option<Event> {
         match event {
+            // Another run follows, whose end is the end of the prompt.
             Event::AgentStart => {
                 self.0 = None;
                 None

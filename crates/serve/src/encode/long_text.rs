@@ -93,6 +93,7 @@ fn is_long(message: &Message) -> bool {
     let text = |block: &AssistantBlock| match block {
         AssistantBlock::Text(text) => text.text.len(),
         AssistantBlock::Thinking(thinking) => thinking.thinking.len(),
+        // Only texts are kept in segments (`Answer`).
         AssistantBlock::ToolCall(_) => 0,
     };
     let bytes = |answer: &AssistantMessage| answer.content.iter().map(text).sum::<usize>();
@@ -213,6 +214,7 @@ impl Line<'_> {
             let both = rest.len().min(piece.len());
             let (now, later) = piece.split_at_checked(both).unwrap_or((piece, &[]));
             if !rest.starts_with(now) {
+                // Another text with the same beginning: what counted as known is written after all.
                 let begun = segment.get(..*done).unwrap_or_default();
                 self.out.extend_from_slice(begun);
                 self.place = Place::Rest;
@@ -235,6 +237,7 @@ impl Line<'_> {
     fn close(&mut self) {
         match std::mem::replace(&mut self.place, Place::Outside) {
             Place::Known(string, number, done) => {
+                // It ended within a segment, of which only the beginning is the same.
                 let segment = self.known.get(string).and_then(|string| string.get(number));
                 let begun = segment.and_then(|segment| segment.get(..done));
                 self.out.extend_from_slice(begun.unwrap_or_default());

@@ -33,6 +33,7 @@ impl MessageIds {
                 add(id, dialect, out);
             }
             Event::MessageEnd { .. } => {
+                // An end without a start needs an id all the same.
                 let id = self.open.pop().unwrap_or_else(|| self.next());
                 add(id, dialect, out);
             }
@@ -50,6 +51,7 @@ impl MessageIds {
     }
 
     fn next(&self) -> u64 {
+        // The numbers must only differ; nothing else is ordered by them.
         self.count.fetch_add(1, Ordering::Relaxed) + 1
     }
 }

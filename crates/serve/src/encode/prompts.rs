@@ -105,6 +105,7 @@ impl Prompts {
     fn settle(&mut self, aborted: bool, dialect: Dialect, out: &mut Vec<u8>) {
         self.is_active = false;
         let (status, error) = match self.outcome.take() {
+            // First: an abort in the wait for a retry follows an answer that failed.
             _ if aborted => ("aborted", None),
             Some((status, error)) => (status, error),
             None => ("completed", None),

@@ -67,6 +67,7 @@ impl Repeats {
 
     /// Repeats a part of the batch at its end, with the text inside of the part.
     pub(crate) fn push(&mut self, batch: &[u8], part: Range<usize>) {
+        // Text at the very start stands before the part.
         let inner: Vec<Repeat> = self
             .list
             .iter()
@@ -95,6 +96,7 @@ impl Repeats {
 
     /// Forgets everything from a place of the batch on.
     pub(crate) fn truncate(&mut self, len: usize) {
+        // Text at the place itself belongs to the bytes that stay.
         while let Some(last) = self.list.pop_if(|repeat| repeat.at > len) {
             self.bytes -= last.text.len();
         }

@@ -73,6 +73,7 @@ impl Vocabulary {
         match event {
             Event::MessageEnd { message } => known(message, manner).is_none(),
             Event::AgentEnd { messages, .. } => all_known(messages, manner).is_none(),
+            // An answer and results of tools, whose roles every dialect knows.
             Event::TurnEnd { .. } => true,
             _ => false,
         }
@@ -106,6 +107,7 @@ impl Vocabulary {
                 return;
             }
         }
+        // Clients of this dialect expect no responses (dialects.md 2).
         if manner.dialect.is_silent() {
             return;
         }
@@ -149,6 +151,7 @@ impl Vocabulary {
 
 /// Writes a message that begins or ends.
 fn message(event: &Event, message: &Message, manner: Manner, out: &mut Vec<u8>) {
+    // A stream that failed before its start begins with the final message, whose reason stays (pi-core.md 1.4).
     let is_open = matches!(event, Event::MessageStart { .. })
         && message
             .as_assistant()
@@ -194,6 +197,7 @@ fn tool_result(event: &Event, manner: Manner, out: &mut Vec<u8>) {
             ..
         } if manner.dialect.has_omp_members() => {
             let mut shown = object(result);
+            // Row 36.
             shown.remove("structuredContent");
             shown.entry("details").or_insert_with(|| json!({}));
             shown.insert("isError".to_owned(), true.into());
@@ -243,6 +247,7 @@ fn newest_result(tool: &str, result: &ToolResult, is_error: bool) -> Option<Map<
         shown.insert("isError".to_owned(), true.into());
         return Some(shown);
     }
+    // Content that an extension replaced is not repeated: it would not match.
     if tool != "read" || is_error || result.is_replaced || result.structured_content.is_some() {
         return None;
     }
@@ -433,6 +438,7 @@ fn known(message: &Message, manner: Manner) -> Option<Value> {
 /// Converts messages for a dialect; none if no message changes.
 fn all_known(messages: &[Arc<Message>], manner: Manner) -> Option<Vec<Value>> {
     let changed: Vec<Option<Value>> = messages.iter().map(|message| known(message, manner)).collect();
+    // Without a change the event is written as it is, without a copy.
     if changed.iter().all(Option::is_none) {
         return None;
     }
