@@ -4346,6 +4346,10 @@ export interface Model {
   contextWindow: number;
   /** Output limit in tokens. */
   maxTokens: number;
+  /** Fields that are added to the body of each request. */
+  samplingParams?: Record<string, unknown>;
+  /** The same for single thinking levels; they take the place of fields of the same name. */
+  samplingParamsByThinkingLevel?: Record<string, unknown>;
   /** Compat flags. */
   compat?: Record<string, unknown>;
   /** What the provider accepts in one request. */

@@ -42,6 +42,7 @@ pub use account::{AccountMember, SharedAccount, TASK_TOOL};
 pub use budget::{RunBudget, Spent};
 pub use deferred::{Condition, Deferred, Order, Readiness};
 pub use effect::Effect;
+pub use estimate::estimate;
 pub use hooks::{HookPoint, HooksOutcome, Subscriptions};
 pub use input::{
     Change, CompactOutcome, Fallback, Input, ModelInput, NestedCall, Prepared, ToolInput, Verdict,
@@ -50,6 +51,7 @@ pub use machine::Machine;
 pub use nested::is_nested;
 pub use output::Output;
 pub use phase::Activity;
+pub use pressure::failure_prefix;
 pub use queue::{QueueKind, Queued, Queues};
 pub use retry::RetrySettings;
 pub use room::{Room, room};

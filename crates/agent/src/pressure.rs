@@ -54,12 +54,13 @@ impl TurnLoop {
                 }
                 (Some(result), None)
             }
-            CompactOutcome::Failed(error) => (None, Some(format!("{}{error}", prefix(reason)))),
+            CompactOutcome::Failed(error) => (None, Some(format!("{}{error}", failure_prefix(reason)))),
             CompactOutcome::Aborted => (None, None),
         };
         let succeeded = result.is_some();
         let again = matches!(next, Next::Again);
         let limit = self.budget.reached();
+        // The compaction may have won the race against an abort; nothing follows from it all the same.
         let will_retry = succeeded && again && !self.aborted && limit.is_none();
         let why = error.clone();
         out.push(Effect::Emit(end(reason, result, aborted, will_retry, error)));
@@ -69,6 +70,7 @@ impl TurnLoop {
                 Some(limit) => format!("Limit reached: {limit}"),
                 None => RETRY_CANCELLED.to_owned(),
             });
+            // The attempt that overflowed may have been a retry, whose end clients wait for.
             out.extend(self.recovery.end_retries(Some(why)).map(Effect::Emit));
             self.settle(aborted || self.aborted, out);
         } else {
@@ -101,6 +103,7 @@ impl TurnLoop {
                 self.settings = settings;
             }
             Change::Limits { limits, reset } => {
+                // Also in the settings: `Change::Settings` with the same limits changes nothing then.
                 self.settings.limits = limits;
                 self.budget.set(limits, reset);
             }
@@ -118,6 +121,7 @@ impl TurnLoop {
             Change::Todos(phases) => self.todos.replace(phases, now),
             Change::TodosDue => {
                 let left = self.todos.clear_due(now);
+                // One event for each item (dialects.md 8).
                 out.extend((0..left).map(|_| Effect::Emit(Event::TodoAutoClear)));
             }
             Change::Rules {
@@ -133,12 +137,14 @@ impl TurnLoop {
         let aborted = aborted || self.aborted;
         match next {
             Next::Turn(run) if aborted => {
+                // In a turn of its own, since the last one has ended (pi-core.md 1.8).
                 out.push(Effect::Emit(Event::TurnStart));
                 self.end_unanswered_turn(run, None, now, out);
             }
             Next::Turn(run) => self.next_turn(run, now, out),
             Next::Run(prompts) if aborted => {
                 // The prompt was accepted, so its run must be seen to end.
+                // The interrupt mode does not matter, since no tool runs.
                 let run = self.open_run(InterruptMode::Wait, prompts, out);
                 self.end_unanswered_turn(run, None, now, out);
             }
@@ -152,6 +158,7 @@ impl TurnLoop {
             Next::Rest(_) | Next::Remind => {
                 // Messages were queued while no run could take them.
                 let mut run = self.open_run(self.settings.interrupt_mode, Vec::new(), out);
+                // Not with `start_run`, which takes steering only: follow-ups may be all that waits.
                 let (kind, count) = self.queues.next_due(&self.settings, false);
                 self.deliver(&mut run, kind, count, out);
                 self.ask(run, now, out);
@@ -189,7 +196,9 @@ fn end(
     }
 }
 
-const fn prefix(reason: CompactionReason) -> &'static str {
+/// What precedes the error of a compaction in its events.
+#[must_use]
+pub const fn failure_prefix(reason: CompactionReason) -> &'static str {
     match reason {
         CompactionReason::Manual => "Compaction failed: ",
         CompactionReason::Threshold => "Auto-compaction failed: ",

@@ -28,7 +28,7 @@ use crate::options::Times;
 use crate::tool::HostTool;
 
 /// Commands that take as long as what they start.
-const SLOW: [&str; 5] = ["bash", "compact", "navigate_tree", "handoff", "login"];
+const SLOW: [&str; 6] = ["prompt", "bash", "compact", "navigate_tree", "handoff", "login"];
 
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 

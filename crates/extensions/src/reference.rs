@@ -386,7 +386,7 @@ pub const EVENTS: &[Event] = &[
         "before_provider_headers",
         "headers",
         "{headers}",
-        "Before a request is sent, with its headers; null removes a header.",
+        "Before a request is sent, with the headers that models and settings add, without keys; null removes a header.",
     ),
     event(
         "cache_warming_decision",
@@ -398,7 +398,7 @@ pub const EVENTS: &[Event] = &[
         "after_provider_response",
         "status, headers",
         "",
-        "The response of the provider starts.",
+        "The response of the provider starts. The answer waits for the handlers, at most 10 seconds.",
     ),
     event("message_start", "message", "", "A message starts."),
     event(

@@ -44,18 +44,21 @@ impl fmt::Debug for ChangeHeaders {
     }
 }
 
+/// What [`OnResponse`] gives back: the body is read once it is done.
+pub type HeardResponse = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// Gets the head of each response before its body is read, also of failed attempts.
 #[derive(Clone)]
-pub struct OnResponse(Arc<dyn Fn(u16, HeaderList) + Send + Sync>);
+pub struct OnResponse(Arc<dyn Fn(u16, HeaderList) -> HeardResponse + Send + Sync>);
 
 impl OnResponse {
-    /// Tells a function of status and headers; it must not block.
-    pub fn new(tell: impl Fn(u16, HeaderList) + Send + Sync + 'static) -> Self {
+    /// Tells a function of status and headers.
+    pub fn new(tell: impl Fn(u16, HeaderList) -> HeardResponse + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
 
-    pub(crate) fn tell(&self, status: u16, headers: &HeaderMap) {
-        (self.0)(status, list(headers));
+    pub(crate) async fn tell(&self, status: u16, headers: &HeaderMap) {
+        (self.0)(status, list(headers)).await;
     }
 }
 

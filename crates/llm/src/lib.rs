@@ -57,7 +57,7 @@ pub use client::Client;
 pub use error::LlmError;
 pub use event::ModelEvent;
 pub use family::supports;
-pub use hooks::{ChangeHeaders, ChangedHeaders, HeaderList, OnResponse};
+pub use hooks::{ChangeHeaders, ChangedHeaders, HeaderList, HeardResponse, OnResponse};
 pub use http::{ClientConfig, Connector, ProxyConfig, fetch};
 pub use lent::{Lent, LentEvents};
 pub use offline::check_script;

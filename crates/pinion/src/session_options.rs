@@ -35,6 +35,7 @@ pub(crate) fn options(args: &Args, env: &Environment, settings: &Settings) -> Op
         tool_filter: ToolFilter {
             named: named_tools(args, settings),
             excluded: excluded_tools(args),
+            restored: restored_tools(args),
             only: Vec::from_iter(
                 tools_flag(args)
                     .0
@@ -109,6 +110,13 @@ pub(crate) fn tools_flag(args: &Args) -> (Option<&[String]>, &[String]) {
         }
         list => (list, &[]),
     }
+}
+
+/// Changes to the tools of a stored session, unless the command line names the tools.
+fn restored_tools(args: &Args) -> Option<Vec<String>> {
+    let (named, changes) = tools_flag(args);
+    let is_default = named.is_none() && !args.no_tools && !args.no_builtin_tools;
+    is_default.then(|| changes.to_vec())
 }
 
 /// Patterns of tools that nothing activates: those of `--exclude-tools`, and what `--tools -name` takes away. Extensions, clients

@@ -52,6 +52,7 @@ impl AnswerRoutes {
 
 impl Drop for AnswerRoute {
     fn drop(&mut self) {
+        // Ids are never used twice, so this cannot close the question of another session.
         self.routes.lock().remove(&self.id);
     }
 }

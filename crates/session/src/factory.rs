@@ -72,6 +72,8 @@ pub struct ToolFilter {
     /// Lists of the only tools that may be active: the user's (`--tools`, `--no-tools`), and one of each session that this one
     /// works for. A tool must be in all of them.
     pub only: Vec<Vec<String>>,
+    /// Changes (`+name`, `-name`) to the tools that a stored session declared. `None` if the command line names the tools.
+    pub restored: Option<Vec<String>>,
 }
 
 impl Options {
@@ -91,6 +93,7 @@ impl Options {
     fn is_within_lists(&self, name: &str, counts: impl Fn(&[String]) -> bool) -> bool {
         let named = |list: &[String]| list.iter().any(|item| fits(item, name));
         let mut lists = self.tool_filter.only.iter().filter(|list| counts(list));
+        // A tool that stays off stays off even if a list names it.
         lists.all(|list| named(list)) && !named(&self.tool_filter.excluded)
     }
 }
@@ -188,7 +191,9 @@ impl AgentFactory for SubordinateFactory {
         }
         agent.options = options;
         agent.mcp.off |= self.has_no_servers;
+        // A sub-agent has no record of inputs; the inner factory would give it that of the process.
         agent.inputs.clone_from(&self.inputs);
+        // Otherwise the next agent that is made from this one would have the rights of the user again.
         agent.maker = Arc::new(self.clone());
         agent
     }
@@ -250,6 +255,7 @@ impl Agent {
     /// Models with credentials, with the models that local servers have now.
     pub async fn available_models(&self) -> Vec<Model> {
         self.look_for_local(None).await;
+        // Extensions read the list of models from a file, which lacks the models that were found just now.
         self.extensions.rewrite_models(&self.registry);
         self.registry.models().into_iter().cloned().collect()
     }
@@ -328,9 +334,11 @@ impl Agent {
             has_messages: !context.messages.is_empty(),
             ..self.options.start.clone()
         };
+        // A stored session without a model has made no choice, so the command line counts for it, too.
         if !flags && request.session_model.is_some() {
             request.provider = None;
             request.model = None;
+            // The registry prefers this level to that of the session, so the level of the session takes its place.
             request.thinking = request.session_thinking.or(request.thinking);
         }
         request
@@ -400,10 +408,12 @@ impl Agent {
                 max_delay_ms: settings.retry.max_agent_delay_ms.unwrap_or(MAX_RETRY_DELAY_MS),
             },
             has_fallback: !settings.fallback_models.is_empty(),
+            // Only oh-my-pi asks again after an answer with nothing but reasoning (dialects.md 5, row 41).
             silent_answers: match self.options.dialect.asks_for_text() {
                 true => SILENT_ANSWERS,
                 false => 0,
             },
+            // One by one: a limit that the command line does not name stays as the settings have it.
             limits: self.options.limits.or(settings.limits),
         }
     }
@@ -424,6 +434,7 @@ impl Agent {
     #[must_use]
     pub fn idle_timeout(&self, model: &Model) -> Duration {
         let settings = &self.settings;
+        // A server on the user's machine is silent while it reads the prompt, which can take minutes (docs/guides/local-models.md).
         let is_local = self.registry.is_local(&model.provider) || is_loopback(&model.base_url);
         let ms = settings.retry.provider.timeout_ms.or(match is_local {
             true => settings.local_servers.idle_timeout_ms,
@@ -473,6 +484,7 @@ impl Agent {
         if self.cwd == cwd && self.decision().access == self.settings.project {
             return Arc::clone(self);
         }
+        // No guards are known to be missing yet: that shows when the extensions of the directory are loaded.
         Arc::new(self.maker.make(cwd, &[]))
     }
 

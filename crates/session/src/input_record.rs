@@ -105,11 +105,13 @@ impl SessionRecord {
         if shared.stopped.load(Ordering::Relaxed) {
             return machine.step(input, now, out);
         }
+        // Before the step, which uses the input up.
         let pending = self.recorder.begin(&input, now);
         // There may be effects of an earlier input in `out`.
         let from = out.len();
         machine.step(input, now, out);
         let effects = out.get(from..).unwrap_or_default();
+        // Messages and results of tools may contain keys (GUARANTEES.md, 20).
         let redact = |text| shared.secrets.redact(text);
         match pending.and_then(|pending| pending.finish(effects, redact)) {
             Ok(line) => self.record.push(line),
@@ -124,6 +126,7 @@ fn write_lines(mut file: File, queue: &Receiver<Task>, shared: &Shared) {
         let line = match task {
             Task::Line(line) => line,
             Task::End(done) => {
+                // The writer may have stopped waiting at its deadline.
                 let _gone = done.try_send(());
                 return;
             }

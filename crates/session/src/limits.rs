@@ -169,6 +169,15 @@ pub const ANSWER_FIRST: Duration = Duration::from_millis(10);
 /// Time for which the response to a new model waits for the extensions that hear of it.
 pub const MODEL_HANDLERS: Duration = Duration::from_secs(10);
 
+/// Time for which an answer of the model waits for the extensions that hear of the response.
+pub const RESPONSE_HANDLERS: Duration = Duration::from_secs(10);
+
+/// Time for which the end of a compaction waits for the extensions that hear of it.
+pub const COMPACTION_HANDLERS: Duration = Duration::from_secs(10);
+
+/// Time for which the response to a new thinking level waits for the extensions that hear of it.
+pub const LEVEL_HANDLERS: Duration = Duration::from_secs(1);
+
 /// Timeout of `session_shutdown`.
 pub const FAREWELL: Duration = Duration::from_secs(2);
 

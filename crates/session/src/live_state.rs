@@ -80,7 +80,9 @@ impl State {
     fn saw(&mut self, event: &Arc<Event>) {
         match &**event {
             Event::AutoRetryStart { .. } => self.retry = Some((Arc::clone(event), Instant::now())),
+            // The delay ends when the attempt begins. `auto_retry_end` follows only when its outcome is known (behaviour.md 7.2).
             Event::AgentStart | Event::AutoRetryEnd { .. } => self.retry = None,
+            // Shell commands of the user stay: no run ends them, and a session change waits for their end.
             Event::AgentEnd { .. } => self.tools.clear(),
             Event::AgentSettled { .. } | Event::SessionChanged { .. } => {
                 self.retry = None;
@@ -132,6 +134,7 @@ impl State {
             UiMethod::SetTitle => true,
             UiMethod::SetStatus => request.status_text.is_some(),
             UiMethod::SetWidget => request.widget_lines.is_some(),
+            // Dialogs are open work of the session, which lists them in a snapshot itself.
             _ => return,
         };
         self.shown.retain(|shown| {

@@ -159,6 +159,7 @@ impl Outbox {
     /// # Errors
     /// When the writer is gone.
     pub async fn event(&self, event: Arc<Event>) -> Result<(), WriterGone> {
+        // Events without text are bounded by the number of places alone.
         let most = OUTBOX_DELTA_BYTES / text_bytes(&event).max(1);
         send_among(&self.queue, Outgoing::Event(event), most).await
     }
@@ -178,6 +179,7 @@ impl Outbox {
     pub async fn flush(&self) -> Result<(), WriterGone> {
         let (done, wait) = oneshot::channel();
         self.send(Outgoing::Flush(done)).await?;
+        // A writer that ends before it has written everything drops its end.
         wait.await.map_err(|_| WriterGone)
     }
 
@@ -198,6 +200,7 @@ impl Outbox {
 
     /// Returns true if a client can show a frame of this method.
     pub(crate) fn renders(&self, method: UiMethod) -> bool {
+        // After the end of the input a client may still look, but it cannot answer.
         (self.is_heard || method.only_shows()) && self.rendered.has(method)
     }
 
@@ -300,6 +303,7 @@ impl Outbox {
         command: ConnectionCommand,
         snapshot: Option<Box<Snapshot>>,
     ) {
+        // Without a writer there is no connection that could reply.
         let _gone = self.send(Outgoing::Connection(origin, command, snapshot)).await;
     }
 
@@ -335,11 +339,13 @@ fn is_of_extension(event: &Event) -> bool {
 /// Queues an item once fewer than `most` others are queued. A number of items bounds their bytes only if they are short, so a long
 /// one waits for more places than it takes.
 async fn send_among(queue: &mpsc::Sender<Outgoing>, item: Outgoing, most: usize) -> Result<(), WriterGone> {
+    // With so many places free, fewer than `most` items are queued.
     let places = queue.max_capacity().saturating_sub(most.saturating_sub(1)).max(1);
     if places == 1 {
         return queue.send(item).await.map_err(|_| WriterGone);
     }
     let mut free = queue.reserve_many(places).await.map_err(|_| WriterGone)?;
+    // The places that are not used return to the queue when `free` is dropped.
     if let Some(place) = free.next() {
         place.send(item);
     }
@@ -353,9 +359,11 @@ async fn respond(
     client: ClientId,
     response: Response,
 ) -> Result<(), WriterGone> {
+    // An empty queue takes a response of any length. Measuring it would cost as much as writing it.
     let is_next = queue.capacity() == queue.max_capacity();
     let most = match &response.outcome {
         Ok(reply) if !is_next => OUTBOX_RESPONSE_BYTES / Measure::of(reply).max(1),
+        // The next response has room in any case, and errors are short.
         Ok(_) | Err(_) => usize::MAX,
     };
     send_among(queue, Outgoing::Response(client, response), most).await
@@ -377,6 +385,7 @@ impl io::Write for Measure {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len();
         if self.0 > OUTBOX_RESPONSE_BYTES {
+            // Ends the serialisation: how much longer the reply is does not matter.
             return Err(io::ErrorKind::WriteZero.into());
         }
         Ok(bytes.len())

@@ -43,7 +43,9 @@ impl SessionRequest {
     pub fn is_urgent(&self) -> bool {
         match self {
             Self::Command(_, command) => command.lane() == Lane::Control,
+            // A session only keeps their place among the responses (docs/internals/decisions/11-connection-commands.md).
             Self::Reject(..) | Self::Connection(..) | Self::Manager(..) => false,
+            // The run may wait for an answer of the client, and the manager gives its questions up after a short time.
             Self::Describe(_) | Self::Frame(_) | Self::Retire(_) => true,
         }
     }
@@ -225,7 +227,9 @@ impl RequestSender {
 impl RequestReceiver {
     /// Takes no more requests, and returns the remaining ones.
     pub(crate) fn close(&mut self) -> Vec<SessionRequest> {
+        // Closed before it is emptied: a request that came later would get no response.
         self.incoming.close();
+        // Requests that are held back came before those in the channel.
         let mut left: Vec<SessionRequest> = self
             .held_back
             .drain(..)
@@ -254,6 +258,7 @@ impl RequestReceiver {
                 return std::future::pending().await;
             }
             let Some(queued) = self.incoming.recv().await else {
+                // The session ends with the last request, so `None` must not come while some are held back.
                 return if self.held_back.is_empty() {
                     None
                 } else {

@@ -41,6 +41,7 @@ pub(crate) const NO_SESSION_FILE: &str = "Session file not found";
 
 /// A model that is not there, or has no credentials.
 pub(crate) fn model_not_found(provider: Option<&str>, id: Option<&str>) -> String {
+    // `undefined` is how pi, in JavaScript, writes a parameter that is missing (behaviour.md 1.6).
     format!(
         "Model not found: {}/{}",
         provider.unwrap_or("undefined"),
@@ -136,7 +137,7 @@ pub(crate) const PORT_WITHOUT_NETWORK: &str =
 /// A process that ended does not wake the session once more.
 pub(crate) fn too_many_wakeups(most: usize) -> String {
     format!(
-        "{most} background processes have woken the session since the last prompt. Further ends wait for a prompt"
+        "{most} background processes have woken the session since the last prompt. Further ends do not wake it before the next prompt"
     )
 }
 

@@ -36,6 +36,7 @@ impl fmt::Debug for Trace {
 impl Trace {
     /// For a session with this id.
     pub(crate) fn new(session_id: &str) -> Self {
+        // Nothing here is logged as an error, so a reader of errors alone would see none of it.
         if LevelFilter::current() < LevelFilter::WARN {
             return Self(None);
         }
@@ -58,6 +59,7 @@ impl Trace {
 
     /// Notes an event that is sent.
     pub(crate) fn saw(&self, event: &Event) {
+        // These are frequent and not traced, so that they do not take the lock.
         if matches!(event, Event::ToolExecutionUpdate { .. }) {
             return;
         }
@@ -88,6 +90,7 @@ impl Spans {
         match event {
             Event::AgentStart => self.run = info_span!(parent: &self.session, "run"),
             Event::TurnStart => self.turn = info_span!(parent: &self.run, "turn"),
+            // A span ends when its last handle is dropped.
             Event::TurnEnd { .. } => self.turn = Span::none(),
             Event::AgentEnd { will_retry, .. } => {
                 event!(parent: &self.run, Level::DEBUG, will_retry, "the run ended");
@@ -132,6 +135,7 @@ impl Spans {
 
     /// What has no duration of its own.
     fn remark(&self, event: &Event) {
+        // The session and not the run: retries and most compactions come after `agent_end`, where no run is open.
         let session = &self.session;
         match event {
             Event::AutoRetryStart {

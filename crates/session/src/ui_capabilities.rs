@@ -52,12 +52,14 @@ impl UiCapabilities {
 
     /// Listens to a `hello`. What it says nothing of, or nothing that can be understood, stays.
     pub(crate) fn apply_hello(&self, hello: &HelloParams) {
+        // Not one atomic step: a session handles `hello`, and the sessions of a connection share one thread.
         let mut bits = self.0.load(Ordering::Relaxed);
         // One client of several must not speak for the others.
         if bits & SHARED != 0 {
             return;
         }
         let methods = match &hello.ui {
+            // `null` takes back what an earlier `hello` said.
             Some(Value::Null) => Some(UiMethods::ALL),
             wish => wish.as_ref().and_then(UiMethods::read),
         };
@@ -67,6 +69,7 @@ impl UiCapabilities {
         match &hello.events {
             Some(Value::Null) => bits &= !DEAF,
             Some(Value::Array(names)) => {
+                // Clients use the names of their dialect, such as `hook_ui_request`.
                 let names = names.iter().filter_map(Value::as_str).map(canonical_event);
                 let is_wanted = names.into_iter().any(|name| name == "extension_ui_request");
                 bits = if is_wanted { bits & !DEAF } else { bits | DEAF };

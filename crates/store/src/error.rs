@@ -29,7 +29,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// Something else than a session; it was left untouched.
-    #[error("not a session file: {}", path.display())]
+    #[error("Session file is not a valid pi session: {}", path.display())]
     NotASession {
         /// The path asked for.
         path: PathBuf,

@@ -78,7 +78,7 @@ pub struct ToolResult {
     /// changed the result.
     #[serde(skip)]
     pub has_failed: bool,
-    /// True if an extension replaced the content: nothing may repeat the original.
+    /// True if another program gave or replaced the content: nothing may repeat it as that of the built-in tool.
     #[serde(skip)]
     pub is_replaced: bool,
 }

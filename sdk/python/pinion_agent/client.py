@@ -23,7 +23,7 @@ from .tools import Tool, ToolHost, as_tool
 T = TypeVar("T")
 
 #: Commands that take as long as what they start: a shell command, a request to the model.
-SLOW = {"bash", "compact", "navigate_tree", "handoff", "login"}
+SLOW = {"prompt", "bash", "compact", "navigate_tree", "handoff", "login"}
 #: Tools and callbacks that are no coroutines run in this many threads at most.
 THREADS = 32
 

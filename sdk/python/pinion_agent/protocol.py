@@ -2867,6 +2867,12 @@ class _Model(TypedDict, total=False):
     #: Value for the provider by thinking level; null if the level is not available.
     thinkingLevelMap: dict[str, Any]
 
+    #: Fields that are added to the body of each request.
+    samplingParams: dict[str, Any]
+
+    #: The same for single thinking levels; they take the place of fields of the same name.
+    samplingParamsByThinkingLevel: dict[str, Any]
+
     #: Compat flags.
     compat: dict[str, Any]
 

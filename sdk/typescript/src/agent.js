@@ -18,7 +18,7 @@ function findProgram() {
 }
 
 /** Commands that take as long as what they start: a shell command, a request to the model. */
-const SLOW = new Set(["bash", "compact", "navigate_tree", "handoff", "login"]);
+const SLOW = new Set(["prompt", "bash", "compact", "navigate_tree", "handoff", "login"]);
 
 const DEFAULTS = {
   dialect: "pi-delta",

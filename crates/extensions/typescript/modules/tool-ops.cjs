@@ -99,10 +99,18 @@ async function run(operations, { command, cwd, env }, { timeout, signal, onUpdat
 
 /** The answer to a `user_bash` event whose handler gave operations. */
 async function operationsToolBash(operations, { command, cwd }, signal) {
-  const { code, output } = await run(operations, { command, cwd, env: process.env }, { signal }).catch((error) => (
-    { code: undefined, output: error.message }));
-  const cut = truncateTail(output);
-  return { output: cut.content, exitCode: code ?? undefined, cancelled: signal?.aborted === true, truncated: cut.truncated };
+  const parts = [];
+  const printed = () => Buffer.concat(parts).toString("utf8");
+  let code;
+  try {
+    ({ exitCode: code } = await operations.exec(command, cwd, { onData: (data) => parts.push(Buffer.from(data)), signal }));
+  } catch (error) {
+    // An aborted command still has the output that it printed before.
+    if (!signal?.aborted) throw Object.assign(new Error(error?.message ?? String(error)), { printed: printed() });
+  }
+  const cancelled = signal?.aborted === true;
+  const cut = truncateTail(printed());
+  return { output: cut.content, exitCode: cancelled ? undefined : code ?? undefined, cancelled, truncated: cut.truncated };
 }
 
 /** A local shell as operations. */

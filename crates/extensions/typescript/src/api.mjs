@@ -74,6 +74,9 @@ function registrations(session, extension) {
     registerTool(tool) {
       need(tool?.name && typeof tool.execute === "function", "registerTool needs a name and an execute function");
       extension.tools.set(tool.name, tool);
+      // The state of the agent follows later; the extension may ask now.
+      const { state } = session;
+      if (state.activeTools && !state.activeTools.includes(tool.name)) state.activeTools = [...state.activeTools, tool.name];
       changed();
     },
     unregisterTool(name) {

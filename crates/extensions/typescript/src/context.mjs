@@ -65,7 +65,9 @@ class HandlerContext {
   /** Runs beside the caller; `onComplete` and `onError` tell the end. */
   compact(options = {}) {
     const settings = typeof options === "string" ? { customInstructions: options } : options;
-    return this.#live.call("compact", { customInstructions: settings.customInstructions }).then(
+    // After the caller: what it says next precedes the compaction, as in pi.
+    const asking = Promise.resolve().then(() => this.#live.call("compact", { customInstructions: settings.customInstructions }));
+    return asking.then(
       (result) => settings.onComplete?.(result),
       (error) => {
         if (settings.onError) settings.onError(error);

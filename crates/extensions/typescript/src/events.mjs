@@ -65,6 +65,8 @@ export class Events {
     const event = raw && typeof raw === "object" ? raw : {};
     event.type ??= name;
     if (signal && (name === "session_before_compact" || name === "session_before_tree")) event.signal ??= signal;
+    // As in pi, where the member exists also without instructions.
+    if (name === "session_before_compact") event.customInstructions ??= undefined;
     const combine = (COMBINE[name] ?? observe)(event, session);
     for (const { extension, handler, seen } of listeners(session, name, event)) {
       if (signal?.aborted) {
@@ -88,7 +90,7 @@ export class Events {
     }
     combine.done?.();
     let value = combine.value() ?? null;
-    if (value?.operations && name === "user_bash") value = { result: await runOperations(value.operations, event, signal) };
+    if (value?.operations && name === "user_bash") value = await runOperations(value.operations, event, signal);
     return { value, errors };
   }
 }
@@ -103,10 +105,14 @@ function listeners(session, name, event) {
   return calls;
 }
 
-/** A user's shell command by an extension's own means; answers as the agent's would. */
+/** A user's shell command by an extension's own means; answers as the agent's would. A failure is no result: the command was not run. */
 async function runOperations(operations, event, signal) {
   const { operationsToolBash } = createRequire(import.meta.url)("../modules/tool-ops.cjs");
-  return operationsToolBash(operations, event, signal);
+  try {
+    return { result: await operationsToolBash(operations, event, signal), printed: true };
+  } catch (error) {
+    return { result: { output: error.printed ?? "" }, error: describe(error).message };
+  }
 }
 
 /** Hooks of the first generation had a time limit, except on tool_call (dialects.md 10.3). */

@@ -114,7 +114,11 @@ test("user_bash: the first result; operations are run here", async () => {
   assert.deepEqual(result.value, { result: { output: "o", exitCode: 0 } });
   const operated = await combined("user_bash", { command: "x", cwd: "/" },
     `pi.on("user_bash", () => ({ operations: { exec: async (command, cwd, { onData }) => { onData(Buffer.from("ran " + command)); return { exitCode: 3 }; } } }));`);
-  assert.deepEqual(operated.value, { result: { output: "ran x", exitCode: 3, cancelled: false, truncated: false } });
+  assert.deepEqual(operated.value, { result: { output: "ran x", exitCode: 3, cancelled: false, truncated: false }, printed: true });
+  const failed = await combined("user_bash", { command: "x", cwd: "/" },
+    `pi.on("user_bash", () => ({ operations: { exec: async () => { throw new Error("no host"); } } }));`);
+  assert.deepEqual(failed.value, { result: { output: "" }, error: "no host" });
+  assert.deepEqual(failed.errors, []);
 });
 
 test("message_end: replaced in turn, never with another role", async () => {

@@ -87,7 +87,9 @@ impl Line {
     ) -> Result<Response, Failure> {
         let response = self.by_tape(url, headers, body, wants_http1).await?;
         if let Some(on_response) = &self.on_response {
-            on_response.tell(response.status().as_u16(), response.headers());
+            on_response
+                .tell(response.status().as_u16(), response.headers())
+                .await;
         }
         Ok(response)
     }

@@ -186,10 +186,15 @@ fn abort_of_compaction_before_prompt_shows_run() {
     pi.data(json!({"type": "set_auto_compaction", "enabled": true}));
     world.server.push(Reply::new().gate("never").then_text(["LATE"]));
     pi.agent.skip();
-    pi.prompt("Second");
+    let asked = pi.send(json!({"type": "prompt", "message": "Second"}));
     pi.wait("compaction_start");
     world.server.wait_gate("never", LONG).unwrap();
     pi.data(json!({"type": "abort"}));
+    assert_eq!(
+        pi.response(&asked)["success"],
+        true,
+        "it has a run, which ends at once"
+    );
     let lines = pi.lines();
     assert_eq!(of_type(&lines, "agent_end").len(), 2);
     assert_eq!(of_type(&lines, "agent_settled").last().unwrap()["aborted"], true);

@@ -409,7 +409,7 @@ fn extension_commands_create_sessions() {
     let roles = |pi: &Pi| pi.roles().len();
     assert_eq!(
         notes(&command(&pi, "/at 1")),
-        ["fork at", "end fork undefined", "start fork string"]
+        ["fork at", "end fork string", "start fork string"]
     );
     assert_eq!(roles(&pi), 2);
     assert_eq!(

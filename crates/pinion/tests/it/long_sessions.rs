@@ -482,3 +482,38 @@ fn follow_up_after_full_answer_waits_for_compaction() {
     assert_eq!(text(pi.messages().last().unwrap()), "to the follow-up");
     pi.finish();
 }
+
+#[test]
+fn prompt_is_acknowledged_after_its_compaction() {
+    let world = world([
+        used(Reply::text(["a long enough answer"]), 190_000, 20),
+        Reply::text(["THE SUMMARY"]).gate("summary"),
+        Reply::text(["next"]),
+    ]);
+    let pi = world.start();
+    pi.data(json!({"type": "set_auto_compaction", "enabled": false}));
+    pi.say("A question that is long enough");
+    pi.data(json!({"type": "set_auto_compaction", "enabled": true}));
+    let asked = pi.send(json!({"type": "prompt", "message": "Next"}));
+    pi.wait("compaction_start");
+    // Nothing of the prompt is stored yet, so nothing may say that it was accepted.
+    pi.state();
+    let is_answered = |lines: &[Value]| lines.iter().any(|line| line["id"] == asked.as_str());
+    assert!(!is_answered(&pi.lines()));
+    world.server.release("summary");
+    pi.settled();
+    let order: Vec<String> = (pi.lines().iter())
+        .filter_map(|line| match line["type"].as_str() {
+            Some("response") if line["id"] == asked.as_str() => Some("response".to_owned()),
+            Some(kind @ ("compaction_end" | "agent_start")) => Some(kind.to_owned()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        order[order.len() - 3..],
+        ["compaction_end", "response", "agent_start"],
+        "{order:?}"
+    );
+    assert_eq!(text(pi.messages().last().unwrap()), "next");
+    pi.finish();
+}

@@ -266,9 +266,9 @@ fn switching_refuses_a_file_without_session() {
         let empty = world.dir.cwd().join("empty.jsonl");
         fs::write(&empty, content).unwrap();
         let error = pi.error(json!({"type": "switch_session", "sessionPath": empty}));
-        assert!(error.contains("not a session file"), "{error}");
+        assert!(error.contains("not a valid pi session"), "{error}");
         let error = pi.error(json!({"type": "open_session", "sessionPath": empty}));
-        assert!(error.contains("not a session file"), "{error}");
+        assert!(error.contains("not a valid pi session"), "{error}");
         assert_eq!(pi.file(), before);
         pi.say("second");
         assert_eq!(fs::read_to_string(&empty).unwrap(), content);

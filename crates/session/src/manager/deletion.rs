@@ -31,6 +31,7 @@ impl SessionManager {
                     });
                     deleting.await.unwrap_or_else(|error| Err(error.to_string()))
                 }
+                // A session that does not answer may have the file open, so nothing is deleted.
                 None => Err(strings::NO_ANSWER.to_owned()),
             };
             responder.respond(outcome).await;
@@ -58,6 +59,7 @@ fn discard(home: &Agent, path: &str, open: &[OpenSession]) -> Result<DeletedSess
     }
     let real = place.join(name);
     let files = open.iter().filter_map(|session| session.session_file.as_ref());
+    // Resolved, since a session may have opened the file by another path.
     let is_open = |file: &String| Path::new(file).canonicalize().is_ok_and(|file| file == real);
     if files.into_iter().any(is_open) {
         return Err(strings::session_is_open(&path));
@@ -79,6 +81,7 @@ fn discard(home: &Agent, path: &str, open: &[OpenSession]) -> Result<DeletedSess
 /// Moves a directory of a session along with its file, so that a session that is moved back has it.
 fn move_along(from: &Path, to: &Path, directory: fn(&Path) -> PathBuf, what: &str) {
     let (from, to) = (directory(from), directory(to));
+    // Most sessions have no such directory.
     if let Err(error) = std::fs::rename(&from, &to)
         && error.kind() != std::io::ErrorKind::NotFound
     {
@@ -93,6 +96,7 @@ fn keeps(home: &Agent, place: &Path) -> bool {
         SessionHome::One(dir) => is(dir.clone()),
         SessionHome::Memory | SessionHome::ByDirectory => false,
     };
+    // The trash of sessions that lie in the root itself looks like a directory of sessions, too.
     let is_hidden = place
         .file_name()
         .is_none_or(|name| name.to_string_lossy().starts_with('.'));

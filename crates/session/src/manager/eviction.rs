@@ -116,6 +116,7 @@ impl SessionManager {
         // Bounded; too many sessions that wait are refused at once.
         match self.room.join(waiter) {
             Ok(true) => self.serve_waiters().await,
+            // Others wait already, and the search for a place goes on for them.
             Ok(false) => return,
             Err(waiter) => return self.no_place_for(*waiter).await,
         }
@@ -132,6 +133,7 @@ impl SessionManager {
 
     /// Continues the search for places and opens the sessions that have got one.
     pub(super) async fn serve_waiters(&mut self) {
+        // The session that was asked last has answered or takes too long: it leaves, or stays open for this round.
         self.evict_asked(None);
         while let Some(waiter) = self.room.overdue() {
             self.no_place_for(waiter).await;
@@ -151,6 +153,7 @@ impl SessionManager {
                 return;
             };
             let asked = open.get(&handle).and_then(|open| Asked::new(handle, &open.slot));
+            // A session that cannot be asked has ended or has work, and the next one is asked.
             if self.room.ask(asked) {
                 return;
             }
@@ -198,6 +201,7 @@ impl SessionManager {
         }
         // An evicted session is the cheapest to forget: its file stays, only its handle is lost.
         let unused = self.asleep.iter().filter(|(handle, _)| !self.room.awaits(handle));
+        // Sessions with a waiting request were left out above: they are about to be opened.
         let oldest = unused.min_by_key(|(_, asleep)| asleep.since);
         let Some(oldest) = oldest.map(|(handle, _)| Arc::clone(handle)) else {
             return Err(strings::too_many_sessions(limits::OPEN_SESSIONS));
@@ -221,6 +225,7 @@ impl SessionManager {
         let mut for_requests = error.to_owned();
         if let Awaited::New(responder, _) = waiter.awaited {
             responder.refuse(error).await;
+            // Requests right behind `open_session` are for a session that never began.
             for_requests = strings::no_such_session(&waiter.handle);
         }
         for queued in waiter.requests {
@@ -271,6 +276,7 @@ impl SessionManager {
             return Some(queued);
         }
         if let Some(waiter) = self.room.waiter(handle) {
+            // As many as the queue of the session holds, to which `start` passes them without waiting.
             if waiter.requests.len() < limits::MAILBOX {
                 waiter.requests.push(queued);
             } else {
@@ -293,6 +299,7 @@ impl SessionManager {
         };
         if queued.is_closing() {
             if let Some(waiter) = self.room.withdraw(handle) {
+                // A new session has nothing more to close. An evicted one is still in the list, from which it is removed below.
                 let is_new = matches!(waiter.awaited, Awaited::New(..));
                 self.turn_away(waiter, strings::CLOSED).await;
                 if is_new {
@@ -306,9 +313,11 @@ impl SessionManager {
             && let Some(waiter) = self.room.waiter(handle)
         {
             let requests = std::mem::take(&mut waiter.requests);
+            // Nothing else wants an evicted session open. For a new one, `open_session` still waits.
             if matches!(waiter.awaited, Awaited::Evicted) {
                 self.room.withdraw(handle);
             }
+            // Their errors come before the response to the abort, as in a session that is open.
             for waiting in requests {
                 self.refuse(waiting, strings::ABORTED.to_owned()).await;
             }
@@ -362,5 +371,6 @@ fn by_last_use(open: &HashMap<Arc<str>, Open>) -> VecDeque<Arc<str>> {
 
 /// Waits, with a limit, until nothing is left of an evicted session.
 pub(super) async fn ended(gone: &CancellationToken) {
+    // If it takes longer, the lock of the file decides: opening it fails as long as the old session has it.
     let _late = tokio::time::timeout(limits::GONE_WAIT, gone.cancelled()).await;
 }

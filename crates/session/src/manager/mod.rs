@@ -136,6 +136,7 @@ impl SessionManager {
             tokio::select! {
                 () = &mut look_around => {
                     self.sweep().await;
+                    // Counted from the end of the search, which waits for each session that it asks.
                     look_around.set(Self::look_around(idle));
                 }
                 () = self.room.changed(has_place), if waits => self.serve_waiters().await,
@@ -191,6 +192,8 @@ impl SessionManager {
             return;
         };
         let slot = match queued.to().or(asker.as_ref().and_then(Option::as_deref)) {
+            // Also for an answer to no open question, which the first session ignores
+            // (docs/internals/decisions/29-answer-routes.md).
             None => Some(self.first.clone()),
             Some(handle) => self.open.get(handle).map(|open| open.slot.clone()),
         };
@@ -225,6 +228,7 @@ impl SessionManager {
 
     async fn open(&mut self, responder: Responder<OpenedSession>, params: OpenSessionParams) {
         let handle = self.handle(params.session.clone());
+        // The handle first: a request that is refused must not cost an evicted session its handle.
         match handle.and_then(|handle| self.forget_evicted().map(|()| handle)) {
             Ok(handle) => {
                 self.wait_for_place(handle, Awaited::New(responder, params), None)
@@ -296,6 +300,7 @@ impl SessionManager {
     fn handle(&mut self, asked: Option<String>) -> Result<Arc<str>, String> {
         if let Some(asked) = asked {
             let fits = (1..=limits::HANDLE).contains(&asked.len());
+            // A session that takes no more requests may still be ending, but its client knows that the handle is free.
             let is_open = self
                 .open
                 .get(asked.as_str())
@@ -311,6 +316,7 @@ impl SessionManager {
         loop {
             self.made += 1;
             let handle: Arc<str> = format!("s{}", self.made).into();
+            // A client may have chosen such a handle itself.
             let is_taken = self.open.contains_key(&handle)
                 || self.asleep.contains_key(&handle)
                 || self.room.awaits(&handle);
@@ -325,6 +331,7 @@ impl SessionManager {
         let described = self.described();
         tokio::spawn(async move {
             let listed = described.await;
+            // No list at all: one without a session would say that the session has ended.
             let outcome = listed
                 .map(|sessions| OpenSessions { sessions })
                 .ok_or_else(|| strings::NO_ANSWER.to_owned());
@@ -365,6 +372,7 @@ impl SessionManager {
                     sessions.push(OpenSession { session, ..described });
                 }
             }
+            // A map has no order. The first session has no handle, so it comes first.
             sessions.sort_by(|a, b| a.session.cmp(&b.session));
             sessions
         };
@@ -452,9 +460,11 @@ async fn again(
     let name = Arc::clone(handle);
     let making = move |outbox| {
         let opened = match &retired.file {
+            // Opening a file that is missing would begin an empty session in its place.
             Some(file) if !file.exists() => Err("the file is gone".to_owned()),
             Some(file) => agent_for(&retired.cwd).map(|agent| (agent, Opening::Stored(file.clone()))),
             None => {
+                // It had no messages and so left no file, but clients know its id.
                 let id = Some(retired.described.session_id.clone());
                 agent_for(&retired.cwd).map(|agent| (agent, Opening::New { id }))
             }
@@ -490,6 +500,7 @@ async fn joined(
     };
     // Before the session runs, so that the connection knows it when its first event comes.
     let joined = lanes.send(lane).await;
+    // The writer takes no more sessions once the process ends.
     joined.map_err(|_| strings::ENDING.to_owned())?;
     Ok(session)
 }
@@ -500,6 +511,7 @@ fn start(
     outbox: Outbox,
     params: &OpenSessionParams,
 ) -> Result<Session, String> {
+    // No path stands for the agent of the first session.
     let home = agent_for(Path::new(""))?;
     let given = params.cwd.as_ref().map(|cwd| home.cwd.join(cwd));
     if let Some(dir) = given.as_ref().filter(|dir| !dir.is_dir()) {
@@ -520,6 +532,7 @@ fn start(
         _ => None,
     };
     let stored = path.and_then(store::working_directory);
+    // A stored directory that is gone gives way to that of the first session, as in `Opening::Stored`.
     let wanted = given.or(stored.map(PathBuf::from)).filter(|dir| dir.is_dir());
     let agent = match wanted {
         Some(dir) if dir != home.cwd => agent_for(&dir)?,

@@ -55,9 +55,11 @@ impl Asked {
 
     /// Waits, with a limit, until the session has answered. Cancel-safe.
     pub(super) async fn answered(&mut self) {
+        // A receiver must not be polled again once it has returned its value.
         if self.answer.is_some() {
             return;
         }
+        // A fixed time: the caller drops this future and makes it again with each of its wake-ups.
         if let Ok(Ok(answer)) = tokio::time::timeout_at(self.until.into(), &mut self.wait).await {
             self.answer = answer;
         }
@@ -136,6 +138,7 @@ impl Room {
 
     /// The session that has waited longest, if it has waited too long.
     pub(super) fn overdue(&mut self) -> Option<Waiter> {
+        // All wait equally long, so the first one is the first to be overdue.
         self.waiters.pop_front_if(|waiter| waiter.until <= Instant::now())
     }
 
@@ -194,6 +197,7 @@ impl Room {
             _ if has_place => {}
             (Some(asked), _) => asked.answered().await,
             (None, Search::Pause(due)) => tokio::time::sleep_until((*due).into()).await,
+            // No session is asked and no pause is due, so the search goes on at once.
             (None, _) => {}
         }
     }

@@ -55,6 +55,7 @@ pub(super) async fn open_with(
     span: tracing::Span,
 ) -> Result<ModelStream, Box<AssistantMessage>> {
     let model = request.model.clone();
+    // An entry of `auth.json` may have variables for its provider, which precede those of the process (pi-1.5-delta.md 6).
     request.environment = agent.registry.environment(&model.provider);
     let found = tokio::select! {
     // A `!command` that hangs must not hold up an abort; its thread ends with the command's own time limit.
@@ -85,6 +86,7 @@ pub(super) fn refused(model: &Model, error: String, aborted: bool) -> Box<Assist
         StopReason::Error
     };
     message.error_message = Some(if aborted {
+        // With a full stop, as pi writes it before the response head (behaviour.md 3.6).
         "Request was aborted.".to_owned()
     } else {
         error
@@ -115,6 +117,7 @@ pub(super) async fn look_up(
                 .resolve_key(&model.provider, now)
                 .map_err(|error| error.to_string())?,
         };
+        // After the key, since `authHeader` puts the key into a header (pi-core.md 8.2).
         let headers = registry
             .headers(&model, key.as_ref())
             .map_err(|error| error.to_string())?;
@@ -134,6 +137,7 @@ async fn lent_key(agent: &Arc<Agent>, provider: &str) -> Result<Secret, String> 
     let gone = || format!("The extension with the login for {provider} is gone");
     let lender = agent.lender.clone().ok_or_else(gone)?;
     let secrets = agent.registry.secrets();
+    // Owned, since a renewal goes on after an abort: the provider accepts its token once (GUARANTEES.md, 24).
     let (renewing, id) = (lender.clone(), provider.to_owned());
     let store = AuthStore::new(agent.agent_dir.join("auth.json"));
     let credentials = store

@@ -1,5 +1,8 @@
 //! Who is waiting for an outcome.
 
+use std::sync::Arc;
+
+use wire::Message;
 use wire::event::CompactionResult;
 
 use crate::outbox::Responder;
@@ -16,4 +19,12 @@ pub(super) enum Asker<R> {
 pub(super) struct Asked {
     pub(super) asker: Asker<CompactionResult>,
     pub(super) instructions: Option<String>,
+}
+
+/// A compaction of which extensions hear.
+pub(super) enum EndedCompaction {
+    /// The summary is stored. The machine waits for the messages of the branch.
+    Stored(CompactionResult, Vec<Arc<Message>>),
+    /// Who asked for it, and the error. The machine has gone on.
+    Failed(Option<Asked>, String),
 }

@@ -83,6 +83,7 @@ impl Attachments {
 
     /// Other images; what else is among the blocks is left out.
     pub(super) fn set_images(&mut self, blocks: Vec<UserBlock>) {
+        // Documents stay: extensions see only the images, so that they cannot have changed anything else.
         self.blocks.retain(|block| !matches!(block, UserBlock::Image(_)));
         self.blocks.extend(
             blocks
@@ -96,6 +97,7 @@ impl Attachments {
         let mut blocks = vec![UserBlock::text(text)];
         blocks.extend(self.blocks);
         let mut extra = Map::new();
+        // Most clients know no such member (dialects.md 5, row 9).
         if !self.attachments.is_empty() {
             extra.insert("attachments".to_owned(), Value::Array(self.attachments));
         }
@@ -115,6 +117,7 @@ fn fitting(image: &mut ImageContent) -> Result<Option<String>, &'static str> {
     if !SUPPORTED.contains(&image.mime_type.as_str()) {
         return Err("[Image omitted: could not be converted to a supported inline image format.]");
     }
+    // Data that is not base64 is no image either, and `resize` refuses it as such.
     let bytes = STANDARD.decode(&image.data).unwrap_or_default();
     let resized = tools::image::resize(&bytes, &image.mime_type);
     let resized =
@@ -148,6 +151,7 @@ impl Reader {
             "image" | "document" if bytes.is_none() => {
                 Err(format!("Attachment \"{name}\": the content is not base64"))
             }
+            // A document may be without content: its text can be in `extractedText`.
             "image" if bytes.is_some_and(|bytes| bytes.is_empty()) => {
                 Err(format!("Attachment \"{name}\" has no content"))
             }
@@ -187,6 +191,7 @@ impl Reader {
         if let Some(text) = self.0.extracted_text.as_ref().filter(|text| !text.is_empty()) {
             return text.clone();
         }
+        // The originals send nothing for a document without `extractedText` (dialects.md 13).
         let mime = self
             .0
             .mime_type
@@ -223,6 +228,7 @@ impl Reader {
 
 /// Types whose bytes are text.
 fn is_text(mime: &str) -> bool {
+    // A type may have parameters, such as `charset`.
     let mime = mime
         .split(';')
         .next()

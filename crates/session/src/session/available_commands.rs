@@ -13,7 +13,9 @@ pub(super) fn reply(commands: Vec<CommandInfo>) -> AvailableCommands {
 /// A slash command in the words of oh-my-pi.
 fn available(command: CommandInfo) -> AvailableCommand {
     let source = match command.source {
+        // Prompts of servers are listed like templates otherwise, so only the name tells them apart.
         _ if command.name.starts_with("mcp:") => "mcp_prompt",
+        // Templates have another name there; `skill` and `extension` are the same (dialects.md 14).
         "prompt" => "file",
         other => other,
     };

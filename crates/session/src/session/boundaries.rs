@@ -22,6 +22,7 @@ pub(super) fn describe(
     results: &[Arc<Message>],
 ) {
     let id = |wanted: &Arc<Message>| {
+        // From the end, where the messages of a turn are. By identity: equal messages are different entries.
         let mut entries = conversation.log.entries().iter().rev();
         entries.find_map(|entry| match &entry.body {
             EntryBody::Message(body) if Arc::ptr_eq(&body.message, wanted) => Some(entry.id.clone()),
@@ -83,6 +84,7 @@ async fn write_draft(driver: &mut Driver, draft: Map<String, Value>) -> Result<b
         "custom_message" => {
             let message = Arc::new(custom(&Value::Object(draft))?);
             if driver.core.is_newest_pi() {
+                // As an entry alone: clients of today's pi learn of it by `entry_appended`, others by the events of a message.
                 append_entry_body(&mut driver.core, entry_of(message)).await?;
                 return Ok(true);
             }
@@ -111,8 +113,10 @@ async fn write_draft(driver: &mut Driver, draft: Map<String, Value>) -> Result<b
                 .entry(&entry.first_kept_entry_id)
                 .is_none()
             {
+                // With an unknown entry the summary alone would remain in the context (pi-core.md 2.5).
                 return Err(crate::strings::entry_not_found(&entry.first_kept_entry_id));
             }
+            // The next compaction does not take over the lists of files of such an entry (pi-core.md 3.6).
             entry.from_hook = Some(true);
             append_entry_body(&mut driver.core, EntryBody::Compaction(entry)).await?;
             Ok(true)

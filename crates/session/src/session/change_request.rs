@@ -111,6 +111,7 @@ impl ChangeAsker {
 pub(super) fn word(change: &Change) -> &'static str {
     match change {
         Change::New(..) | Change::NewIn(_) => "new",
+        // Extensions know a switch by this word since `session_switch` (dialects.md 10.1).
         Change::Switch(..) => "resume",
         Change::Fork { .. } | Change::At(_) | Change::Clone(_) => "fork",
         Change::Reload => "reload",
@@ -134,6 +135,7 @@ pub(super) fn question(change: &Change) -> Option<(&'static str, Value)> {
         Change::At(entry) | Change::Clone(entry) => {
             (fork, json!({"type": fork, "entryId": entry, "position": "at"}))
         }
+        // The session stays, so that there is nothing to refuse.
         Change::Reload => return None,
     })
 }

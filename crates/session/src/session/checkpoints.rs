@@ -98,10 +98,12 @@ impl SessionCheckpoints {
 
     /// The checkpoint of the turn at the end of the conversation; none if the session has no checkpoints.
     pub(super) fn turn(&mut self, log: &SessionLog, kind: Kind) -> Option<TurnCheckpoint> {
+        // Changes of a sub-agent belong to the turn of its owner, which `rewind` restores as a whole.
         if let Some(lent) = &self.lent {
             return Some(lent.clone());
         }
         let turn = turn_at(log, log.leaf_id()?)?;
+        // A session without checkpoints runs its calls without them.
         let open = self.of(log, kind).ok()?;
         Some(TurnCheckpoint(open.turn(&turn)))
     }
@@ -141,6 +143,7 @@ impl SessionCheckpoints {
         let open = self.of(log, kind)?.clone();
         let above = log.branch(Some(&params.entry_id));
         let kept = above.iter().map(|entry| entry.id.clone());
+        // When the entry was the last one, its own calls had not run yet, so their changes go, too.
         let kept: HashSet<String> = kept.filter(|id| *id != params.entry_id).collect();
         let (what, force) = (params.what, params.force);
         let leaf = log.leaf_id().map(str::to_owned);
@@ -165,6 +168,7 @@ impl SessionCheckpoints {
         let force = params.force;
         let undone = off_thread(move || open.unrewind(force)).await;
         let (rewound, leaf) = undone.map_err(|error| error.to_string())?;
+        // The journal is a file of its own, so it may name an entry that the session file does not have.
         Ok((rewound, leaf.filter(|leaf| log.entry(leaf).is_some())))
     }
 }
@@ -212,6 +216,7 @@ impl Drop for CallCheckpoint {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
             let turn = self.turn.clone();
+            // `drop` cannot wait for the disk.
             tokio::task::spawn_blocking(move || end_call(&turn, call));
         }
     }
@@ -289,6 +294,7 @@ fn turns(log: &SessionLog, params: &ChangesParams) -> Option<HashSet<String>> {
             let branch = log.branch(entry);
             let named = params.entry_id.is_some();
             let is_turn = |entry: &&Arc<Entry>| is_answer(entry, !named);
+            // Without an entry, the newest turn that can have changed something is meant.
             let turn = branch.iter().rev().find(is_turn);
             Some(turn.map(|entry| entry.id.clone()).into_iter().collect())
         }
@@ -304,6 +310,7 @@ fn turns(log: &SessionLog, params: &ChangesParams) -> Option<HashSet<String>> {
             let head = branch.iter().take(at + 1);
             let begin = head.clone().rposition(|entry| is_prompt(entry)).unwrap_or(0);
             let run = branch.iter().enumerate().skip(begin);
+            // Up to the next prompt. The entry itself may be one, too.
             let run = run.take_while(|(index, entry)| *index <= at || !is_prompt(entry));
             Some(run.map(|(_, entry)| entry.id.clone()).collect())
         }
@@ -312,6 +319,7 @@ fn turns(log: &SessionLog, params: &ChangesParams) -> Option<HashSet<String>> {
 
 /// The answer that a call at this place belongs to.
 fn turn_at(log: &SessionLog, leaf: &str) -> Option<String> {
+    // Results of other calls of the batch may lie between the answer and the leaf.
     let mut entry = log.entry(leaf)?;
     while let EntryBody::Message(body) = &entry.body
         && matches!(*body.message, Message::ToolResult(_))

@@ -118,6 +118,7 @@ impl SessionHandler for Session {
     }
 
     async fn reset(&mut self, _: NoParams, responder: Responder<Cancelled>) {
+        // The older name of `new_session` (dialects.md 5, row 31).
         let next =
             session_change::new_session(&mut self.driver, responder, NewSessionParams::default()).await;
         self.defer(next);
@@ -154,6 +155,7 @@ impl SessionHandler for Session {
     }
 
     async fn set_fast_mode(&mut self, params: EnabledParams) -> Result<FastMode, String> {
+        // No provider here has service tiers, so fast mode can only be off (dialects.md 14).
         if params.enabled {
             return Err(strings::NO_FAST_MODE.to_owned());
         }
@@ -165,6 +167,7 @@ impl SessionHandler for Session {
 
     async fn set_fallback_models(&mut self, params: FallbackModelsParams) -> Result<FallbackModels, String> {
         check_names(&self.driver.core.agent.registry, &params.models)?;
+        // The machine knows no names: this flag tells it whether to ask for another model or to end the run.
         let has_fallback = !params.models.is_empty();
         self.driver.core.conversation.choice.fallbacks.set(params.models);
         self.driver
@@ -178,17 +181,12 @@ impl SessionHandler for Session {
         Ok(FallbackModels { models })
     }
 
-    async fn set_thinking_level(&mut self, params: ThinkingParams) -> Result<(), String> {
-        model_switch::select_level(&mut self.driver, &params).await
+    async fn set_thinking_level(&mut self, params: ThinkingParams, responder: Responder<()>) {
+        model_switch::set_level(&mut self.driver, responder, &params).await;
     }
 
-    async fn cycle_thinking_level(&mut self, _: NoParams) -> Result<Option<CycledThinking>, String> {
-        let Some(level) = self.driver.core.conversation.choice.next_level() else {
-            return Ok(None);
-        };
-        let switch = self.driver.core.conversation.choice.select_level(level);
-        model_switch::switched(&mut self.driver, &switch).await;
-        Ok(Some(CycledThinking { level }))
+    async fn cycle_thinking_level(&mut self, _: NoParams, responder: Responder<Option<CycledThinking>>) {
+        model_switch::cycle_level(&mut self.driver, responder).await;
     }
 
     async fn get_available_thinking_levels(&mut self, _: NoParams) -> Result<ThinkingLevels, String> {
@@ -196,6 +194,7 @@ impl SessionHandler for Session {
     }
 
     async fn set_steering_mode(&mut self, params: QueueModeParams) -> Result<(), String> {
+        // For this session only: no command changes a settings file (GUARANTEES.md, 15).
         self.driver
             .core
             .change_settings(|settings| settings.steering_mode = params.mode);
@@ -210,6 +209,7 @@ impl SessionHandler for Session {
     }
 
     async fn set_queue_mode(&mut self, params: QueueModeParams) -> Result<(), String> {
+        // The single queue of older clients stands for both (dialects.md 5, row 14).
         self.driver.core.change_settings(|settings| {
             settings.steering_mode = params.mode;
             settings.follow_up_mode = params.mode;
@@ -218,6 +218,7 @@ impl SessionHandler for Session {
     }
 
     async fn set_interrupt_mode(&mut self, params: InterruptModeParams) -> Result<(), String> {
+        // A run that is under way keeps its mode (`agent::Change::Settings`).
         self.driver
             .core
             .change_settings(|settings| settings.interrupt_mode = params.mode);
@@ -235,6 +236,7 @@ impl SessionHandler for Session {
     }
 
     async fn set_auto_compaction(&mut self, params: EnabledParams) -> Result<(), String> {
+        // No setting of the machine, which asks the session whether the context is full (`Effect::CheckContext`).
         self.driver.core.conversation.auto_compaction = params.enabled;
         Ok(())
     }
@@ -257,6 +259,7 @@ impl SessionHandler for Session {
     }
 
     async fn set_auto_retry(&mut self, params: EnabledParams) -> Result<(), String> {
+        // A retry that waits already is still made (behaviour.md 7.7).
         self.driver
             .core
             .change_settings(|settings| settings.retry.enabled = params.enabled);
@@ -272,6 +275,7 @@ impl SessionHandler for Session {
     }
 
     async fn abort_bash(&mut self, _: NoParams) -> Result<(), String> {
+        // Without a wait: the response comes before those of the commands that are ended (behaviour.md 10).
         self.driver.shells.cancel();
         Ok(())
     }
@@ -364,6 +368,7 @@ impl SessionHandler for Session {
     }
 
     async fn get_branch_messages(&mut self, _: NoParams) -> Result<ForkMessages, String> {
+        // Clients of the older `branch` name a message by its line (dialects.md 5, row 5).
         Ok(self.driver.core.view().fork_messages(true))
     }
 
@@ -446,6 +451,7 @@ impl SessionHandler for Session {
     }
 
     async fn write_process(&mut self, params: WriteProcessParams, responder: Responder<()>) {
+        // In a task: a process that does not read its input would hold the session up.
         let write = self.driver.core.tools.processes().clone().write(params);
         self.queries.run(responder, write).await;
     }
@@ -455,6 +461,7 @@ impl SessionHandler for Session {
     }
 
     async fn kill_process(&mut self, params: KillProcessParams, responder: Responder<ProcessInfo>) {
+        // In a task, since it waits until the process is gone.
         let kill = self.driver.core.tools.processes().clone().kill(params.process_id);
         self.queries.run(responder, kill).await;
     }
@@ -474,6 +481,7 @@ impl SessionHandler for Session {
 
     async fn set_active_tools(&mut self, params: ActiveToolsParams) -> Result<ActiveTools, String> {
         self.driver.choose_tools(params.tool_names.into_iter());
+        // Fewer than the client named, if the command line leaves some out or no tool has the name.
         Ok(self.driver.core.tools.active_listing())
     }
 
@@ -536,6 +544,7 @@ impl SessionHandler for Session {
         params: PermissionModeParams,
     ) -> Result<PermissionModeReply, String> {
         self.driver.choose_permission_mode(params.mode);
+        // A project can require a stricter mode than the client chooses.
         Ok(PermissionModeReply {
             permission_mode: self.driver.core.permissions.mode(),
         })
@@ -559,6 +568,7 @@ impl SessionHandler for Session {
             .core
             .client_tools
             .set_schemes(&params, &mut self.driver.core.tools)?;
+        // The prompt tells the model which URIs it can read.
         self.driver.core.workspace.forget_system_prompt();
         Ok(schemes)
     }

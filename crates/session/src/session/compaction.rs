@@ -10,10 +10,10 @@ use wire::event::{CompactionReason, CompactionResult};
 
 use crate::outbox::Outbox;
 
-use super::asker::Asked;
+use super::asker::{Asked, EndedCompaction};
 use super::driver::Driver;
 use super::extension_notices;
-use super::extensions::{cancels, failure, put, report};
+use super::extensions::{Continuation, cancels, failure, put, report};
 use super::session_core::SessionCore;
 use super::summaries::Summaries;
 
@@ -32,17 +32,50 @@ pub(super) async fn compacted(driver: &mut Driver, outcome: Result<Box<Finished>
         Err(Refusal::Aborted) => CompactOutcome::Aborted,
         Err(refusal) => CompactOutcome::Failed(refusal.to_string()),
     };
-    let answer = match &outcome {
-        CompactOutcome::Done { result, .. } => Ok(result.clone()),
-        CompactOutcome::Failed(error) => Err(error.clone()),
-        CompactOutcome::Aborted => Err(Refusal::Aborted.to_string()),
-    };
     // Before the machine ends the compaction, while its activity still says why there was one.
-    if let Activity::Compacting { reason, again, .. } = driver.core.machine.activity() {
-        extension_notices::note_compaction(driver, &outcome, reason, again);
+    let heard = match driver.core.machine.activity() {
+        Activity::Compacting { reason, again, .. } => {
+            extension_notices::ask_compaction(driver, &outcome, reason, again)
+        }
+        _ => None,
+    };
+    // As in pi: clients hear of a summary after the extensions, and of a failure before them.
+    let ended = match outcome {
+        CompactOutcome::Done { result, messages } => EndedCompaction::Stored(result, messages),
+        failure => {
+            let error = match &failure {
+                CompactOutcome::Failed(error) => error.clone(),
+                _ => Refusal::Aborted.to_string(),
+            };
+            // Taken before the machine goes on: another compaction may begin then.
+            let asked = driver.summaries.compaction.take();
+            driver.drive(Input::Compacted(failure)).await;
+            EndedCompaction::Failed(asked, error)
+        }
+    };
+    match heard {
+        Some(heard) => {
+            let continuation = Continuation::Compacted(Box::new(ended));
+            driver.extensions.questions.ask(continuation, heard);
+        }
+        None => finish(driver, ended).await,
     }
-    driver.drive(Input::Compacted(outcome)).await;
-    if let Some(asked) = driver.summaries.compaction.take() {
+}
+
+/// Extensions have heard of the end of a compaction: the machine goes on, and who asked for it gets the outcome.
+pub(super) async fn finish(driver: &mut Driver, ended: EndedCompaction) {
+    let (asked, answer) = match ended {
+        EndedCompaction::Stored(result, messages) => {
+            let answer = Ok(result.clone());
+            let asked = driver.summaries.compaction.take();
+            let outcome = CompactOutcome::Done { result, messages };
+            driver.drive(Input::Compacted(outcome)).await;
+            (asked, answer)
+        }
+        EndedCompaction::Failed(asked, error) => (asked, Err(error)),
+    };
+    // After the input: clients get `compaction_end` before the response.
+    if let Some(asked) = asked {
         driver.extensions.links.reply(asked.asker, answer).await;
     }
 }
@@ -58,10 +91,12 @@ async fn store_summary(core: &mut SessionCore, mut finished: Finished) -> Compac
     {
         return CompactOutcome::Failed(error.to_string());
     }
-    CompactOutcome::Done {
-        result: finished.result,
-        messages: core.conversation.read_leaf(),
-    }
+    let messages = core.conversation.read_leaf();
+    // A summary of an extension comes without the estimate.
+    let mut result = finished.result;
+    let estimate = || messages.iter().map(|message| agent::estimate(message)).sum();
+    result.estimated_tokens_after.get_or_insert_with(estimate);
+    CompactOutcome::Done { result, messages }
 }
 
 /// What subscribers receive before a compaction. `None` if there is nothing to compact.
@@ -72,6 +107,7 @@ pub(super) fn event(
     again: bool,
 ) -> Option<Value> {
     let (plan, instructions) = summaries.plan(core, reason);
+    // Without a plan there is nothing to refuse or replace, and the compaction ends with the reason.
     let plan = plan.ok()?;
     let branch = core.conversation.log.branch(core.conversation.log.leaf_id());
     let mut event = json!({

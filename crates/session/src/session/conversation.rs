@@ -103,6 +103,7 @@ impl Conversation {
                 Message::User(user) => Some(user.content.text()),
                 _ => None,
             },
+            // Messages of extensions count as said by the user here (pi-core.md 3.7).
             EntryBody::CustomMessage(body) => Some(body.content.text()),
             _ => None,
         };
@@ -150,6 +151,7 @@ impl Conversation {
         let tokens = usage.and_then(|usage| usage.tokens);
         let window = self.choice.model.context_window;
         let reserve = self.compaction_settings(settings).reserve_tokens;
+        // Right after a compaction the size is unknown, and the context counts as not full (pi-core.md 3.8).
         tokens.is_some_and(|tokens| compaction::should_compact(tokens, window, reserve))
     }
 
@@ -159,6 +161,7 @@ impl Conversation {
         for entry in self.choice.entries_of(switch) {
             self.log.record(entry, outbox).await;
         }
+        // The model that was selected may be the same one, which changes no option.
         if (switch.previous_model.as_ref()).is_some_and(|previous| *previous != self.choice.model) {
             outbox.options_changed().await;
         }

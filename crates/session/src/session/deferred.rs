@@ -52,8 +52,10 @@ impl DeferredAction {
             Self::Prompt(..) | Self::Compact(_) | Self::Move(..) => (Condition::Idle, Order::Holds),
             // Commands of the user belong to the session they were typed in; they are being killed and end in a moment.
             Self::Change(_, change) if change.ends_shells() => (Condition::ShellsEnded, Order::Holds),
+            // A reload keeps the session, and with it the commands of the user.
             Self::Change(..) => (Condition::Idle, Order::Holds),
             Self::Held(..) | Self::Reloaded(_) => (Condition::Loaded, Order::Holds),
+            // If a slash command sent it, its response comes before the events of the run, unless it takes long (`ANSWER_FIRST`).
             Self::ExtensionPrompt(_) => (Condition::CommandAnswered, Order::Holds),
             Self::Run(_) => (Condition::CommandAnswered, Order::Passes),
         }

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Activity, Effect, Input, ModelInput, Prepared, ToolInput, convert};
+use agent::{Activity, Effect, HookPoint, Input, ModelInput, Prepared, ToolInput, convert};
 use extensions::line::Failure;
 use llm::{ModelEvent, PromptHistory};
 use serde_json::Value;
@@ -32,6 +32,7 @@ use super::dialogs::Dialogs;
 use super::extensions::{Extensions, ModelHooks, failure, report};
 use super::model_probes::ModelProbes;
 use super::model_request::{Received, RunningRequest, answer_room, request_for};
+use super::pending_prompt::UnansweredPrompt;
 use super::session_core::SessionCore;
 use super::storage::Batch;
 use super::summaries::Summaries;
@@ -60,6 +61,8 @@ pub(super) struct RunningTurn {
     pub(super) request: Option<RunningRequest>,
     pub(super) calls: ToolCalls,
     pub(super) retry_timer: Option<Pin<Box<Sleep>>>,
+    /// The prompt of the run that begins after a compaction.
+    pub(super) unanswered: Option<UnansweredPrompt>,
 }
 
 impl RunningTurn {
@@ -68,6 +71,7 @@ impl RunningTurn {
             request: None,
             calls: ToolCalls::new(),
             retry_timer: None,
+            unanswered: None,
         }
     }
 
@@ -142,6 +146,11 @@ impl Driver {
         // An input that an effect gives at once waits in `inputs`: the other effects of this step were decided without it.
         let mut effects = VecDeque::from(effects);
         while let Some(effect) = effects.pop_front() {
+            if begins_run(&effect)
+                && let Some(prompt) = self.turn.unanswered.take()
+            {
+                prompt.accept(&mut self.core).await;
+            }
             self.perform(effect, &mut effects, inputs).await;
         }
     }
@@ -488,6 +497,22 @@ impl Driver {
     }
 }
 
+/// Returns true for the first effect of a run.
+fn begins_run(effect: &Effect) -> bool {
+    matches!(
+        effect,
+        Effect::Emit(Event::AgentStart)
+            | Effect::Tell(Event::AgentStart, _)
+            | Effect::RunHooks(
+                _,
+                HookPoint::Event {
+                    event: Event::AgentStart,
+                    ..
+                }
+            )
+    )
+}
+
 /// The hooks of extensions on the next request to the model.
 fn model_hooks(extensions: &mut Extensions, core: &mut SessionCore) -> ModelHooks {
     if ["context", "context_with_system"]
@@ -497,7 +522,7 @@ fn model_hooks(extensions: &mut Extensions, core: &mut SessionCore) -> ModelHook
         extensions.sync_state(core);
     }
     let extensions = &*extensions;
-    ModelHooks::new(&extensions.links, &extensions.failures, |name| {
+    ModelHooks::new(&extensions.failures, |name| {
         let listeners = || extensions.listeners(core, name, &Value::Null);
         extensions.has_listener(name).then(listeners)
     })

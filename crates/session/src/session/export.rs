@@ -40,6 +40,7 @@ impl Export {
         };
         let path = path.filter(|path| !path.is_empty()).unwrap_or_else(default);
         Ok(Self {
+            // The response repeats the path of the command, and not that of the file (behaviour.md 9.9).
             target: cwd.join(&path),
             path,
             header: log.header().clone(),

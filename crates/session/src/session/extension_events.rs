@@ -14,9 +14,8 @@ use super::extensions::{
     Answered, Completion, Continuation, ExtensionEvent, ExtensionRequest, LoadQuestion, failure,
 };
 use super::tool_calls::Layer;
-use super::user_shells::ShellReport;
 use super::{
-    extension_loading, extension_models, extension_requests, lifecycle, model_switch, navigation,
+    compaction, extension_loading, extension_models, extension_requests, lifecycle, model_switch, navigation,
     prompt_delivery, session_change, shell_commands,
 };
 
@@ -68,6 +67,7 @@ async fn on_message(
         }
         ProcessMessage::Failed(failed) => driver.extension_failed(failed).await,
         ProcessMessage::Gone(reason) => extension_loading::on_gone(driver, place, &reason).await,
+        // Lines for the log belong to no session. `crate::extensions` takes them.
         _ => {}
     }
 }
@@ -98,6 +98,7 @@ async fn on_request(
     match (id, answer) {
         // Answered later, or not at all.
         (_, Ok(None)) | (None, Ok(_)) => {}
+        // Nothing waits for an answer without an id, so the error is reported like those of handlers.
         (None, Err(error)) => {
             let failed = failure("<runtime>", method, error);
             driver.extension_failed(failed).await;
@@ -130,10 +131,13 @@ async fn on_hook_answer(
         Continuation::Move(asker, params) => {
             return navigation::on_move(driver, asker, params, answer.unwrap_or_default()).await;
         }
+        Continuation::Compacted(ended) => return compaction::finish(driver, *ended).await,
         Continuation::Change(asker, change) => {
             session_change::on_change(driver, asker, change, answer.unwrap_or_default()).await
         }
-        Continuation::Leave(asker, change) => session_change::carry_out(driver, asker, change).await,
+        Continuation::Leave(asker, change, next) => {
+            session_change::carry_out(driver, asker, change, next).await
+        }
     };
     defer(waiting, &mut driver.shells, next);
 }
@@ -155,10 +159,16 @@ async fn on_client_answer(
             model_switch::cycled(driver, responder, model, is_scoped).await;
         }
         Completion::RunShell(responder, params) => shell_commands::run(driver, responder, params).await,
-        Completion::ShellRan(responder, params, run) => {
-            let shell = driver.shells.begin(responder.origin(), &params, outbox).await;
-            let report = ShellReport::Done(Box::new(responder), params, shell, Ok(run));
-            shell_commands::on_report(driver, report).await;
+        Completion::ShellRan(responder, params, run, is_printed) => {
+            let printed = if is_printed {
+                run.output.clone()
+            } else {
+                String::new()
+            };
+            shell_commands::report_all(driver, responder, params, printed, Ok(run)).await;
+        }
+        Completion::ShellFailed(responder, params, printed, error) => {
+            shell_commands::report_all(driver, responder, params, printed, Err(error)).await;
         }
     }
 }
@@ -175,6 +185,7 @@ pub(super) async fn end(driver: &mut Driver, waiting: &mut DeferredActions) {
         let _in_time = tokio::time::timeout(limits::FAREWELL, answered).await;
     }
     let (core, extensions) = (&mut driver.core, &mut driver.extensions);
+    // A list of this session's own goes with it. The list that all sessions share stays.
     core.agent.extensions.forget_models(extensions.providers.file());
     // A tool keeps the processes of its extension.
     core.tools.set(Layer::Extension, Vec::new());

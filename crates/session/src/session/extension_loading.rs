@@ -90,6 +90,7 @@ pub(super) async fn run_shortcut(driver: &mut Driver, responder: Responder<()>, 
 /// Loads the extensions, if there are any. Commands that depend on them wait until the deadline.
 pub(super) async fn begin(driver: &mut Driver) {
     driver.extensions.begin_hooks(&mut driver.core);
+    // Executables need no loading, so the machine waits for them also while extensions are being loaded.
     sync_hooks(&driver.extensions, &mut driver.core);
     let agent = &driver.core.agent;
     // Only where nothing has decided yet, and only if the project has something that trust would admit.
@@ -118,6 +119,7 @@ pub(super) async fn on_load_answer(driver: &mut Driver, answered: Answered<LoadA
         LoadAnswer::Answer(answer) => take_answer(driver, answer).await.0,
     };
     let actions = match question {
+        // `Process` was dealt with above, and nothing follows from a farewell.
         LoadQuestion::Process(_) | LoadQuestion::Shutdown => Vec::new(),
         LoadQuestion::Open(place) => {
             driver
@@ -131,6 +133,7 @@ pub(super) async fn on_load_answer(driver: &mut Driver, answered: Answered<LoadA
                 .loading
                 .on_loaded_more(&mut driver.extensions.links, place, answer)
         }
+        // Only the end of `session_start` counts: its handlers give no answer, and their failures were reported above.
         LoadQuestion::Start(place) => driver
             .extensions
             .loading
@@ -239,6 +242,7 @@ pub(super) async fn load(driver: &mut Driver, actions: Vec<LoadAction>) {
             }
             LoadAction::AskTrust => ask_trust(driver),
             LoadAction::Begin(places) => {
+                // Models first: the file that lists them is part of the state that `session_start` handlers get.
                 extension_models::bring_models(driver, &places).await;
                 driver.extensions.sync_state(&mut driver.core);
                 actions.extend(
@@ -265,6 +269,7 @@ fn start_process(driver: &mut Driver, place: usize) {
     driver.extensions.providers.use_shared_file(&registry, &shared);
     let path = driver.extensions.providers.file().clone();
     driver.extensions.loading.wait_for_process(place, async move {
+        // Before the process is there, which may read the file at once.
         shared.write_models(registry, path).await;
         shared.process(&key).await
     });

@@ -42,6 +42,7 @@ pub(super) async fn bring_models(driver: &mut Driver, places: &[usize]) {
 
 /// The providers have changed: extensions change their models, read the new list, and list models that they find.
 pub(super) async fn publish_models(driver: &mut Driver) {
+    // In this order: the written list has the changed models. Lists that providers find come later, as answers.
     change_models(driver).await;
     write_models(driver).await;
     if let Some(delegate) = &driver.core.agent.lender {
@@ -58,6 +59,7 @@ pub(super) async fn on_provider_answer(driver: &mut Driver, answered: Answered<R
         Some(ProviderQuestion::LogIn(responder, id)) => {
             on_logged_in(driver, responder, id, answered.answer).await;
         }
+        // The question was given up meanwhile.
         None => {}
     }
 }
@@ -155,12 +157,14 @@ async fn choose_again(driver: &mut Driver) {
     let start = match driver.core.agent.choose_off_thread(&context, obeys_flags).await {
         Ok(start) => start,
         Err(error) => {
+            // Extensions that load later may still bring the model.
             let reason = unresolved.map(|_| error.to_string());
             return driver.extensions.providers.set_unresolved(reason);
         }
     };
     let is_same = start.model.provider == driver.core.conversation.choice.model.provider
         && start.model.id == driver.core.conversation.choice.model.id;
+    // Also if the model stays: patterns of `--models` may fit models of extensions.
     driver.core.conversation.choice.scope = start.scope;
     // The session has no entry about its model yet (see `Session::start`), so that both are stored now.
     if unresolved.is_some() {
@@ -234,6 +238,7 @@ async fn on_logged_in(
             // Extensions change their models by this login, not by the one before.
             driver.extensions.providers.forget();
             if !take_providers(driver) {
+                // No extension has providers, so the registry was not built anew with the credentials.
                 let (registry, delegate) = (
                     driver.core.agent.registry.reload(),
                     driver.core.agent.lender.clone(),

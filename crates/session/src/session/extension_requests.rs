@@ -74,6 +74,7 @@ pub(super) async fn perform(
                 deferred: None,
             });
         }
+        // Not through the queue of wishes, which only the loop of the session empties.
         ExtensionRequest::Show(show) => driver.dialogs.show_now(show, &driver.core.outbox).await,
         ExtensionRequest::SendMessage(message) => return send_message(driver, waiting, message).await,
         ExtensionRequest::SendPrompt(prompt) => return send_prompt(driver, waiting, *prompt).await,
@@ -85,7 +86,11 @@ pub(super) async fn perform(
             let outbox = &driver.core.outbox;
             driver.core.conversation.set_label(params, outbox).await?;
         }
-        ExtensionRequest::SetActiveTools(names) => driver.choose_tools(names.into_iter()),
+        ExtensionRequest::SetActiveTools(names) => {
+            driver.choose_tools(names.into_iter());
+            // After the choice, which counts as that of a client until then.
+            driver.core.tools.note_choice_of_extension();
+        }
         ExtensionRequest::SetThinkingLevel(params) => model_switch::select_level(driver, &params).await?,
         ExtensionRequest::Abort => driver.drive(Input::Abort).await,
         ExtensionRequest::Shutdown => driver.extensions.request_shutdown(),
@@ -171,6 +176,7 @@ async fn ask_for(driver: &mut Driver, id: Option<u64>, dialog: Dialog) -> Option
     // The end of the task withdraws the question.
     let task = tokio::spawn(async move {
         let value = dialog_answer(answer).await;
+        // A process that has ended does not wait for the answer.
         let _sent = pool.answer(id, &value);
     });
     driver.extensions.tasks.keep(id, task.abort_handle());
@@ -196,8 +202,10 @@ async fn send_message(
     } else if !driver.core.machine.is_idle() || (triggers_turn && begins) {
         let kind = match delivery {
             Delivery::FollowUp => QueueKind::FollowUp,
+            // `NextTurn` was dealt with above.
             Delivery::Steering | Delivery::NextTurn => QueueKind::Steering,
         };
+        // Without a text, since `queue_update` does not show messages of extensions (behaviour.md 2.11).
         prompt_delivery::enqueue_message(driver, kind, String::new(), message).await?;
     } else if triggers_turn {
         room_for(waiting.len())?;
@@ -207,6 +215,7 @@ async fn send_message(
             ..Outcome::done()
         });
     } else {
+        // Stored and announced at once, outside of a run (pi-core.md 1.11).
         driver.add_message(message).await;
     }
     Ok(Outcome::done())
@@ -263,6 +272,7 @@ async fn change_session(
     let change = match change {
         SessionChange::New => {
             let entries = params.get("entries").and_then(Value::as_array);
+            // All are read before anything changes, so that an invalid one only fails the request.
             let entries: Result<Vec<Entry>, _> = entries
                 .into_iter()
                 .flatten()
@@ -349,6 +359,7 @@ async fn nest(driver: &mut Driver, request: Option<u64>, params: &Value) -> Resu
             limits::NESTED_CALLS
         ));
     }
+    // The tool need not be active, but the command line must not leave it out.
     if !driver.core.may_activate(&name) {
         return Err(driver.core.tools.not_found(&name));
     }

@@ -55,6 +55,7 @@ impl Fallbacks {
             // Also for a model that is skipped: each is tried once in a run.
             self.tried += 1;
             let model = find(registry, &name).filter(|model| {
+                // The names may include the model that has just failed.
                 let is_same = model.provider == failed.provider && model.id == failed.id;
                 !is_same && registry.has_auth(&model.provider)
             });
@@ -72,6 +73,7 @@ impl Fallbacks {
 }
 
 fn find<'a>(registry: &'a Registry, name: &str) -> Option<&'a Model> {
+    // Only the first `/` separates: ids of gateways contain further ones.
     let (provider, id) = name.split_once('/')?;
     registry.find(provider, id)
 }

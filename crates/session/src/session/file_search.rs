@@ -107,6 +107,7 @@ fn absolute(text: &str, cwd: &Path, home: Option<&Path>) -> PathBuf {
         None if text.is_empty() => home.to_path_buf(),
         Some("") => home.to_path_buf(),
         Some(rest) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
+        // `~name` is an ordinary name here: home directories of other users are not looked up.
         _ => cwd.join(text),
     };
     normalized(&path)
@@ -145,6 +146,7 @@ fn list(path: &Path) -> Result<Directory, String> {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_shown = !name.starts_with('.')
             && match entry.file_type() {
+                // The types of entries do not follow links.
                 Ok(kind) if kind.is_symlink() => fs::metadata(entry.path()).is_ok_and(|found| found.is_dir()),
                 Ok(kind) => kind.is_dir(),
                 Err(_) => false,
@@ -153,6 +155,7 @@ fn list(path: &Path) -> Result<Directory, String> {
     });
     // Bounded before it is sorted: a directory may have millions of entries.
     let mut names: Vec<String> = names.take(limits::LISTED_DIRECTORIES).collect();
+    // The name itself decides between names that differ in case only, so that the order is always the same.
     names.sort_by_cached_key(|name| (name.to_lowercase(), name.clone()));
     let entries = names.into_iter().map(|name| DirectoryEntry {
         name,

@@ -32,6 +32,7 @@ pub(super) fn handoff(
         custom_instructions: Some(instructions.join("\n\n")),
     };
     let responder = responder.taking(|outcome: Result<CompactionResult, String>| match outcome {
+        // Without `savedPath`: the document is a compaction of the session and no file of its own.
         Ok(_) => Ok(Reply::from(Handoff::default())),
         Err(error) if is_needless(&error) => Err(strings::NO_HANDOFF.to_owned()),
         Err(error) => Err(error),

@@ -87,6 +87,7 @@ impl Driver {
     pub(super) async fn cut_off(&mut self) {
         self.extensions.abort_run(self.core.machine.is_idle());
         self.extensions.mute();
+        // The machine must not ask hooks that will not answer any more.
         sync_hooks(&self.extensions, &mut self.core);
         // A call that hooks should check does not run without them.
         let is_skipped = |continuation: &Continuation| matches!(continuation, Continuation::Hooks(_, point) if !matches!(**point, HookPoint::ToolCall { .. }));
@@ -194,6 +195,7 @@ impl Driver {
                 boundaries::describe(&self.core.conversation, &mut shown, message, tool_results);
             }
             Event::MessageUpdate { .. } => {
+                // The event has the delta alone, and handlers of pi read the message so far.
                 let message = self.turn.partial_message();
                 put(&mut shown, "message", json!(message));
             }
@@ -220,6 +222,7 @@ fn checked(calls: &mut ToolCalls, slot: usize, answer: Result<Value, ProcessErro
         return HooksOutcome::Refused(result);
     }
     if let Some(Value::Object(args)) = answer.remove("input") {
+        // Not validated again, as in pi (pi-core.md 1.5).
         calls.change_args(slot, args);
     }
     HooksOutcome::Unchanged

@@ -25,7 +25,7 @@ use super::driver::Driver;
 use super::extensions::{Extensions, SubsessionOptions};
 use super::queries::Queries;
 use super::session_core::{Beginning, SessionCore};
-use super::session_file::{Empty, Opening, forked_log, new_log, open_log};
+use super::session_file::{Empty, NewSession, Opening, forked_log, open_log};
 use super::storage::Storage;
 use super::tool_calls::{OpenSubagent, OpenedSubagent};
 
@@ -53,7 +53,7 @@ impl Session {
     ) -> Result<Self, SessionError> {
         let (log, cwd) = match opening {
             Opening::New { id } => (
-                new_log(agent.session_dir(&agent.cwd), &agent.cwd, None, id.as_deref())?,
+                NewSession::new(agent.session_dir(&agent.cwd), &agent.cwd, None, id.as_deref()).log()?,
                 agent.cwd.clone(),
             ),
             Opening::File(path) => open_log(path, &agent.cwd, None, Empty::Begins)?,
@@ -93,6 +93,7 @@ impl Session {
         let is_resolved = !extensions.providers.is_unresolved();
         // A placeholder model must not get into the file; the entries follow when the real one is known.
         if (!has_messages || !has_level) && is_resolved {
+            // A session that has messages gets the missing level only, a new one its model, too (pi-core.md 2.4).
             let entries = core.conversation.choice.first_entries(has_messages);
             core.conversation.log.direct().append_batch(entries)?;
         }
@@ -178,6 +179,7 @@ impl Session {
     /// The state that is needed to continue later; `None` while work is running or waiting, or when state would be lost.
     pub(super) fn retired(&self) -> Option<Retired> {
         let is_at_rest = self.driver.core.machine.is_idle()
+            // Queued messages are in no file.
             && self.driver.core.machine.queues().is_empty()
             && self.driver.summaries.running.is_none()
             && self.deferred.is_empty()
@@ -253,6 +255,7 @@ impl Session {
 
 /// Opens sessions on the thread of the sessions, for one call.
 fn opener() -> mpsc::Sender<OpenSubagent> {
+    // The future of a call must be `Send`, and that of a session is not, so a local task opens sessions.
     let (sender, mut wanted) = mpsc::channel(1);
     tokio::task::spawn_local(async move {
         while let Some(wanted) = wanted.recv().await {
@@ -330,6 +333,7 @@ pub(super) async fn open_subsession(
     };
     let started = off_thread(move || Session::start(agent, outbox, &opening)).await;
     let mut session = started.map_err(|error| error.to_string())?;
+    // The extension gets all messages with the answer.
     session.driver.core.load_texts().await?;
     let state = serde_json::to_value(session.driver.core.state()).map_err(|error| error.to_string())?;
     let opened = json!({

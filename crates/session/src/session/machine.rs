@@ -33,6 +33,7 @@ impl RecordedMachine {
             record: record.map(InputRecord::session),
             account: None,
         };
+        // As an input, so that the record of inputs contains all that the machine begins with.
         machine.step(Change::Open { settings, messages }.into(), &mut Vec::new());
         machine
     }
@@ -48,6 +49,7 @@ impl RecordedMachine {
 
     /// What a task outside of a run may use; what it uses is counted here, or in `spending` until the session takes it.
     pub(super) fn task_budget(&mut self, spending: SharedSpending) -> TaskBudget {
+        // A new member counts only what comes after it joined, so what came before must be in the budget.
         self.count_others();
         let account = self.account.as_ref().map(AccountMember::account);
         TaskBudget::new(self.machine.budget().clone(), spending, account)
@@ -61,6 +63,7 @@ impl RecordedMachine {
     /// Gives the machine an input, now, and appends its effects. What others used of the account comes first.
     pub(super) fn step(&mut self, input: Input, out: &mut Vec<Effect>) {
         self.count_others();
+        // After the use of the others, which must not be noted in the account a second time.
         let before = self.machine.budget().spent();
         self.feed(input, out);
         if let Some(account) = &mut self.account {
@@ -72,6 +75,7 @@ impl RecordedMachine {
     pub(super) fn count_others(&mut self) {
         let others = self.account.as_mut().and_then(AccountMember::take);
         if let Some(spent) = others {
+            // Not through `step`, which would note it as this session's own use. Such an input has no effects.
             self.feed(Input::Spent(spent), &mut Vec::new());
         }
     }

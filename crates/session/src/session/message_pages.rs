@@ -32,6 +32,7 @@ impl Conversation<'_> {
             .as_deref()
             .map_or(Ok(0), |cursor| self.offset(cursor))?;
         let mut page = Vec::new();
+        // The brackets of the list. Each message adds a comma.
         let mut bytes = 2;
         for message in self.messages.iter().skip(offset).take(limit) {
             let length = serde_json::to_vec(message).map_or(0, |json| json.len() + 1);
@@ -61,6 +62,7 @@ impl Conversation<'_> {
     fn offset(&self, cursor: &str) -> Result<usize, String> {
         let parts = cursor.split_once('.');
         let parts = parts.and_then(|(offset, mark)| Some((offset.parse::<usize>().ok()?, mark)));
+        // A cursor of another form is invalid. A cursor of another conversation is stale, so a client begins anew (dialects.md 14).
         let (offset, mark) = parts
             .filter(|(_, mark)| mark.split('.').count() == 3)
             .ok_or(strings::BAD_PAGE_CURSOR)?;

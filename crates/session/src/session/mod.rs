@@ -224,6 +224,7 @@ impl Session {
     }
 
     async fn handle(&mut self, wakeup: Wakeup) {
+        // A wake-up that needs texts must not be handled without them (docs/internals/decisions/39-texts-on-demand.md).
         if wakeup.needs_texts()
             && let Err(error) = self.driver.core.load_texts().await
             && !wakeup.leaves_session()
@@ -240,6 +241,7 @@ impl Session {
             }
             Wakeup::Shell(report) => shell_commands::on_report(&mut self.driver, report).await,
             Wakeup::Summarised(summarised) => self.on_summarised(summarised).await,
+            // Driven and not only applied: clients get an event for each item that leaves the list (dialects.md 8).
             Wakeup::TodoDue => self.driver.drive(agent::Change::TodosDue.into()).await,
             // Nothing to do with the outcome: `flush` tells clients of it.
             Wakeup::StorageDue => drop(
@@ -250,6 +252,7 @@ impl Session {
                     .flush(&self.driver.core.outbox)
                     .await,
             ),
+            // The machine knows its deadline: an abort after it names the limit at the end of the run.
             Wakeup::TimeLimit => self.driver.drive(agent::Input::Abort).await,
             Wakeup::RetryDue => self.driver.drive(agent::Input::RetryDue).await,
             Wakeup::Dialog(event) => self.driver.dialogs.handle(event, &self.driver.core.outbox).await,
@@ -266,6 +269,7 @@ impl Session {
             Wakeup::CacheWarming(event) => cache_warming::on_event(&mut self.driver, event).await,
             // Both only wake the loop: what may follow is done by `catch_up` below.
             Wakeup::Queried | Wakeup::ProcessExited => {}
+            // No answer can come any more, so that every open dialog returns its default (GUARANTEES.md, 28).
             Wakeup::Closed => self.driver.dialogs.lose_client(),
         }
         // After each wake-up, since any of them may have opened or closed a dialog.
@@ -277,6 +281,7 @@ impl Session {
     async fn shut_down(&mut self) {
         // A process that ends now must not begin another run.
         self.driver.core.tools.processes().set_wakeups(false);
+        // A prompt that a server still makes would begin a run after the abort.
         self.driver.core.mcp.withdraw_prompt().await;
         let quiet = async {
             self.driver.drive(agent::Input::Abort).await;
@@ -305,6 +310,7 @@ impl Session {
         self.driver.summaries.running = None;
         self.driver.turn.calls.cancel();
         self.driver.shells.cancel();
+        // No background process outlives its session (GUARANTEES.md, 92).
         self.driver.core.tools.processes().end().await;
         self.driver.core.mcp.end();
     }

@@ -206,6 +206,7 @@ impl ModelChoice {
         EntryBody::ModelChange(ModelChange {
             provider: self.model.provider.clone(),
             model_id: self.model.id.clone(),
+            // Only xcsh names the model in this member (dialects.md 12).
             model: None,
             extra: wire::Extra::default(),
         })

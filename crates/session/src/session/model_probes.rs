@@ -47,6 +47,7 @@ impl ModelProbes {
             let (provider, id) = (params.provider.as_deref(), params.model_id.as_deref());
             let model = match provider.zip(id) {
                 Some((provider, id)) => agent.ask_for_model(provider, id).await,
+                // `look_for` begins only with a whole name, so this does not happen.
                 None => None,
             };
             Probed { asker, params, model }

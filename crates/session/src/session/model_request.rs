@@ -143,6 +143,7 @@ impl RunningRequest {
         let input = match event {
             ModelEvent::Start(message) => {
                 self.usage = message.usage.clone();
+                // A copy for snapshots, since the machine takes the message.
                 self.progress = Some(Progress::new((*message).clone()));
                 ModelInput::Started(*message)
             }
@@ -195,6 +196,7 @@ pub(super) fn request_for(agent: &Agent, model: Model, thinking: ThinkingLevel, 
     request.thinking = thinking;
     request.thinking_budgets = agent.budgets();
     request.idle_timeout = agent.idle_timeout(&request.model);
+    // By default only the run tries again: attempts of both layers would multiply (pi-core.md, appendix A, row 16).
     request.provider_retries = agent.settings.retry.provider.max_retries.unwrap_or(0);
     request.max_retry_delay = agent.max_retry_delay();
     if agent.options.dialect.is_newest_pi() {
@@ -212,9 +214,11 @@ pub(super) fn request_for(agent: &Agent, model: Model, thinking: ThinkingLevel, 
 /// rest all the same; a session of it does so if the provider has counted the context.
 pub(super) fn answer_room(core: &SessionCore, request: &ModelRequest) -> Option<u64> {
     let window = request.model.context_window;
+    // The window is unknown (pi-core.md 3.2).
     if window == 0 {
         return None;
     }
+    // Made only if the provider has not counted the context yet: tools and prompt can be long.
     let prompt = || {
         let tools = serde_json::to_string(&request.tools).unwrap_or_default();
         format!("{}{tools}", request.system_prompt)
@@ -245,6 +249,7 @@ fn verdict(message: &AssistantMessage, window: u64, asked: Option<u64>, compacts
             Verdict::Overflow
         }
         () if message.stop_reason != StopReason::Error => Verdict::Final,
+        // Before retries: the same request would find no more room (pi-core.md 4.1).
         () if llm::is_context_overflow(message, window) => {
             if compacts {
                 Verdict::Overflow
@@ -253,6 +258,7 @@ fn verdict(message: &AssistantMessage, window: u64, asked: Option<u64>, compacts
             }
         }
         () if llm::is_retryable(text) => Verdict::Retry(asked),
+        // Another model may answer. A faulty request would fail there, too, so it stays final (GUARANTEES.md, 85).
         () if llm::is_unavailable(text) => Verdict::Unavailable,
         () => Verdict::Final,
     }

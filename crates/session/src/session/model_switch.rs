@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wire::command::{SetModelParams, ThinkingParams};
-use wire::reply::CycledModel;
+use wire::reply::{CycledModel, CycledThinking};
 use wire::table::Respond;
 use wire::{Model, ThinkingLevel};
 
@@ -52,6 +52,7 @@ pub(super) async fn on_probed(driver: &mut Driver, probed: Probed) {
 pub(super) async fn cycle_model(driver: &mut Driver, responder: Responder<Option<CycledModel>>) {
     let choice = &driver.core.conversation.choice;
     let Some(next) = choice.next_model(&driver.core.agent.registry) else {
+        // The data is null if there is no choice (behaviour.md 1.8).
         return responder.respond(Ok(None)).await;
     };
     let previous = select_model(driver, next.model.clone(), next.level).await;
@@ -107,7 +108,15 @@ async fn select_model(driver: &mut Driver, model: Model, level: Option<ThinkingL
 }
 
 /// Stores a switch of the model or the level, tells clients of it, and extensions of the level.
-pub(super) async fn switched(driver: &mut Driver, switch: &Switch) {
+async fn switched(driver: &mut Driver, switch: &Switch) {
+    store(driver, switch).await;
+    if let Some(previous) = switch.previous_level {
+        extension_notices::note_thinking(driver, previous);
+    }
+}
+
+/// Stores a switch and tells clients of it.
+async fn store(driver: &mut Driver, switch: &Switch) {
     if driver.core.is_newest_pi() {
         driver.core.conversation.choice.follow_in_run();
     }
@@ -116,16 +125,48 @@ pub(super) async fn switched(driver: &mut Driver, switch: &Switch) {
         .conversation
         .store_switch(switch, &driver.core.outbox)
         .await;
-    if let Some(previous) = switch.previous_level {
-        extension_notices::note_thinking(driver, previous);
-    }
 }
 
-/// Sets the thinking level, for a client or an extension.
+/// Sets the thinking level, for an extension.
 pub(super) async fn select_level(driver: &mut Driver, params: &ThinkingParams) -> Result<(), String> {
-    let level = ThinkingLevel::parse(&params.level)
-        .ok_or_else(|| format!("Invalid thinking level: {}", params.level))?;
+    let level = level_of(params)?;
     let switch = driver.core.conversation.choice.select_level(level);
     switched(driver, &switch).await;
     Ok(())
+}
+
+fn level_of(params: &ThinkingParams) -> Result<ThinkingLevel, String> {
+    // Unlike here, pi takes its first level for a name that it does not know (behaviour.md 4.4).
+    ThinkingLevel::parse(&params.level).ok_or_else(|| format!("Invalid thinking level: {}", params.level))
+}
+
+/// Sets the thinking level, for a client.
+pub(super) async fn set_level(driver: &mut Driver, responder: Responder<()>, params: &ThinkingParams) {
+    match level_of(params) {
+        Ok(level) => choose_level(driver, level, ClientRequest::SetLevel(responder)).await,
+        Err(error) => responder.refuse(error).await,
+    }
+}
+
+/// Goes on to the next thinking level, for a client.
+pub(super) async fn cycle_level(driver: &mut Driver, responder: Responder<Option<CycledThinking>>) {
+    match driver.core.conversation.choice.next_level() {
+        Some(level) => choose_level(driver, level, ClientRequest::CycleLevel(responder, level)).await,
+        None => responder.respond(Ok(None)).await,
+    }
+}
+
+/// Switches the level and responds once extensions have heard of it, as in pi: what they say comes first.
+async fn choose_level(driver: &mut Driver, level: ThinkingLevel, request: ClientRequest) {
+    let switch = driver.core.conversation.choice.select_level(level);
+    store(driver, &switch).await;
+    let answer = switch.previous_level;
+    let answer = answer.and_then(|previous| extension_notices::ask_thinking(driver, previous));
+    match answer {
+        Some(answer) => driver.extensions.client_requests.wait(request, answer),
+        // Without an answer there is nothing to do but to respond.
+        None => {
+            request.complete(Ok(Value::Null), None, &driver.core.outbox).await;
+        }
+    }
 }

@@ -68,6 +68,7 @@ pub(super) async fn move_now(
     }
     // Before the leaf moves: shell commands belong to the branch on which the user ran them.
     driver.core.add_shell_messages();
+    // Busy from now on until `Moved`, so that no run begins while the leaf changes.
     driver.drive(Input::Move).await;
     let moving = PendingNavigation { asker, place, label };
     if given.is_some() {
@@ -156,7 +157,9 @@ async fn arrive(driver: &mut Driver, moving: PendingNavigation, summary: Option<
     let there = go_to(driver, &place, summary, label).await;
     let messages = match &there {
         Ok(_) => {
+            // The todo list and the declared tools belong to a branch.
             driver.core.read_todos();
+            driver.core.restore_tools(false);
             Some(driver.core.conversation.read_leaf())
         }
         Err(_) => {
@@ -216,6 +219,7 @@ async fn label_entry(
 ) -> Result<(), store::StoreError> {
     match label {
         Some(_) => core.conversation.store_label(target, label, &core.outbox).await,
+        // A stored entry without a label would remove the label that is there.
         None => Ok(()),
     }
 }
@@ -337,6 +341,7 @@ pub(super) async fn rewind(
     params: RewindParams,
 ) -> Option<DeferredAction> {
     let kind = driver.core.agent.checkpoints();
+    // Files first: if they cannot be restored, the conversation stays where it is.
     let Conversation { checkpoints, log, .. } = &mut driver.core.conversation;
     match checkpoints.rewind(log, kind, &params).await {
         Err(error) => responder.refuse(error).await,

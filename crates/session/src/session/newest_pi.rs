@@ -1,6 +1,7 @@
 //! Additions to the conversation in a session of today's pi: the system prompt as a message, and omissions of answers that
 //! failed (pi-1.5-delta.md 3). Other dialects have neither, and older agents do not read them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use agent::Activity;
@@ -11,14 +12,17 @@ use wire::{Entry, EntryBody, Event, Message, ToolSpec};
 
 use super::clock::now_ms;
 use super::session_core::SessionCore;
+use super::tool_calls::Layer;
 
 /// What the system messages of a branch have told the model.
 #[derive(Debug, Default)]
 struct Declared {
     /// Pinion's section of the prompt.
     prompt: Option<String>,
-    /// Names of the tools.
-    tools: Vec<String>,
+    /// The tools as they were declared, by name.
+    tools: Vec<(String, Value)>,
+    /// Names of all tools that some message added or removed.
+    mentioned: HashSet<String>,
 }
 
 impl Declared {
@@ -35,7 +39,12 @@ impl Declared {
                 // A compaction begins with all that holds then.
                 EntryBody::Compaction(compaction) => {
                     if let Some(message) = compaction.extra.get("systemMessage") {
-                        declared.insert(Self::default()).apply(message);
+                        let mentioned = declared.take().unwrap_or_default().mentioned;
+                        let anew = Self {
+                            mentioned,
+                            ..Self::default()
+                        };
+                        declared.insert(anew).apply(message);
                     }
                 }
                 _ => {}
@@ -45,18 +54,22 @@ impl Declared {
     }
 
     fn apply(&mut self, message: &Value) {
-        let names = |member: &str| {
+        let tools = |member: &str| {
             let tools = message
                 .get(member)
                 .and_then(Value::as_array)
                 .into_iter()
                 .flatten();
-            let names = tools.filter_map(|tool| tool.get("name").and_then(Value::as_str));
-            Vec::from_iter(names.map(str::to_owned))
+            let named = tools.filter_map(|tool| Some((tool.get("name")?.as_str()?.to_owned(), tool.clone())));
+            named.collect::<Vec<_>>()
         };
-        let removed = names("toolsRemoved");
-        self.tools.retain(|name| !removed.contains(name));
-        self.tools.extend(names("toolsAdded"));
+        let (removed, added) = (tools("toolsRemoved"), tools("toolsAdded"));
+        let is_listed = |list: &[(String, Value)], name: &str| list.iter().any(|(other, _)| other == name);
+        self.tools
+            .retain(|(name, _)| !is_listed(&removed, name) && !is_listed(&added, name));
+        let mentioned = removed.iter().chain(&added).map(|(name, _)| name.clone());
+        self.mentioned.extend(mentioned);
+        self.tools.extend(added);
         if let Some(prompt) = message.pointer("/sections/prompt").and_then(Value::as_str) {
             self.prompt = Some(prompt.to_owned());
         }
@@ -105,24 +118,75 @@ impl SessionCore {
         Some(Arc::new(Message::Other(message)))
     }
 
-    /// What has changed since the last system message. `None` if the tools are the same: a prompt that says another date alone is
-    /// not worth a message, since requests have the prompt of now in any case.
+    /// Makes the tools active that the branch declares, as today's pi does with a session that is opened or whose leaf moves. A tool of
+    /// an extension that the branch does not mention stays active. Optional tools, which reach further than others, need the user's own
+    /// choice in any case.
+    /// `begins`: the session takes the place of another one. What an extension chose counted for that one; the choice of a client stays.
+    pub(super) fn restore_tools(&mut self, begins: bool) {
+        if !self.is_newest_pi() {
+            return;
+        }
+        if begins {
+            let options = &self.agent.options;
+            let allows = |layer: Layer, name: &str| match layer {
+                Layer::Mcp => options.allows_server_tool(name),
+                _ => options.allows_tool(name),
+            };
+            self.tools
+                .forget_choice_of_extension(options.tools.clone(), allows);
+        }
+        let log = &self.conversation.log;
+        let Some(changes) = self.agent.options.tool_filter.restored.clone() else {
+            return;
+        };
+        let Some(declared) = Declared::of(&log.branch(log.leaf_id())) else {
+            return;
+        };
+        let is_optional = |name: &String| self.tools.has(Layer::Optional, name);
+        let is_new = |name: &&String| {
+            !declared.mentioned.contains(*name) && !self.tools.has(Layer::BuiltIn, name) && !is_optional(name)
+        };
+        let new = self.tools.active_names().iter().filter(is_new).cloned();
+        let known = declared.tools.iter().map(|(name, _)| name.clone());
+        let mut names: Vec<String> = known.chain(new).collect();
+        for change in &changes {
+            let (sign, name) = change.split_at_checked(1).unwrap_or_default();
+            names.retain(|known| known != name);
+            if sign == "+" {
+                names.push(name.to_owned());
+            }
+        }
+        let options = &self.agent.options;
+        names.retain(|name| match is_optional(name) {
+            true => options.tools.contains(name),
+            false => self.may_activate(name),
+        });
+        let declined = declared.mentioned.into_iter();
+        let declined = declined.filter(|name| !names.contains(name)).collect();
+        self.tools.activate(names);
+        self.tools.decline(declined);
+        self.workspace.forget_system_prompt();
+    }
+
+    /// What has changed since the last system message. `None` if that is nothing: a prompt that says another date alone is not worth a
+    /// message, since requests have the prompt of now in any case.
     fn declared_again(&mut self, declared: &Declared) -> Option<Value> {
         let tools = self.declared_tools();
-        let is_active = |name: &String| tools.iter().any(|tool| tool.name == *name);
-        let removed = declared.tools.iter().filter(|name| !is_active(name));
-        let removed = Vec::from_iter(removed.map(|name| json!({"name": name})));
-        let added = tools.iter().filter(|tool| !declared.tools.contains(&tool.name));
-        let added = Vec::from_iter(added);
-        if removed.is_empty() && added.is_empty() {
+        let now = Vec::from_iter(tools.iter().map(|tool| (tool.name.clone(), json!(tool))));
+        // A tool with another definition is removed and added again.
+        let removed = declared.tools.iter().filter(|tool| !now.contains(tool));
+        let removed = Vec::from_iter(removed.map(|(name, _)| json!({"name": name})));
+        let added = now.iter().filter(|tool| !declared.tools.contains(tool));
+        let added = Vec::from_iter(added.map(|(_, tool)| tool));
+        let prompt = self.system_prompt();
+        let is_new = declared.prompt.as_deref().map(without_date) != Some(without_date(&prompt));
+        if removed.is_empty() && added.is_empty() && !is_new {
             return None;
         }
         let mut message = Map::from_iter([
             ("role".to_owned(), "system".into()),
             ("content".to_owned(), "".into()),
         ]);
-        let prompt = self.system_prompt();
-        let is_new = declared.prompt.as_deref() != Some(prompt.as_str());
         let members = [
             ("sections", is_new.then(|| json!({"prompt": prompt}))),
             ("toolsAdded", (!added.is_empty()).then(|| json!(added))),
@@ -164,7 +228,9 @@ impl SessionCore {
 
     /// Adds prompt and tools to a compaction: the message that has them may not be kept.
     pub(super) fn complete_compaction(&mut self, entry: &mut Compaction) {
-        if self.is_newest_pi() {
+        let log = &self.conversation.log;
+        // A branch that has declared nothing yet does so with its next prompt.
+        if self.is_newest_pi() && Declared::of(&log.branch(log.leaf_id())).is_some() {
             let declaration = self.declaration();
             entry.extra = Map::from_iter([("systemMessage".to_owned(), declaration)]).into();
         }
@@ -212,4 +278,10 @@ impl SessionCore {
             self.outbox.tell(Event::EntryAppended { entry }).await;
         }
     }
+}
+
+/// A system prompt without the line that says the date.
+fn without_date(prompt: &str) -> Vec<&str> {
+    let is_date = |line: &&str| line.starts_with("Current date: ");
+    prompt.lines().filter(|line| !is_date(line)).collect()
 }

@@ -80,6 +80,7 @@ fn preview(entry: &Entry) -> Option<String> {
         EntryBody::BranchSummary(_) => "[branch_summary]".to_owned(),
         EntryBody::CustomMessage(_) => "[custom_message]".to_owned(),
         EntryBody::Custom(_) => "[custom]".to_owned(),
+        // Files of xcsh name provider and model in one text (dialects.md 12).
         EntryBody::ModelChange(to) => match &to.model {
             Some(model) => format!("[model:{model}]"),
             None => format!("[model:{}/{}]", to.provider, to.model_id),
@@ -163,6 +164,7 @@ fn nested(
 }
 
 fn push_siblings(steps: &mut Vec<Step>, nodes: &[usize]) {
+    // Backwards, since the stack returns the last step first.
     for (index, node) in nodes.iter().enumerate().rev() {
         steps.push(Step::Node(*node));
         if index > 0 {

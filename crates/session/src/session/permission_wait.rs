@@ -176,6 +176,7 @@ impl PermissionWait {
         asker: &AskContext<'_>,
     ) {
         let wait = asker.wait;
+        // Dialogs take 0 for no limit. A dialog that names no time would get the limit of the settings.
         let timeout = wait.map_or(0, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
         let (ui, toolbox, cwd) = (asker.ui.clone(), asker.toolbox.clone(), asker.cwd.to_path_buf());
         let answer = Box::pin(async move {
@@ -194,6 +195,7 @@ impl PermissionWait {
                 question.title(diff, existing)
             })
             .await;
+            // If the text cannot be made, the user cannot be asked, and the call is denied.
             let Ok(title) = title else {
                 return Answer::None(NoAnswer::Gone);
             };

@@ -25,10 +25,12 @@ pub(super) async fn wake(driver: &mut Driver) {
         }
         Exits::Some(text) => text,
     };
+    // As for a prompt: limits and missing credentials also keep this run from beginning.
     if let Err(reason) = check_model(driver) {
         let notice = strings::not_woken(&reason);
         return driver.core.outbox.notice("warning", notice).await;
     }
+    // Not a user message, since the user has not said it.
     let message = Message::Custom(CustomMessage {
         custom_type: EXIT_MESSAGE.to_owned(),
         content: UserContent::Text(text),

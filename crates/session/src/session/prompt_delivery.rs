@@ -18,14 +18,14 @@ use crate::strings;
 use super::asker::Asker;
 use super::attachments::Attachments;
 use super::change_request::ChangeAsker;
+use super::compaction;
 use super::driver::Driver;
 use super::extension_models;
 use super::extensions::{Continuation, custom, failure, prompt_options, put};
-use super::pending_prompt::{PendingPrompt, PendingRun, PromptSender};
+use super::pending_prompt::{PendingPrompt, PendingRun, PromptSender, UnansweredPrompt};
 use super::queue::{self, queued_id};
 use super::run_options::CheckedOptions;
 use super::session_core::SessionCore;
-use super::storage::Batch;
 
 /// Says something; extensions may change it first, or deal with it themselves.
 pub(super) async fn deliver(driver: &mut Driver, prompt: PendingPrompt) {
@@ -191,12 +191,18 @@ pub(super) async fn begin_prompted_run(driver: &mut Driver, run: PendingRun, ans
     driver.core.note_level().await;
     let mut messages: Vec<Arc<Message>> = driver.core.system_message().into_iter().collect();
     messages.push(run.message);
-    // With messages of extensions behind it, the prompt is stored together with them when its run begins. A prompt that joins a retry is
-    // stored then, too: an abort withdraws it, and the file must not have it then.
-    if answer.is_null() && driver.extensions.next_turn().is_empty() && !joins {
-        store_prompt(driver, &messages).await;
+    let full = !joins && driver.summaries.must_compact(&driver.core);
+    let prompt = UnansweredPrompt {
+        messages: match joins {
+            true => Vec::new(),
+            false => stored_now(driver, &messages, &answer),
+        },
+        sender: run.sender,
+    };
+    match full {
+        true => driver.turn.unanswered = Some(prompt),
+        false => prompt.accept(&mut driver.core).await,
     }
-    answer_prompt(driver, run.sender, Ok(Accepted::new(Disposition::Started))).await;
     messages.append(driver.extensions.next_turn());
     for added in answer
         .get("messages")
@@ -218,8 +224,6 @@ pub(super) async fn begin_prompted_run(driver: &mut Driver, run: PendingRun, ans
     if joins {
         return driver.drive(Input::Join(messages)).await;
     }
-    // After the shell commands of the user have joined the conversation: they may have filled it.
-    let full = driver.summaries.must_compact(&driver.core);
     let CheckedOptions {
         limits,
         fallbacks,
@@ -242,12 +246,27 @@ pub(super) async fn begin_prompted_run(driver: &mut Driver, run: PendingRun, ans
         .await;
 }
 
+/// The messages of a prompt that are stored before its response. With messages of extensions behind it, the prompt is stored together with
+/// them when its run begins, and so is a prompt that hooks of `message_end` may still change. A prompt that joins a retry is stored then,
+/// too: an abort withdraws it, and the file must not have it then.
+fn stored_now(driver: &mut Driver, messages: &[Arc<Message>], answer: &Value) -> Vec<Arc<Message>> {
+    let is_alone = answer.is_null() && driver.extensions.next_turn().is_empty();
+    match is_alone && !driver.extensions.has_listener("message_end") {
+        true => messages.to_vec(),
+        false => Vec::new(),
+    }
+}
+
 /// Begins a run without a command.
 pub(super) async fn begin_run(driver: &mut Driver, messages: Vec<Arc<Message>>) {
     driver.extensions.set_prompt(None);
     driver.core.add_shell_messages();
     driver.core.note_level().await;
-    let messages = driver.core.system_message().into_iter().chain(messages).collect();
+    let mut messages: Vec<_> = driver.core.system_message().into_iter().chain(messages).collect();
+    // Today's pi sends the messages that wait for the next turn with any message that begins one.
+    if driver.core.is_newest_pi() {
+        messages.append(driver.extensions.next_turn());
+    }
     let full = driver.summaries.must_compact(&driver.core);
     // A schema belongs to one prompt. The schema of the last one must not bind a run that an extension begins.
     driver.core.tools.set_output(None);
@@ -318,7 +337,7 @@ pub(super) async fn refuse(driver: &mut Driver, continuation: Continuation) {
             answer_prompt(driver, prompt.sender, Err(strings::ABORTED.to_owned())).await
         }
         Continuation::Begin(run) => answer_prompt(driver, run.sender, Err(strings::ABORTED.to_owned())).await,
-        Continuation::Change(asker, _) | Continuation::Leave(asker, _) => match asker {
+        Continuation::Change(asker, _) | Continuation::Leave(asker, ..) => match asker {
             ChangeAsker::Session(responder) => responder.refuse(strings::ABORTED).await,
             ChangeAsker::Continue(responder, _) => responder.refuse(strings::ABORTED).await,
             ChangeAsker::Fork(responder) => responder.refuse(strings::ABORTED).await,
@@ -327,6 +346,8 @@ pub(super) async fn refuse(driver: &mut Driver, continuation: Continuation) {
             ChangeAsker::Extension(_) => {}
         },
         Continuation::Move(Asker::Client(responder), _) => responder.refuse(strings::ABORTED).await,
+        // It is stored already, and the machine waits for it.
+        Continuation::Compacted(ended) => compaction::finish(driver, *ended).await,
         _ => {}
     }
 }
@@ -341,18 +362,4 @@ pub(super) async fn answer_prompt(driver: &Driver, sender: PromptSender, outcome
                 .await;
         }
     }
-}
-
-/// Appends a prompt before it is acknowledged. Its run does not append it again. A prompt that extensions may change, or before
-/// which the conversation is compacted, is appended when its run begins.
-async fn store_prompt(driver: &mut Driver, messages: &[Arc<Message>]) {
-    if driver.summaries.must_compact(&driver.core) || driver.extensions.has_listener("message_end") {
-        return;
-    }
-    let (log, mut batch) = (&mut driver.core.conversation.log, Batch::default());
-    for message in messages {
-        batch.push_message(Arc::clone(message));
-        log.note_prompt(Arc::clone(message));
-    }
-    log.keep(batch, &driver.core.outbox).await;
 }

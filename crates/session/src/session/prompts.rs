@@ -86,6 +86,7 @@ pub(super) async fn clear_queue(driver: &mut Driver) -> Queues {
 
 /// Stops what runs, and prompts that have not begun. Returns the response, which follows when the session is idle.
 pub(super) async fn abort(driver: &mut Driver, responder: Responder<()>) -> DeferredAction {
+    // First the prompts that hooks still look at, which would begin a run after the abort.
     prompt_delivery::withdraw_prompts(driver).await;
     driver.core.mcp.withdraw_prompt().await;
     driver.extensions.providers.end_logins().await;
@@ -143,6 +144,7 @@ pub(super) async fn resume(driver: &mut Driver, responder: Responder<Accepted>) 
     }
     // The response comes before the events of the run.
     responder.respond(Ok(Accepted::new(Disposition::Started))).await;
+    // Before the size is checked, since these messages are part of the next request.
     driver.core.add_shell_messages();
     let full = driver.summaries.must_compact(&driver.core);
     driver.drive(Input::Continue { full }).await;

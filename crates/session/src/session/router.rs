@@ -27,6 +27,7 @@ impl Session {
         let outbox = &self.driver.core.outbox;
         match request {
             SessionRequest::Reject(client, response) => {
+                // Without a writer there is no client either.
                 let _gone = outbox.response(client, response).await;
             }
             SessionRequest::Connection(origin, command) => {
@@ -226,6 +227,7 @@ async fn refuse(driver: &mut Driver, action: DeferredAction, error: String) {
         DeferredAction::Compact(asked) => links.reply(asked.asker, Err(error)).await,
         DeferredAction::Move(asker, _) => links.reply(asker, Err(error)).await,
         DeferredAction::CompactFor(id, _) | DeferredAction::Idle(id) => links.answer(id, Err(error)),
+        // No command waits for the first two, and a change is never refused here (`run_deferred`).
         DeferredAction::ExtensionPrompt(_) | DeferredAction::Run(_) | DeferredAction::Change(..) => {
             driver.core.outbox.notice("error", error).await;
         }

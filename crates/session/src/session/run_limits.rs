@@ -124,6 +124,7 @@ impl TaskBudget {
     /// It was answered, or failed.
     pub(super) fn answered(&mut self, usage: &Usage) {
         self.spend(Spent {
+            // `asked` has counted the request.
             requests: 0,
             ..Spent::of(usage)
         });
@@ -131,6 +132,7 @@ impl TaskBudget {
 
     fn spend(&mut self, spent: Spent) {
         self.budget.spend(spent);
+        // Not both: the session gets the notes of the account as use of the others.
         match &mut self.account {
             Some(account) => account.note(spent),
             None => self.spending.add(spent),

@@ -63,12 +63,14 @@ impl RunOptions {
             check_new(limits, [model])?;
         }
         check_names(registry, self.fallbacks.as_deref().unwrap_or_default())?;
+        // During the run a call of this name would be taken for the result, and the other tool could not be called.
         if self.output_schema.is_some() && tools.hides_result_tool() {
             let name = output::TOOL;
             return Err(format!(
                 "outputSchema needs a tool named {name}, and another tool has that name"
             ));
         }
+        // A schema that cannot be checked completely is refused before anything runs (GUARANTEES.md, 86).
         let output = self.output_schema.map(OutputSchema::new).transpose()?;
         Ok(CheckedOptions {
             limits: self.limits,

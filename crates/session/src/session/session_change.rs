@@ -27,6 +27,7 @@ use super::extension_loading;
 use super::extensions::{Continuation, cancels, put};
 use super::file_search::directory;
 use super::session_core::SessionCore;
+use super::session_file::NewSession;
 use super::session_replacement::{self, is_current};
 use super::storage::same_file;
 
@@ -253,11 +254,16 @@ pub(super) async fn leave(driver: &mut Driver, asker: ChangeAsker, change: Chang
         reply(driver, asker, Err(error)).await;
         return None;
     }
+    let next = session_replacement::next(&driver.core, &change);
     if !driver.extensions.has_listener("session_shutdown") {
-        return carry_out(driver, asker, change).await;
+        return carry_out(driver, asker, change, next).await;
     }
     let mut event = json!({"type": "session_shutdown", "reason": word(&change)});
-    if let Change::Switch(path, _) = &change {
+    let target = match &change {
+        Change::Switch(path, _) => Some(path),
+        _ => next.as_ref().and_then(|next| next.path.as_ref()),
+    };
+    if let Some(path) = target {
         put(&mut event, "targetSessionFile", json!(path));
     }
     driver.extensions.sync_state(&mut driver.core);
@@ -272,7 +278,7 @@ pub(super) async fn leave(driver: &mut Driver, asker: ChangeAsker, change: Chang
     driver
         .extensions
         .questions
-        .ask(Continuation::Leave(asker, change), async move {
+        .ask(Continuation::Leave(asker, change, next), async move {
             // A handler that hangs delays the change, but cannot prevent it.
             let answer = tokio::time::timeout(limits::FAREWELL, answer).await;
             answer.unwrap_or_else(|_| Ok(extensions::Answer::default()))
@@ -291,6 +297,7 @@ pub(super) async fn carry_out(
     driver: &mut Driver,
     asker: ChangeAsker,
     change: Change,
+    next: Option<NewSession>,
 ) -> Option<DeferredAction> {
     let reason = change.reason();
     // Today's pi tells nothing of a queue that goes with its session.
@@ -303,7 +310,7 @@ pub(super) async fn carry_out(
     );
     // Before the log changes: the processes must not get entries of another session under this one's name.
     extension_loading::leave(driver, word);
-    let outcome = session_replacement::make(driver, change).await;
+    let outcome = session_replacement::make(driver, change, next).await;
     // A change that failed leaves the old session as it was, with its dialogs and its processes.
     if let (Ok(_), Some(reason)) = (&outcome, reason) {
         driver

@@ -104,6 +104,7 @@ impl SessionCore {
         core.tools.processes().connect(core.outbox.clone());
         let wakes = core.agent.settings.tools.process_wakeups;
         core.tools.processes().set_wakeups(wakes);
+        core.restore_tools(false);
         // Last, since it depends on whether the tool that writes the list is active.
         core.read_todos();
         (core, warnings)
@@ -202,6 +203,7 @@ impl SessionCore {
             excluded: &options.tool_filter.excluded,
         };
         let names = self.client_tools.set_tools(params, &mut self.tools, activation)?;
+        // The prompt has a line for each tool of the client.
         self.workspace.forget_system_prompt();
         Ok(names)
     }
@@ -234,6 +236,7 @@ impl SessionCore {
             .map(ToString::to_string)
             .collect();
         let settings = self.agent.settings.ttsr;
+        // Once for each branch: the machine forgets its rules when the session goes to another one (`Change::Branch`).
         if settings.enabled && !self.machine.has_rules() {
             let (change, problems) = stream_rules::read(resources, settings.rules, &self.conversation.log);
             warnings.extend(problems);
@@ -325,6 +328,7 @@ impl SessionCore {
             self.agent.loop_settings(),
         );
         self.apply(Change::Settings(kept));
+        // If the settings have not changed, names that a client set stay.
         if old.settings.fallback_models != self.agent.settings.fallback_models {
             let names = self.agent.settings.fallback_models.clone();
             self.conversation.choice.fallbacks.set(names);
@@ -351,6 +355,7 @@ impl SessionCore {
 
     /// Locks the agent down: a guard is missing. A looser mode that the client chose before does not count any more.
     pub(super) fn lock_down(&mut self, missing_guards: &[String]) {
+        // First, since `reload` keeps the choice of the client.
         self.permissions.forget_loose_choice();
         self.reload(missing_guards);
         self.workspace.forget_system_prompt();
@@ -370,6 +375,8 @@ impl SessionCore {
         loaded.map_err(|error| error.to_string())?;
         let messages = self.conversation.read_leaf();
         self.apply(Change::Conversation(messages));
+        // The declarations of tools may have been left out, too.
+        self.restore_tools(false);
         Ok(())
     }
 
@@ -394,6 +401,8 @@ impl SessionCore {
         let (mcp, host) = self.mcp(ui);
         mcp.relocate(host);
         self.workspace.forget_system_prompt();
+        self.restore_tools(true);
+        // As in pi, a session with messages but without a level gets one at once (pi-core.md 2.4).
         if has_messages && !has_level {
             self.conversation.store_start(true, &self.outbox).await;
         }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use store::{ForkScope, SessionLog};
+use wire::SessionHeader;
 
 use crate::error::SessionError;
 use crate::factory::Agent;
@@ -28,33 +29,40 @@ pub enum Opening {
     },
 }
 
-/// A new session, in a file of its own in `dir` unless sessions are not kept.
-pub(super) fn new_log(
-    dir: Option<PathBuf>,
-    cwd: &Path,
-    parent: Option<&str>,
-    id: Option<&str>,
-) -> Result<SessionLog, SessionError> {
-    let mut header = store::new_header(&cwd.to_string_lossy(), parent);
-    if let Some(id) = id {
-        id.clone_into(&mut header.id);
+/// The header and the file of a session that has not begun.
+pub(super) struct NewSession {
+    pub(super) header: SessionHeader,
+    /// Its file, which does not exist yet; none if sessions are not kept.
+    pub(super) path: Option<PathBuf>,
+}
+
+impl NewSession {
+    /// A session with a file of its own in `dir`.
+    pub(super) fn new(dir: Option<PathBuf>, cwd: &Path, parent: Option<&str>, id: Option<&str>) -> Self {
+        let mut header = store::new_header(&cwd.to_string_lossy(), parent);
+        if let Some(id) = id {
+            id.clone_into(&mut header.id);
+        }
+        let path = dir.map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
+        Self { header, path }
     }
-    let path = dir.map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
-    Ok(SessionLog::create(path, header)?)
+
+    /// Its log without entries.
+    ///
+    /// # Errors
+    /// When the file exists already or another process has it.
+    pub(super) fn log(self) -> Result<SessionLog, SessionError> {
+        Ok(SessionLog::create(self.path, self.header)?)
+    }
 }
 
 /// A copy of a session for the working directory of the agent, on disk at once like every fork.
 pub(super) fn forked_log(agent: &Agent, source: &Path, id: Option<&str>) -> Result<SessionLog, SessionError> {
     // Nothing is asked of the source but to be read: it may be old, or open in another process.
     let log = store::open_read_only(source)?;
-    let cwd = agent.cwd.to_string_lossy();
-    let mut header = store::new_header(&cwd, Some(&source.to_string_lossy()));
-    if let Some(id) = id {
-        id.clone_into(&mut header.id);
-    }
     let dir = agent.session_dir(&agent.cwd);
-    let path = dir.map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
-    let mut fork = log.fork(path, header, ForkScope::All)?;
+    let new = NewSession::new(dir, &agent.cwd, Some(&source.to_string_lossy()), id);
+    let mut fork = log.fork(new.path, new.header, ForkScope::All)?;
     fork.ensure_on_disk()?;
     Ok(fork)
 }

@@ -26,6 +26,7 @@ impl SessionList {
     /// The sessions that an agent sees from a working directory.
     pub(super) fn new(agent: &Agent, cwd: &Path) -> Self {
         let kept = agent.session_dir(cwd);
+        // Without a place of their own (`--no-session`), clients still see the stored sessions of the directory.
         let usual = || store::paths::session_dir(&agent.agent_dir, &cwd.to_string_lossy());
         Self {
             cwd: cwd.to_path_buf(),
@@ -64,6 +65,7 @@ impl SessionList {
             ListScope::All => all(&self.root, &self.own, how),
             ListScope::Cwd => {
                 let mut found = store::list(&self.own, how)?;
+                // With `--session-dir` one directory has the sessions of all working directories (pi-core.md 2.1).
                 let cwd = self.cwd.to_string_lossy();
                 found.retain(|session| session.cwd.is_empty() || session.cwd == cwd);
                 Ok(found)
@@ -78,6 +80,7 @@ fn all(root: &Path, own: &Path, how: Listing<'_>) -> Result<Vec<SessionSummary>,
     // A directory below the root is in the list already.
     if !own.starts_with(root) {
         found.extend(store::list(own, how)?);
+        // Each of the two lists is sorted by itself. The newest session comes first (pi-core.md 2.8).
         found.sort_by_key(|session| std::cmp::Reverse(session.modified));
     }
     Ok(found)

@@ -15,30 +15,71 @@ use crate::off_thread::off_thread;
 use super::change_request::{Change, Changed, DONE};
 use super::driver::Driver;
 use super::extension_loading;
-use super::session_file::{Empty, new_log, open_log, stored_cwd};
+use super::session_core::SessionCore;
+use super::session_file::{Empty, NewSession, open_log, stored_cwd};
 use super::storage::same_file;
 
-/// Makes the change.
-pub(super) async fn make(driver: &mut Driver, change: Change) -> Result<Changed, SessionError> {
+/// Header and file of the session that a change begins, while the old one is still there; none if they are not known yet.
+pub(super) fn next(core: &SessionCore, change: &Change) -> Option<NewSession> {
+    let cwd = &core.workspace.cwd;
+    match change {
+        // The settings of another directory may name a place of their own.
+        Change::New(params, _) if params.cwd.as_ref().is_some_and(|other| Path::new(other) != cwd) => None,
+        Change::New(params, _) => Some(beside(core, params.parent_session.as_deref())),
+        Change::NewIn(dir) => Some(NewSession::new(Some(dir.clone()), cwd, None, None)),
+        Change::Fork { .. } | Change::At(_) | Change::Clone(_) => Some(child(core)),
+        Change::Switch(..) | Change::Reload => None,
+    }
+}
+
+/// A session in the same directory, with its file where the next one goes.
+fn beside(core: &SessionCore, parent: Option<&str>) -> NewSession {
+    let dir = core.view().next_session_dir(&core.agent);
+    NewSession::new(dir, &core.workspace.cwd, parent, None)
+}
+
+/// A session that the current one is the parent of.
+fn child(core: &SessionCore) -> NewSession {
+    beside(core, core.conversation.log.file_text().as_deref())
+}
+
+/// A session in another directory, whose settings say where the file is.
+async fn elsewhere(core: &SessionCore, cwd: &Path, parent: Option<String>) -> NewSession {
+    let (agent, cwd) = (Arc::clone(&core.agent), cwd.to_owned());
+    let new = move || {
+        let dir = agent.fitting(&cwd).session_dir(&cwd);
+        NewSession::new(dir, &cwd, parent.as_deref(), None)
+    };
+    off_thread(new).await
+}
+
+/// Makes the change. `next` is the session that begins, if [`next`] knew it.
+pub(super) async fn make(
+    driver: &mut Driver,
+    change: Change,
+    next: Option<NewSession>,
+) -> Result<Changed, SessionError> {
+    let durability = driver.core.conversation.log.durability();
     match change {
         Change::New(params, entries) => {
-            let parent = params.parent_session.filter(|parent| !parent.is_empty());
-            let cwd = params
-                .cwd
-                .map_or_else(|| driver.core.workspace.cwd.clone(), PathBuf::from);
-            let durability = params
-                .durability
-                .unwrap_or(driver.core.conversation.log.durability());
-            let place = (cwd == driver.core.workspace.cwd)
-                .then(|| driver.core.view().next_session_dir(&driver.core.agent));
-            begin_anew(driver, cwd, place, parent, entries, durability).await?;
+            let cwd = (params.cwd).map_or_else(|| driver.core.workspace.cwd.clone(), PathBuf::from);
+            let next = match next {
+                Some(next) => next,
+                None => elsewhere(&driver.core, &cwd, params.parent_session).await,
+            };
+            begin_anew(
+                driver,
+                cwd,
+                next,
+                entries,
+                params.durability.unwrap_or(durability),
+            )
+            .await?;
         }
         Change::NewIn(dir) => {
-            let (cwd, durability) = (
-                driver.core.workspace.cwd.clone(),
-                driver.core.conversation.log.durability(),
-            );
-            begin_anew(driver, cwd, Some(Some(dir)), None, Vec::new(), durability).await?;
+            let cwd = driver.core.workspace.cwd.clone();
+            let next = next.unwrap_or_else(|| NewSession::new(Some(dir), &cwd, None, None));
+            begin_anew(driver, cwd, next, Vec::new(), durability).await?;
         }
         Change::Switch(path, spare) => switch_to(driver, path, spare).await?,
         Change::Fork {
@@ -47,17 +88,22 @@ pub(super) async fn make(driver: &mut Driver, change: Change) -> Result<Changed,
             keeps_messages,
             ..
         } => {
-            fork_off(driver, before, keeps_messages).await?;
+            let next = next.unwrap_or_else(|| child(&driver.core));
+            fork_off(driver, next, before, keeps_messages).await?;
             return Ok(Changed {
                 text: Some(text),
                 cancelled: false,
             });
         }
-        Change::At(entry) => branch_off(driver, entry).await?,
+        Change::At(entry) => {
+            let next = next.unwrap_or_else(|| child(&driver.core));
+            branch_off(driver, next, entry).await?;
+        }
         // The leaf may have moved while the run ended.
         Change::Clone(leaf) => {
+            let next = next.unwrap_or_else(|| child(&driver.core));
             let leaf = driver.core.conversation.log.leaf_id().map_or(leaf, str::to_owned);
-            branch_off(driver, leaf).await?;
+            branch_off(driver, next, leaf).await?;
         }
         Change::Reload => {
             driver
@@ -72,20 +118,16 @@ pub(super) async fn make(driver: &mut Driver, change: Change) -> Result<Changed,
     Ok(DONE)
 }
 
-/// Begins an empty session. Without a `place`, its file goes where settings of the directory say.
+/// Begins an empty session.
 async fn begin_anew(
     driver: &mut Driver,
     cwd: PathBuf,
-    place: Option<Option<PathBuf>>,
-    parent: Option<String>,
+    next: NewSession,
     entries: Vec<wire::Entry>,
     durability: Durability,
 ) -> Result<(), SessionError> {
-    let (agent, dir) = (Arc::clone(&driver.core.agent), cwd.clone());
     let begin = move || {
-        // The settings of another directory may name a place of their own.
-        let place = place.unwrap_or_else(|| agent.fitting(&dir).session_dir(&dir));
-        let mut log = new_log(place, &dir, parent.as_deref(), None)?;
+        let mut log = next.log()?;
         log.set_durability(durability);
         let says = |entry: &wire::Entry| matches!(entry.body, EntryBody::Message(_));
         let says_something = entries.iter().any(says);
@@ -102,6 +144,7 @@ async fn begin_anew(
 
 async fn fork_off(
     driver: &mut Driver,
+    next: NewSession,
     before: Option<String>,
     keeps_messages: bool,
 ) -> Result<(), SessionError> {
@@ -113,15 +156,11 @@ async fn fork_off(
         )
     });
     match before {
-        Some(before) => branch_off(driver, before).await?,
+        Some(before) => branch_off(driver, next, before).await?,
         None => {
-            let (cwd, parent) = (
-                driver.core.workspace.cwd.clone(),
-                driver.core.conversation.log.file_text(),
-            );
+            let cwd = driver.core.workspace.cwd.clone();
             let durability = driver.core.conversation.log.durability();
-            let place = Some(driver.core.view().next_session_dir(&driver.core.agent));
-            begin_anew(driver, cwd, place, parent, Vec::new(), durability).await?;
+            begin_anew(driver, cwd, next, Vec::new(), durability).await?;
         }
     }
     // Only the file begins anew: the conversation stays as the model has it.
@@ -132,19 +171,10 @@ async fn fork_off(
     Ok(())
 }
 
-async fn branch_off(driver: &mut Driver, leaf: String) -> Result<(), SessionError> {
-    let header = store::new_header(
-        &driver.core.workspace.cwd.to_string_lossy(),
-        driver.core.conversation.log.file_text().as_deref(),
-    );
-    let path = driver
-        .core
-        .view()
-        .next_session_dir(&driver.core.agent)
-        .map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
+async fn branch_off(driver: &mut Driver, next: NewSession, leaf: String) -> Result<(), SessionError> {
     let durability = driver.core.conversation.log.durability();
     let fork = move |old: &mut SessionLog| {
-        let mut log = old.fork(path, header, ForkScope::Path(&leaf))?;
+        let mut log = old.fork(next.path, next.header, ForkScope::Path(&leaf))?;
         log.set_durability(durability);
         let answered = |entry: &Arc<wire::Entry>| matches!(&entry.body, EntryBody::Message(body) if body.message.as_assistant().is_some());
         if log.entries().iter().any(answered) {

@@ -1,6 +1,7 @@
 //! Shell commands of the user as the session runs them: an extension may replace one, and the model gets it with the next prompt.
 
 use serde_json::json;
+use tools::BashRun;
 use wire::command::BashParams;
 use wire::state::BashResult;
 
@@ -32,6 +33,23 @@ pub(super) async fn run(driver: &mut Driver, responder: Responder<BashResult>, p
     let core = &driver.core;
     let place = (core.agent.toolbox.clone(), core.workspace.cwd.clone());
     driver.shells.run(responder, params, place, &core.outbox).await;
+}
+
+/// Reports a command that an extension ran, from its beginning to its outcome. Clients are shown what it `printed`.
+pub(super) async fn report_all(
+    driver: &mut Driver,
+    responder: Responder<BashResult>,
+    params: BashParams,
+    printed: String,
+    outcome: Result<BashRun, String>,
+) {
+    let outbox = &driver.core.outbox;
+    let shell = driver.shells.begin(responder.origin(), &params, outbox).await;
+    if !printed.is_empty() {
+        on_report(driver, ShellReport::Output(shell.clone(), printed)).await;
+    }
+    let done = ShellReport::Done(Box::new(responder), params, shell, outcome);
+    on_report(driver, done).await;
 }
 
 /// Stores the report of a command. During a run it waits, because the messages of the run belong together.

@@ -287,6 +287,7 @@ impl Storage {
     /// Tries once more to write the entries that wait. Returns true if none waits any more.
     pub(super) async fn flush(&mut self, outbox: &Outbox) -> bool {
         let (flushed, done) = self.flush_all().await;
+        // The files of sessions that were left: clients were told that entries of them wait.
         for path in done {
             tell(outbox, path.to_string_lossy().into_owned(), 0, None).await;
         }
@@ -310,6 +311,7 @@ impl Storage {
         if self.waiting() == 0 && self.left.is_empty() {
             return (Ok(()), Vec::new());
         }
+        // The job has them meanwhile, as it has the log.
         let mut left = std::mem::take(&mut self.left);
         let flush = move |log: &mut SessionLog| {
             let mut done = Vec::new();
@@ -392,6 +394,7 @@ impl Storage {
 
     /// Why the last attempt to write this session failed.
     pub(super) fn error(&self) -> Option<&str> {
+        // Trouble with a session that was left says nothing about this one.
         let trouble = self.trouble.as_ref().filter(|trouble| trouble.is_current);
         trouble.map(|trouble| trouble.error.as_str())
     }

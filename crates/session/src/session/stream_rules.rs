@@ -13,6 +13,7 @@ pub(super) fn read(
     settings: TtsrSettings,
     log: &SessionLog,
 ) -> (Change, Vec<String>) {
+    // Asked first, since the next line reads the files.
     let is_new = !resources.has_read_rules();
     let rules = resources.rules();
     let branch = log.branch(log.leaf_id());

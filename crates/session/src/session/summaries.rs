@@ -147,6 +147,7 @@ impl Summaries {
         let settings = core
             .conversation
             .compaction_settings(&core.agent.settings.compaction);
+        // Entries that earlier compactions left out are in their summary and need no second one.
         let plan = compaction::plan(&store::seen_branch(log, log.leaf_id()), settings);
         (plan, self.instructions(reason))
     }
@@ -303,6 +304,7 @@ impl Summariser {
             match event {
                 ModelEvent::Done(message) => return (*message, None),
                 ModelEvent::Error { message, retry_after } => return (*message, retry_after),
+                // Nothing of a summary is shown before it is complete.
                 _ => {}
             }
         }

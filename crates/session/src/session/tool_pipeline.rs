@@ -27,7 +27,9 @@ impl Driver {
         if is_nested(slot) {
             self.turn.calls.isolate(slot);
         }
+        // Also calls that are refused below: hooks see them with their results.
         self.turn.calls.note(slot, call);
+        // Calls that tools make were checked when the tools asked for them (`extension_requests`).
         let may_run = self.core.tools.is_active(&call.name) || is_nested(slot);
         if !may_run {
             let error = self.core.tools.not_found(&call.name);
@@ -84,6 +86,7 @@ impl Driver {
         match self.turn.calls.accept(report) {
             Some((slot, CallUpdate::Input(input))) => self.drive(Input::Tool(slot, input)).await,
             Some((slot, CallUpdate::Rewritten(arguments))) => self.on_rewritten(slot, arguments).await,
+            // Reports of an older batch do not count (`ToolCalls::accept`).
             None => {}
         }
     }
@@ -105,6 +108,7 @@ impl Driver {
     pub(super) async fn cancel_call(&mut self, slot: usize) {
         self.turn.calls.cancel_one(slot);
         self.core.permissions.forget(|asked| asked == slot);
+        // Nothing settles here: the machine needs no outcome of such a call (`Effect::CancelTool`).
         for withdrawn in self.core.client_tools.withdraw(|open| open == slot) {
             if let Some(event) = withdrawn.event {
                 self.core.outbox.tell(event).await;

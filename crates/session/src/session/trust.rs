@@ -12,6 +12,7 @@ use crate::factory::Agent;
 /// The trust in the project for `get_state`; `None` if nothing of the project is held back.
 pub(super) fn state(agent: &Agent) -> Option<TrustState> {
     let held = held_back(&agent.project(), &agent.settings, agent.options.dialect.into());
+    // The settings were read under an earlier decision. The new one counts from the next session or reload on.
     let pending = agent.decision().access != agent.settings.project;
     (!held.is_empty() || pending).then(|| TrustState {
         trusted: agent.settings.project == ProjectAccess::Full,
@@ -32,6 +33,7 @@ pub(super) fn state(agent: &Agent) -> Option<TrustState> {
 pub(super) fn describe(agent: &Agent) -> ProjectTrust {
     ProjectTrust {
         cwd: agent.cwd.to_string_lossy().into_owned(),
+        // This reply names the decision also if nothing is held back.
         project_trust: state(agent).unwrap_or_else(|| TrustState {
             trusted: agent.settings.project == ProjectAccess::Full,
             decided_by: agent.settings.decided_by.word().to_owned(),
@@ -47,6 +49,7 @@ pub(super) fn describe(agent: &Agent) -> ProjectTrust {
 /// When the decision cannot be stored.
 pub(super) fn decide(agent: &Agent, params: ProjectTrustParams) -> Result<ProjectTrust, String> {
     let trust = &agent.trust;
+    // Stored first: a client that gets an error must not find the decision in force.
     if params.remember {
         let stored = trust.file().set(&agent.cwd, params.trusted);
         stored.map_err(|problem| problem.to_string())?;
@@ -79,6 +82,7 @@ pub(super) fn follow(mut current: LoopSettings, before: LoopSettings, after: Loo
         after.has_fallback,
     );
     follow_one(&mut current.limits, &before.limits, after.limits);
+    // `silent_answers` depends on the dialect of the process alone, which no settings change.
     current
 }
 

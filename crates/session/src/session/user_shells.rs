@@ -118,6 +118,7 @@ impl UserShells {
         let shell = self.begin(responder.origin(), &params, outbox).await;
         let (sender, cancel) = (self.sender.clone(), self.cancel.clone());
         tokio::spawn(async move {
+            // One piece at a time, so that a command waits for a client that does not read.
             let (output, mut pieces) = mpsc::channel(1);
             let request = UserBash {
                 command: params.command.clone(),
@@ -146,6 +147,7 @@ impl UserShells {
             }
             let outcome = outcome.map_err(|error| error.to_string());
             let done = ShellReport::Done(Box::new(responder), params, shell, outcome);
+            // Only a session that has ended takes no more reports.
             let _gone = sender.send(Box::new(done)).await;
         });
     }
@@ -218,6 +220,7 @@ impl UserShells {
         let mut is_stored = true;
         for bash in std::mem::take(&mut self.parked) {
             let message = Arc::new(Message::BashExecution(bash));
+            // Also after a failure: entries that cannot be written wait in their order.
             is_stored &= conversation.log.persist(Arc::clone(&message), outbox).await;
             conversation.add_unsent_shell(message);
         }

@@ -51,14 +51,17 @@ impl View<'_> {
             is_streaming: activity.is_running() || waits || joins,
             is_compacting: activity.is_compacting(),
             is_retrying,
+            // Two names for one value, here and below (dialects.md 5, row 7).
             queue_mode: settings.steering_mode,
             steering_mode: settings.steering_mode,
             follow_up_mode: settings.follow_up_mode,
             interrupt_mode: settings.interrupt_mode,
+            // Named although the file may not exist yet (behaviour.md 9.2).
             session_file: log.file_text(),
             session_id: log.header().id.clone(),
             session_name: log.session_name().map(str::to_owned),
             auto_compaction_enabled: *auto_compaction,
+            // Finished messages only, also during a run (behaviour.md 2.12).
             message_count: self.machine.messages().len(),
             pending_message_count: queued,
             queued_message_count: queued,

@@ -51,6 +51,7 @@ impl Wakeup {
     /// Returns false for what a session can do without the texts of its messages.
     pub(super) fn needs_texts(&self) -> bool {
         match self {
+            // These replies need only the parts of a session that are read in any case (docs/internals/decisions/39-texts-on-demand.md).
             Self::SessionRequest(SessionRequest::Command(_, command)) => !matches!(
                 command,
                 SessionCommand::GetState(_)
@@ -60,6 +61,7 @@ impl Wakeup {
                     | SessionCommand::GetAvailableThinkingLevels(_)
             ),
             Self::SessionRequest(SessionRequest::Connection(_, command)) => {
+                // The snapshot of a replay has all messages.
                 matches!(command, ConnectionCommand::Replay(_))
             }
             Self::SessionRequest(
@@ -103,6 +105,7 @@ pub(super) async fn next_request(
 }
 
 pub(super) async fn next_events(answering: &mut Option<RunningRequest>) -> Vec<ModelEvent> {
+    // A request that has given its last event is about to be dropped, and must not wake the loop again.
     if let Some(answering) = answering
         && let Some(events) = answering.next().await
     {

@@ -64,6 +64,7 @@ impl Workspace {
             guidelines,
         });
         let mut hints: Vec<ToolHint<'_>> = hints.collect();
+        // The tool `read` takes these URIs (dialects.md 7). The hint needs no name, since it is no further tool.
         if !rules.is_empty() && tools.is_active("read") {
             hints.push(ToolHint {
                 name: "",
@@ -71,8 +72,10 @@ impl Workspace {
                 guidelines: &rules,
             });
         }
+        // As of the first request: a date that changed at midnight would cost the provider's cache.
         let date = self.has_date.then(|| Zoned::now().date().to_string());
         let mut prompt = self.resources.system_prompt(&hints, date.as_deref());
+        // Without tools there is nothing that could be limited.
         let limits = if hints.is_empty() {
             Vec::new()
         } else {

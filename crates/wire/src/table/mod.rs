@@ -289,9 +289,9 @@ commands! {
     /// List the models for which credentials exist.
     GetAvailableModels(NoParams) = "get_available_models", Models, ALL, Task, Session::get_available_models => Models;
     /// Set the thinking level. A level that the model does not offer is replaced by the nearest one.
-    SetThinkingLevel(ThinkingParams) = "set_thinking_level", Models, ALL, Ordered, Session::set_thinking_level -> ();
+    SetThinkingLevel(ThinkingParams) = "set_thinking_level", Models, ALL, Ordered, Session::set_thinking_level => ();
     /// Select the next thinking level. Returns null if the model does not support thinking.
-    CycleThinkingLevel(NoParams) = "cycle_thinking_level", Models, ALL, Ordered, Session::cycle_thinking_level -> Option<CycledThinking>;
+    CycleThinkingLevel(NoParams) = "cycle_thinking_level", Models, ALL, Ordered, Session::cycle_thinking_level => Option<CycledThinking>;
     /// Set fast mode, for clients of oh-my-pi. Pinion cannot ask a provider for faster answers, so it can only be off.
     SetFastMode(EnabledParams) = "set_fast_mode", Models, N, Ordered, Session::set_fast_mode -> FastMode;
     /// Set the models that a run falls back to when its model is overloaded after all retries, out of quota, or rejects the key.

@@ -133,6 +133,7 @@ impl CacheWarmer {
     pub(super) fn on_idle(&mut self, mode: CacheWarming) {
         if let Some(kept) = &mut self.kept {
             kept.is_idle = true;
+            // The time while idle is shorter, and may be over already.
             if mode != CacheWarming::Idle || !kept.is_within_time(now_ms()) {
                 self.kept = None;
             }
@@ -145,9 +146,11 @@ impl KeptEntry {
     fn is_current(&self, core: &SessionCore) -> bool {
         let messages = core.machine.messages();
         let model = &core.conversation.choice.model;
+        // Of now: the settings may have been read again since the request.
         let mode = core.agent.settings.cache_warming;
         (mode == CacheWarming::Idle || mode == CacheWarming::Streaming && !self.is_idle)
             && (&model.provider, &model.id) == (&self.model.0, &self.model.1)
+            // A fork may keep these messages in memory, but its requests have another session id.
             && core.conversation.log.header().id == self.session
             && self.messages.len() <= messages.len()
             && self
@@ -200,9 +203,11 @@ pub(super) async fn on_event(driver: &mut Driver, event: WarmingEvent) {
                 record(driver, &message, kept.is_overridden).await;
             }
             kept.is_overridden = false;
+            // From now on: the refresh has begun the lifetime of the entry anew.
             kept.due_at = after(now_ms(), kept.delay);
             kept.is_within_time(now_ms()).then_some(Step::Timer)
         }
+        // An answer belongs to the step that waited for it, so this cannot happen.
         (WarmingEvent::Answered(_), _) => None,
     };
     if let Some(step) = next {
@@ -249,6 +254,7 @@ fn act(driver: &mut Driver, kept: &KeptEntry, action: Action) -> Option<Step> {
     let request = kept.request.get()?.refresh(now_ms());
     let spending = driver.extensions.tasks.spending.clone();
     let mut budget = driver.core.machine.task_budget(spending);
+    // As for every request: none beyond a limit, and none of unknown price while the cost is limited (GUARANTEES.md, 84).
     if budget.reached().is_some() || budget.check_price(&request.model).is_err() {
         return None;
     }
@@ -259,12 +265,14 @@ fn act(driver: &mut Driver, kept: &KeptEntry, action: Action) -> Option<Step> {
         let cancel = CancellationToken::new();
         let _ends = cancel.clone().drop_guard();
         let model = request.model.clone();
+        // Counted before the answer, since other requests may be decided meanwhile.
         budget.asked();
         let answer = match open(agent, request, cancel, span).await {
             Ok(mut stream) => loop {
                 match stream.next().await {
                     Some(ModelEvent::Done(message) | ModelEvent::Error { message, .. }) => break *message,
                     Some(_) => {}
+                    // Every stream ends with one of the events above, so this cannot happen.
                     None => break AssistantMessage::begin(&model.api, &model.provider, &model.id, now_ms()),
                 }
             },

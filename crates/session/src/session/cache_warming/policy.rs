@@ -78,7 +78,9 @@ impl Economics {
         });
         Self {
             warm_cost: read(1),
+            // Some prices are 0 or negative (providers.md 2.4).
             miss_cost: (miss - read(0)).max(0.0),
+            // A run that is active sends its next request when its calls have ended.
             continuation_probability: if idle { IDLE_PROBABILITY } else { 1.0 },
         }
     }

@@ -45,6 +45,7 @@ impl ClientTools {
 
     /// The scheme of a URI, if the client serves it.
     pub(super) fn scheme_of(&self, uri: &str) -> Option<HostUriScheme> {
+        // Schemes are stored in lower case. In a URI their case has no meaning (RFC 3986, 3.1).
         let name = uri.split_once("://")?.0.to_ascii_lowercase();
         let shared = self.lock();
         shared
@@ -64,6 +65,7 @@ impl ClientTools {
     /// Makes a request; the session sends the event. Without a connection the answer is dropped at once.
     pub(super) fn request(&self, slot: usize, answer: Answer, event: impl FnOnce(String) -> Event) {
         let id = Requests::new_id();
+        // Before the event is sent: the answer may come at once.
         let route = self.routes.open(&id);
         self.lock().requests.open((id, route), slot, answer, event);
     }

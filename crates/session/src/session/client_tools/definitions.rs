@@ -19,6 +19,7 @@ pub(super) struct ClientDefinition {
 
 /// Reads the tools of `set_host_tools`.
 pub(super) fn tools(values: &[Value]) -> Result<Vec<ClientDefinition>, String> {
+    // Before anything is read, so that a long list costs no work.
     if values.len() > limits::HOST_TOOLS {
         return Err(strings::too_many_host_tools(values.len(), limits::HOST_TOOLS));
     }
@@ -28,6 +29,7 @@ pub(super) fn tools(values: &[Value]) -> Result<Vec<ClientDefinition>, String> {
         tools.push(tool(index, value)?);
         bytes += size(value);
     }
+    // After the definitions: the protocol refuses a wrong one before a repeated name (dialects.md 7).
     let mut names = HashSet::new();
     if !tools.iter().all(|tool| names.insert(tool.name.as_str())) {
         return Err(strings::DOUBLE_HOST_TOOL.to_owned());
@@ -43,6 +45,7 @@ fn tool(index: usize, value: &Value) -> Result<ClientDefinition, String> {
     let description = text(value, "description").ok_or_else(|| strings::undescribed_host_tool(&name))?;
     let schema = value.get("parameters").filter(|schema| schema.is_object());
     let schema = schema.ok_or_else(|| strings::host_tool_without_schema(&name))?;
+    // After the checks of the protocol, whose order clients see (dialects.md 7).
     if size(value) > limits::HOST_TOOL_BYTES {
         return Err(strings::host_tool_too_large(&name, limits::HOST_TOOL_BYTES));
     }
@@ -80,6 +83,7 @@ fn scheme(value: &Value) -> Result<HostUriScheme, String> {
         let given = value.get("scheme").and_then(Value::as_str).unwrap_or_default();
         return Err(strings::odd_scheme(given));
     }
+    // Reserved by oh-my-pi, and the refusal is part of the protocol (dialects.md 7).
     if scheme == "security" {
         return Err(strings::reserved_scheme(&scheme));
     }

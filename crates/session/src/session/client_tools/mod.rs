@@ -61,6 +61,7 @@ impl ClientTools {
         activation: Activation<'_>,
     ) -> Result<HostToolNames, String> {
         let tools = definitions::tools(&params.tools)?;
+        // The last check of the protocol, after those of the definitions (dialects.md 7).
         let is_built_in = |tool: &&ClientDefinition| registry.has(Layer::BuiltIn, &tool.name);
         if let Some(tool) = tools.iter().find(is_built_in) {
             return Err(strings::host_tool_conflicts(&tool.name));
@@ -71,6 +72,7 @@ impl ClientTools {
         registry.replace(
             Layer::Client,
             self.tools(),
+            // A name that goes does not stay active: a hidden tool of that name may come later.
             |_| false,
             |name| {
                 let is_in = |list: &[String]| list.iter().any(|item| fits(item, name));

@@ -139,6 +139,7 @@ impl Requests {
             Frame::ToolUpdate(update) => self.update(update),
             Frame::ToolResult(result) => self.finish_tool(result),
             Frame::UriResult(result) => self.finish_uri(result),
+            // Answers to dialogs never come here (`Session::on_frame`).
             _ => Ok(None),
         }
     }
@@ -159,12 +160,15 @@ impl Requests {
     }
 
     fn finish_tool(&mut self, frame: HostToolResult) -> Result<Option<usize>, String> {
+        // First: a frame with an unknown id is ignored with all its content (dialects.md 2).
         let is_it = |open: &Open| open.id == frame.id && matches!(open.answer, Answer::Tool { .. });
         let Some(at) = self.open.iter().position(is_it) else {
             return Ok(None);
         };
+        // Before the request is removed, which stays open if the result cannot be read (dialects.md 7).
         let result = result(frame.result).ok_or_else(|| strings::bad_result(&frame.id))?;
         let outcome = if frame.is_error {
+            // Only the texts of a failed result count (dialects.md 7).
             let text = result.joined_text();
             let text = Some(text.trim()).filter(|text| !text.is_empty());
             ToolOutcome::error(text.unwrap_or(strings::HOST_TOOL_FAILED))
@@ -173,6 +177,7 @@ impl Requests {
         };
         let Open { slot, answer, .. } = self.open.remove(at);
         Ok(match answer {
+            // A call that was given up reports nothing, and the session must not wait for it.
             Answer::Tool { done, .. } => done.send(outcome).is_ok().then_some(slot),
             Answer::Uri(_) => None,
         })
@@ -183,6 +188,7 @@ impl Requests {
         let Some(at) = self.open.iter().position(is_it) else {
             return Ok(None);
         };
+        // As with tools, the request stays open after a frame that cannot be read.
         if !frame.content.is_string() && !frame.content.is_null() {
             return Err(strings::bad_uri_result(&frame.id));
         }

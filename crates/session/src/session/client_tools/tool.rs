@@ -81,6 +81,7 @@ impl Tool for ClientTool {
         let (updates, mut news) = mpsc::channel(limits::CLIENT_UPDATES);
         let (done, mut outcome) = oneshot::channel();
         let (client, name) = (self.client.clone(), self.definition.name.clone());
+        // A call that was stopped before it began asks nothing. `done` is dropped then, which ends the call.
         if !cancel.is_cancelled() {
             let tool_name = name.clone();
             client.request(slot, Answer::Tool { updates, done }, |id| Event::HostToolCall {
@@ -92,6 +93,7 @@ impl Tool for ClientTool {
         }
         Box::pin(async move {
             let given_up = || {
+                // The protocol has a text of its own for the end of stdin (dialects.md 7).
                 ToolOutcome::error(if client.is_gone() {
                     strings::HOST_GONE_TOOL.to_owned()
                 } else {
@@ -101,6 +103,7 @@ impl Tool for ClientTool {
             loop {
                 tokio::select! {
                     biased;
+                    // Partial results first, since the client sent them before the result.
                     Some(partial) = news.recv() => progress.send(partial).await,
                     // The request was withdrawn, or never sent.
                     outcome = &mut outcome => return outcome.unwrap_or_else(|_| given_up()),

@@ -123,6 +123,7 @@ impl Tool for UriRequest {
     }
 
     fn prepare(self: Arc<Self>, call: &ToolCall) -> Result<PreparedCall, String> {
+        // `UriAware`, which alone makes these calls, has checked them.
         let args = call.arguments.clone();
         Ok(PreparedCall::new(self, call, args))
     }
@@ -140,6 +141,7 @@ impl Tool for UriRequest {
         // A call that was stopped before it began asks nothing.
         if !cancel.is_cancelled() {
             let content = args.get("content").and_then(Value::as_str);
+            // The frame of `read` has none (dialects.md 7), but the model may have added it.
             let content = content.filter(|_| operation == UriOperation::Write);
             client.request(slot, Answer::Uri(done), |id| Event::HostUriRequest {
                 id,
@@ -201,6 +203,7 @@ fn outcome(
         let text = content.unwrap_or_else(|| format!("Successfully wrote {units} bytes to {url}"));
         return ToolOutcome::ok(ToolResult::text(text));
     }
+    // Notices of `read` name the URI as the client was asked for it.
     args.insert("path".to_owned(), Value::from(url));
     let mut outcome = Toolbox::read_text(args, &content.unwrap_or_default());
     if !outcome.is_error {

@@ -84,6 +84,7 @@ impl Dialog {
             | Self::Permission { timeout, .. }
             | Self::Confirm { timeout, .. }
             | Self::Input { timeout, .. } => *timeout,
+            // The frame of an editor has no timeout (dialects.md 10.4).
             Self::Editor { .. } => None,
         }
     }
@@ -324,6 +325,7 @@ impl AskingSubagent {
         if let Dialog::Permission { call_id, .. } = &mut dialog {
             self.call_id.clone_into(call_id);
         }
+        // With every question, the user sees which sub-agent asks (docs/guides/sub-agents.md).
         match &mut dialog {
             Dialog::Select { title, .. }
             | Dialog::Permission { title, .. }
@@ -388,6 +390,7 @@ impl Ui {
 
     /// Shows something, if the client renders it and the session is still there.
     pub async fn show(&self, show: Show) {
+        // Nothing is owed for it, so that a session that has ended is no error.
         let _gone = self.wishes.send(Box::new(Wish::Show(show))).await;
     }
 }

@@ -29,6 +29,7 @@ pub use self::asking::{Answer, Dialog, NoAnswer, Show, Ui};
 /// The questions of a session.
 pub(super) struct Dialogs {
     ui: Ui,
+    // Boxed: a channel has room for 32 entries from its beginning, in every idle session.
     wishes: mpsc::Receiver<Box<Wish>>,
     /// Oldest first.
     open: Vec<Open>,
@@ -153,6 +154,7 @@ impl Dialogs {
         if answer.is_closed() {
             return;
         }
+        // Refused at once: a dialog that no client shows would only time out (GUARANTEES.md, 28).
         let refusal = if self.gone {
             Some(NoAnswer::Gone)
         } else if !outbox.renders(dialog.method()) {
@@ -199,6 +201,7 @@ impl Dialogs {
     /// Takes an answer. An answer to a dialog that is not open (any more) is ignored; an invalid answer counts as
     /// cancelled.
     pub(super) fn answered(&mut self, response: &UiResponse) {
+        // Removed with the first answer: further ones are ignored (dialects.md 10.4).
         if let Some(open) = self.take(&response.id) {
             let answer = understood(open.request.method, response);
             let answer = match &open.allow {
@@ -220,6 +223,7 @@ impl Dialogs {
     pub(super) fn lose_client(&mut self) {
         self.gone = true;
         for open in std::mem::take(&mut self.open) {
+            // Without `cancel`, which nothing would read.
             drop(open.answer.send(Answer::None(NoAnswer::Gone)));
         }
     }
@@ -245,6 +249,7 @@ async fn tell(outbox: &Outbox, request: UiRequest) {
 /// Ends a question without an answer.
 async fn end(open: Open, why: NoAnswer, outbox: &Outbox) {
     drop(open.answer.send(Answer::None(why)));
+    // The connection leaves it out where the client does not know it (docs/internals/decisions/14-dialogs-time-out.md).
     let cancel = UiRequest {
         target_id: Some(open.request.id),
         ..UiRequest::new(new_id(), UiMethod::Cancel)
@@ -256,6 +261,7 @@ async fn end(open: Open, why: NoAnswer, outbox: &Outbox) {
 fn with_reason(answer: Answer, allow: &[String], response: &UiResponse) -> Answer {
     let allows = matches!(&answer, Answer::Value(chosen) if allow.contains(chosen));
     let reason = response.reason.as_str().unwrap_or_default().trim();
+    // A consent with a reason is still a consent.
     if allows || reason.is_empty() {
         return answer;
     }
@@ -278,6 +284,7 @@ fn understood(method: UiMethod, response: &UiResponse) -> Answer {
         (UiMethod::Select | UiMethod::Input | UiMethod::Editor, Value::String(value), _) => {
             Answer::Value(value.clone())
         }
+        // A `value` for `confirm`, or the reverse (dialects.md 10.4).
         _ => none,
     }
 }

@@ -16,6 +16,7 @@ pub(super) struct AbortGrace {
 impl AbortGrace {
     /// The run is aborted.
     pub(super) fn begin(&mut self) {
+        // A second abort does not extend the time.
         if self.until.is_none() {
             self.until = Some(Instant::now() + limits::FAREWELL);
             self.aborted.cancel();
@@ -29,6 +30,7 @@ impl AbortGrace {
             match until {
                 Some(until) => tokio::time::sleep_until(until).await,
                 None => {
+                    // The time begins with an abort that may never come.
                     aborted.cancelled().await;
                     tokio::time::sleep(limits::FAREWELL).await;
                 }

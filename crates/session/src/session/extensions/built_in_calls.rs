@@ -56,6 +56,7 @@ pub(crate) fn run_built_in(
     let progress = Progress::default();
     let context = ToolContext {
         cwd: place.cwd.join(call.cwd.unwrap_or_default()),
+        // Never cancelled: the task is aborted when the request is withdrawn.
         cancel: CancellationToken::new(),
         progress: progress.clone(),
         sees_images: place.sees_images,
@@ -87,12 +88,14 @@ async fn run(
     pool: &ExtensionPool,
     id: u64,
 ) -> ToolOutcome {
+    // Not `run_validated`: the arguments come from the extension, and nothing has checked them.
     let running = toolbox.run(request, context);
     tokio::pin!(running);
     let outcome = loop {
         tokio::select! {
             // Partial results first: the extension gets none after the outcome.
             biased;
+            // It fails only if nothing waits for the call any more, and then this task is aborted.
             partial = progress.next() => drop(pool.update_now(id, &partial)),
             outcome = &mut running => break outcome,
         }

@@ -7,11 +7,11 @@ use extensions::{Answer, ProcessError};
 use serde_json::{Value, json};
 use tokio::time::Sleep;
 use tools::BashRun;
-use wire::Model;
 use wire::command::{BashParams, CompleteParams, ShortcutParams};
-use wire::reply::{Accepted, Completions, CycledModel, Disposition};
+use wire::reply::{Accepted, Completions, CycledModel, CycledThinking, Disposition};
 use wire::state::BashResult;
 use wire::table::Respond;
+use wire::{Model, ThinkingLevel};
 
 use crate::limits;
 use crate::outbox::{Outbox, Responder};
@@ -35,6 +35,10 @@ pub(crate) enum ClientRequest {
     SetModel(Responder<Model>, Box<Model>),
     /// The session has the next model of the scope; true if it is limited.
     CycleModel(Responder<Option<CycledModel>>, Box<Model>, bool),
+    /// The session has another thinking level, of which extensions hear.
+    SetLevel(Responder<()>),
+    /// The session has the next thinking level.
+    CycleLevel(Responder<Option<CycledThinking>>, ThinkingLevel),
 }
 
 /// The commands of clients that wait for extensions.
@@ -51,8 +55,10 @@ pub(crate) enum Completion {
     Done,
     /// Run the shell command: no extension replaced it.
     RunShell(Responder<BashResult>, BashParams),
-    /// An extension ran the shell command.
-    ShellRan(Responder<BashResult>, BashParams, BashRun),
+    /// An extension ran the shell command. True if clients are shown what it printed.
+    ShellRan(Responder<BashResult>, BashParams, BashRun, bool),
+    /// An extension could not run the shell command, which printed this before the error.
+    ShellFailed(Responder<BashResult>, BashParams, String, String),
     /// Say that the session has this model.
     Cycled(Responder<Option<CycledModel>>, Box<Model>, bool),
 }
@@ -71,6 +77,7 @@ impl ClientRequests {
         tokio::select! {
             answered = self.open.next() => Some(answered),
             () = waited => {
+                // An ended timer would be ready at every turn of the loop.
                 self.response_first = None;
                 None
             }
@@ -152,6 +159,7 @@ impl ClientRequests {
         responder: Responder<Completions>,
         params: CompleteParams,
     ) -> Result<(), (Responder<Completions>, String)> {
+        // Looked up like a typed command, since numbers distinguish commands of the same name.
         let Some(command) = links.command(&format!("/{}", params.name)) else {
             let error = format!("No extension has the command /{}", params.name);
             return Err((responder, error));
@@ -174,6 +182,7 @@ impl ClientRequests {
     ) -> Result<(), (Responder<()>, String)> {
         let keys = params.shortcut;
         let mut extensions = links.registered().iter();
+        // The first one counts, as in the list of shortcuts.
         let owner = extensions.find(|extension| extension.shortcuts.iter().any(|key| key.shortcut == keys));
         let Some(path) = owner.map(|extension| &extension.path) else {
             let error = format!("No extension has the shortcut {keys}");
@@ -202,6 +211,8 @@ impl ClientRequest {
             Self::Shell(responder, _) => responder.refuse(error).await,
             Self::SetModel(responder, _) => responder.refuse(error).await,
             Self::CycleModel(responder, ..) => responder.refuse(error).await,
+            Self::SetLevel(responder) => responder.refuse(error).await,
+            Self::CycleLevel(responder, _) => responder.refuse(error).await,
         }
     }
 
@@ -236,8 +247,15 @@ impl ClientRequest {
             }
             Self::Shell(responder, params) => match (answer, failed) {
                 (Ok(answer), None) => {
+                    // An extension that runs commands elsewhere could not run this one, and it must not run here instead.
+                    if let Some(error) = answer.get("error").and_then(Value::as_str) {
+                        let output = answer.pointer("/result/output").and_then(Value::as_str);
+                        let output = output.unwrap_or_default().to_owned();
+                        return Completion::ShellFailed(responder, params, output, error.to_owned());
+                    }
+                    let is_printed = answer.get("printed") == Some(&Value::Bool(true));
                     return match shell_run(&answer) {
-                        Some(run) => Completion::ShellRan(responder, params, run),
+                        Some(run) => Completion::ShellRan(responder, params, run, is_printed),
                         None => Completion::RunShell(responder, params),
                     };
                 }
@@ -250,6 +268,8 @@ impl ClientRequest {
             },
             // A handler that failed was reported; the model has changed all the same.
             Self::SetModel(responder, model) => responder.respond(Ok(*model)).await,
+            Self::SetLevel(responder) => responder.respond(Ok(())).await,
+            Self::CycleLevel(responder, level) => responder.respond(Ok(Some(CycledThinking { level }))).await,
             Self::CycleModel(responder, model, is_scoped) => {
                 return Completion::Cycled(responder, model, is_scoped);
             }
@@ -272,6 +292,7 @@ fn shell_run(answer: &Value) -> Option<BashRun> {
     let code = result.get("exitCode").and_then(Value::as_i64);
     Some(BashRun {
         output: text("output").unwrap_or_default(),
+        // A number that no process can end with is no exit code.
         exit_code: code.and_then(|code| i32::try_from(code).ok()),
         cancelled: is("cancelled"),
         truncated: is("truncated"),
@@ -338,6 +359,12 @@ mod tests {
         let request = ClientRequest::Shell(responder(&outbox), shell());
         let next = request.complete(Ok(Value::Null), None, &outbox).await;
         assert!(matches!(next, Completion::RunShell(..)), "nothing was against it");
+        let request = ClientRequest::Shell(responder(&outbox), shell());
+        let failed = json!({"result": {"output": "x"}, "error": "no host"});
+        let next = request.complete(Ok(failed), None, &outbox).await;
+        assert!(
+            matches!(next, Completion::ShellFailed(_, _, output, error) if output == "x" && error == "no host")
+        );
     }
 
     #[tokio::test]

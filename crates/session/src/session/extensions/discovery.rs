@@ -30,6 +30,7 @@ fn paths(answer: &Value, member: &str, cwd: &Path, home: Option<&Path>) -> Vec<E
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
     let named = answer.get(member).and_then(Value::as_array).into_iter().flatten();
     let named = named.filter_map(|named| {
+        // `extensions::combining` adds it to each path. Without it, a relative path has no base.
         let base = text(named, "extensionPath")?;
         let base = Path::new(&base).parent().unwrap_or(cwd).to_path_buf();
         Some(ExtraPath {

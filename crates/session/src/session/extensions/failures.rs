@@ -38,12 +38,14 @@ impl Failures {
 
     /// Reports a failure in the next turn of the session loop.
     pub(crate) fn push(&self, failure: Failure) {
+        // Without waiting: the session itself takes failures out, and would wait for its own loop.
         let _full = self.sender.try_send(failure);
     }
 }
 
 /// Tells clients that an extension failed.
 pub(crate) async fn report(failure: Failure, outbox: &Outbox) {
+    // For the log alone, since the event has no member for it (dialects.md 3).
     if let Some(stack) = &failure.stack {
         tracing::debug!("extension {}: {stack}", failure.path);
     }

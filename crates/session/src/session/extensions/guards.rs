@@ -30,6 +30,7 @@ impl Guards {
 
     /// Takes note of a guard that could not be loaded. False if it was known.
     pub(crate) fn miss(&mut self, failure: &Failure) -> bool {
+        // It fails again with every restart of its process, and the agent is locked down already.
         if self.missing.contains(&failure.path) {
             return false;
         }
@@ -58,7 +59,9 @@ impl Guards {
 
 /// Returns true if a failure means that a guard is not loaded.
 fn is_missed(failure: &Failure, found: &[Found]) -> bool {
+    // A failure of a whole process names no extension, and any guard may have been in it.
     let concerns = |found: &Found| failure.path == PROCESS || failure.path == found.source.path;
+    // A guard that fails later is loaded: its failure blocks the call that it should check.
     failure.event == "load" && found.iter().any(|found| found.is_guard() && concerns(found))
 }
 

@@ -86,7 +86,9 @@ impl Link {
             return opened.extensions;
         };
         let mut registered = opened.extensions.into_iter().next().unwrap_or_default();
+        // A program may leave its path out (docs/reference/extension-protocol.md, `open`).
         registered.path = program.path.to_string_lossy().into_owned();
+        // Then `extension.json` may name them (docs/reference/extension-protocol.md).
         if registered.events.is_empty() {
             registered.events.clone_from(&program.events);
         }

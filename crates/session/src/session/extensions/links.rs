@@ -66,11 +66,13 @@ impl ExtensionLinks {
         let before = std::mem::take(&mut self.links);
         let mut links: Vec<Link> = Vec::new();
         for Found { source, runs, .. } in &self.found {
+            // An extension that cannot run is reported by `Loading::begin`.
             let Ok(key) = runs else { continue };
             let place = links.iter().position(|link| link.runs(key));
             let place = place.unwrap_or_else(|| {
                 let mut link = Link::new(key.clone(), start.clone());
                 link.guards = before.iter().any(|old| old.guards && old.runs(key));
+                // The places may still move, since no process was started at them.
                 let at = if *key == Key::TypeScript { 0 } else { links.len() };
                 links.insert(at, link);
                 at
@@ -109,8 +111,10 @@ impl ExtensionLinks {
                 continue;
             };
             link.sources.push(found.source.clone());
+            // Handlers run in the order in which the extensions were found.
             link.sources
                 .sort_by_key(|source| known.iter().position(|found| found.source.path == source.path));
+            // A process that is only started now loads all its extensions with `open`.
             if !begin.contains(&place) && !load.contains(&place) {
                 load.push(place);
             }
@@ -151,6 +155,7 @@ impl ExtensionLinks {
         link.messages = Some(pool.put(place, process, &self.handle));
         // A new process knows nothing; it gets all entries with the header.
         link.entries = 0;
+        // `open` asks for all of them.
         link.requested = link.paths().into_iter().collect();
     }
 
@@ -222,6 +227,7 @@ impl ExtensionLinks {
         registered.extend(loaded);
         // In the order in which the extensions were found.
         registered.sort_by_key(|registered| {
+            // An extension that was found in a directory is listed under the directory.
             let path = registered.given.as_ref().unwrap_or(&registered.path);
             self.found.iter().position(|found| found.source.path == *path)
         });
@@ -234,6 +240,7 @@ impl ExtensionLinks {
         let (Some(link), Some(pool)) = (self.links.get(place), &self.pool) else {
             return false;
         };
+        // A program is known by the path of its file and not by a path that it sends.
         if let Key::Program(program) = &link.key {
             registered.path = program.path.to_string_lossy().into_owned();
         }

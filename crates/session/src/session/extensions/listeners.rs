@@ -43,6 +43,7 @@ impl Listeners {
                 Ok(first) => first,
                 // If a checker of a call cannot answer, no other listener replaces its answer.
                 Err(error) if is_gate(&name) => return Err(error),
+                // Other events go on to the hooks (dialects.md 10.3); the failure is reported with their answer.
                 Err(error) => Answer {
                     value: Value::Null,
                     errors: vec![failure("<runtime>", &name, error)],
@@ -55,6 +56,7 @@ impl Listeners {
 
 /// Returns true if the answer to an event decides whether a call runs.
 fn is_gate(event: &str) -> bool {
+    // `user_bash` takes the first answer: without that of a failed checker, the user's command must not run either.
     matches!(rule(event), Rule::Block | Rule::First(_))
 }
 

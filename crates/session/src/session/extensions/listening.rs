@@ -16,6 +16,7 @@ impl Extensions {
 
     /// Returns true if an event has a subscriber that may answer.
     pub(crate) fn waits_for(&self, name: &str) -> bool {
+        // A client may see the event only after the handlers (docs/internals/decisions/15-handlers-before-clients.md).
         self.links.hears(name) || self.hooks.answers(name)
     }
 
@@ -103,6 +104,7 @@ impl Extensions {
 
     /// Tells executables alone.
     pub(crate) fn tell_hooks(&mut self, core: &SessionCore, name: &str, event: &Value) {
+        // First, since the facts copy the whole environment.
         if !self.hooks.has_listener(name) {
             return;
         }
@@ -120,10 +122,12 @@ impl Extensions {
             // More than there is room for is in the doctor's report.
             self.failures.push(failure);
         }
+        // Once for all of them, since a lock-down reads settings and resources anew.
         if misses_guard {
             core.lock_down(self.guards.faults());
         }
         let start = self.loading.start().clone();
+        // Processes receive it later, each when it has loaded (`Loading::begin_at`).
         self.tell_hooks(core, "session_start", &start);
     }
 }

@@ -307,6 +307,7 @@ impl Loading {
         links.set_progress(place, Progress::Loaded);
         links.register(place, loaded);
         actions.push(LoadAction::UseRegistrations);
+        // Trust may have been decided while it loaded: the session begins after the project's extensions are there, too.
         let unrequested = links.links.get(place).map(Link::unrequested);
         if unrequested.is_some_and(|sources| !sources.is_empty()) {
             actions.push(LoadAction::LoadMore(place));
@@ -395,6 +396,7 @@ impl Loading {
             .iter()
             .map(|path| not_loaded(path, &format!("The extension was not loaded: {reason}")))
             .collect();
+        // The extensions of other processes must not wait for this one.
         actions.extend(self.proceed(links));
         actions
     }
@@ -457,6 +459,7 @@ impl Loading {
             // `ExtensionLinks::arrange` takes it back: calls of the old session may still be owed an answer.
             links.left = Some(pool);
         }
+        // Further messages are about the session that was left.
         links.disconnect();
         links.registered.clear();
         // The farewell goes on; answers to everything else are about the session that was left.
@@ -482,6 +485,7 @@ impl Loading {
 
     /// Removes the project's extensions from the list if other extensions may still decide that it is not trusted.
     fn withhold(&mut self, links: &mut ExtensionLinks, asks_trust: bool) {
+        // Without an extension that could answer, nothing is withheld.
         let is_due = asks_trust && may_decide(&links.found);
         let found = std::mem::take(&mut links.found);
         let (withheld, found) = found.into_iter().partition(|found| is_due && is_projects(found));
@@ -496,6 +500,7 @@ impl Loading {
 
     /// Replaces the withheld extensions by those of the project that trust admits.
     pub(crate) fn set_admitted(&mut self, found: Vec<Found>) {
+        // The others are loading already.
         self.trust.withheld = found.into_iter().filter(is_projects).collect();
     }
 
@@ -526,6 +531,7 @@ impl Loading {
                 }
             }
         }
+        // Also if nothing was withheld: the loaded extensions have waited for the decision.
         actions.push(LoadAction::Begin(links.loaded()));
         actions
     }
@@ -535,6 +541,7 @@ impl Loading {
 pub(super) fn may_decide(found: &[Found]) -> bool {
     found
         .iter()
+        // Code of the project must not decide whether the project is trusted (GUARANTEES.md, 33).
         .any(|found| !is_projects(found) && found.runs.is_ok())
 }
 

@@ -20,6 +20,7 @@ pub(super) async fn log_in_by_extension(
     let login = credentials(delegate, "provider.oauth.login", &params);
     let longest = auth::login::limits::LOGIN;
     let late = || format!("The login took longer than {} s", longest.as_secs());
+    // Bounded, since an open login refuses all others (`ExtensionProviders::log_in`).
     tokio::time::timeout(longest, login)
         .await
         .unwrap_or_else(|_| Err(late()))
@@ -44,6 +45,7 @@ pub(super) async fn log_in_by_agent(
         while let Some(show) = steps.recv().await {
             let is_page = matches!(show, Show::OpenUrl { .. });
             ui.show(show).await;
+            // A login with a device code has no address to paste (providers.md 9).
             if is_page && way == Way::Browser {
                 let title = "Paste the address that the browser ended at, if it does not find its way back"
                     .to_owned();
@@ -53,6 +55,7 @@ pub(super) async fn log_in_by_agent(
                     placeholder: None,
                     timeout: Some(0),
                 };
+                // No answer is no failure: the browser may find its way back by itself.
                 if let Some(line) = ui.ask(question, &cancel).await.value() {
                     let _ended = lines.send(line).await;
                 }

@@ -61,9 +61,10 @@ use crate::hooks::Hooks;
 use crate::limits;
 use crate::strings;
 
-use super::asker::Asker;
+use super::asker::{Asker, EndedCompaction};
 use super::change_request::{Change, ChangeAsker};
 use super::pending_prompt::{PendingPrompt, PendingRun};
+use super::session_file::NewSession;
 
 pub(super) use self::built_in_calls::{BuiltInCall, Workplace, run_built_in};
 pub(super) use self::client_requests::{ClientRequest, ClientRequests, Completion};
@@ -134,10 +135,12 @@ pub(super) enum Continuation {
     Hooks(u64, Box<HookPoint>),
     /// Another session may be refused.
     Change(ChangeAsker, Change),
-    /// The session was left.
-    Leave(ChangeAsker, Change),
+    /// The session was left. The new session is none if another one is opened, or if nothing is known of it yet.
+    Leave(ChangeAsker, Change, Option<NewSession>),
     /// Another place of the tree may be refused.
     Move(Asker<Navigated>, NavigateParams),
+    /// A compaction ended with this outcome.
+    Compacted(Box<EndedCompaction>),
 }
 
 impl Continuation {
@@ -250,7 +253,9 @@ impl Extensions {
             && self.client_requests.is_empty()
             && self.providers.is_empty()
             && self.tasks.is_empty()
+            // These messages are in memory only, so that an evicted session would lose them.
             && self.next_turn.is_empty()
+            // They end with this session (GUARANTEES.md, 34).
             && self.subsessions.are_none()
     }
 
@@ -266,6 +271,7 @@ impl Extensions {
 
     /// Returns true if an extension wants the agent to end, and all earlier commands have their responses.
     pub(super) fn wants_shutdown(&self) -> bool {
+        // It takes effect after the response to the command that wanted it (behaviour.md 12.6).
         self.shutdown && !self.has_open_answers()
     }
 
@@ -286,6 +292,7 @@ impl Extensions {
 
     /// The run is over.
     pub(super) fn on_idle(&mut self) {
+        // The abort of this run must not shorten the time of handlers in the next one.
         self.run.abort_grace = abort_grace::AbortGrace::default();
     }
 
@@ -330,6 +337,7 @@ impl Extensions {
         let Some((calls, failure)) = self.links.lose(place, reason) else {
             return Vec::new();
         };
+        // Only this process could send them commands.
         self.subsessions.dispose_of(place);
         // Nothing takes the answers any more, and dialogs for them would stay open.
         for call in calls {
@@ -360,6 +368,7 @@ impl Extensions {
         self.loading.leave(&mut self.links, reason);
         // Dialogs are plain tasks: they end with all dialogs of the session that is left (`Dialogs::end_all`).
         self.tasks.cancel_models();
+        // Logins go on: their clients still wait for a response.
         self.providers.give_up_refresh();
     }
 
@@ -370,6 +379,7 @@ impl Extensions {
         // Guards that are missing in one session say nothing about those of another directory.
         self.guards = Guards::default();
         self.loading.set_start(start);
+        // The processes open another session, of which they know nothing yet.
         self.state.forget();
         self.providers.leave(keeps_flags);
     }

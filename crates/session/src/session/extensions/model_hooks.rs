@@ -7,15 +7,17 @@ use std::sync::Arc;
 
 use extensions::line::Failure;
 use extensions::{Answer, ProcessError};
-use llm::{ChangeHeaders, ChangedHeaders, HeaderList, OnResponse, RequestHooks, Rewrite, Rewritten};
+use llm::{
+    ChangeHeaders, ChangedHeaders, HeaderList, HeardResponse, OnResponse, RequestHooks, Rewrite, Rewritten,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wire::Message;
 
 use super::super::clock::now_ms;
 use super::failures::{Failures, failure};
-use super::links::ExtensionLinks;
 use super::listeners::Listeners;
+use crate::limits;
 
 /// The hooks that change what the model sees: first without the system prompt, then with it.
 pub(crate) struct Context {
@@ -108,11 +110,7 @@ pub(crate) struct ModelHooks {
 
 impl ModelHooks {
     /// The hooks for the next request. `listeners` returns the listeners of an event, if there are any.
-    pub(crate) fn new(
-        links: &ExtensionLinks,
-        failures: &Failures,
-        listeners: impl Fn(&str) -> Option<Listeners>,
-    ) -> Self {
+    pub(crate) fn new(failures: &Failures, listeners: impl Fn(&str) -> Option<Listeners>) -> Self {
         let failures = || failures.sender();
         Self {
             context: Context::new(listeners("context"), listeners("context_with_system"), failures()),
@@ -120,7 +118,7 @@ impl ModelHooks {
                 rewrite: listeners("before_provider_request").map(|asked| rewrite(asked, failures())),
                 change_headers: listeners("before_provider_headers")
                     .map(|asked| change_headers(asked, failures())),
-                on_response: on_response(links),
+                on_response: listeners("after_provider_response").map(|asked| on_response(asked, failures())),
             },
         }
     }
@@ -142,37 +140,67 @@ fn rewrite(listeners: Listeners, failures: mpsc::Sender<Failure>) -> Rewrite {
     })
 }
 
+/// Headers that the agent itself adds to a request, keys among them. Extensions do not get them, as in pi, but may set others in their
+/// place.
+const OWN_HEADERS: [&str; 13] = [
+    "accept",
+    "anthropic-beta",
+    "anthropic-dangerous-direct-browser-access",
+    "anthropic-version",
+    "api-key",
+    "authorization",
+    "cf-aig-authorization",
+    "content-length",
+    "content-type",
+    "host",
+    "user-agent",
+    "x-api-key",
+    "x-goog-api-key",
+];
+
 /// Changes the headers of a request.
 fn change_headers(listeners: Listeners, failures: mpsc::Sender<Failure>) -> ChangeHeaders {
     let name = "before_provider_headers";
     ChangeHeaders::new(move |headers: HeaderList| -> ChangedHeaders {
-        let event = json!({"type": name, "headers": headers.iter().cloned().collect::<BTreeMap<_, _>>()});
+        let is_own = |(name, _): &(String, String)| OWN_HEADERS.contains(&name.as_str());
+        let (own, shown): (HeaderList, HeaderList) = headers.iter().cloned().partition(is_own);
+        let event = json!({"type": name, "headers": shown.into_iter().collect::<BTreeMap<_, _>>()});
         let asking = listeners.clone().ask(name, &event);
         let failures = failures.clone();
         Box::pin(async move {
             let value = settle(asking.await, name, &failures);
             match value.get("headers").and_then(Value::as_object) {
-                // Null removes a header.
-                Some(changed) => changed
-                    .iter()
-                    .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
-                    .collect(),
+                Some(changed) => {
+                    let is_kept = |(name, _): &(String, String)| {
+                        !changed.keys().any(|other| other.eq_ignore_ascii_case(name))
+                    };
+                    // Null removes a header.
+                    let set = changed
+                        .iter()
+                        .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+                    own.into_iter().filter(is_kept).chain(set).collect()
+                }
                 None => headers,
             }
         })
     })
 }
 
-/// Tells extensions of responses. The request does not wait for them.
-fn on_response(links: &ExtensionLinks) -> Option<OnResponse> {
+/// Tells extensions of responses. The answer begins after them, as in pi.
+fn on_response(listeners: Listeners, failures: mpsc::Sender<Failure>) -> OnResponse {
     let name = "after_provider_response";
-    let pool = links.pool().filter(|_| links.hears(name))?.clone();
-    let handle = links.handle().to_owned();
-    Some(OnResponse::new(move |status, headers: HeaderList| {
+    OnResponse::new(move |status, headers: HeaderList| -> HeardResponse {
         let headers: BTreeMap<String, String> = headers.into_iter().collect();
         let event = json!({"type": name, "status": status, "headers": headers});
-        let _told = pool.tell(&handle, name, &event);
-    }))
+        let asking = listeners.clone().ask(name, &event);
+        let failures = failures.clone();
+        Box::pin(async move {
+            // A handler that hangs delays the answer, but cannot prevent it.
+            if let Ok(answer) = tokio::time::timeout(limits::RESPONSE_HANDLERS, asking).await {
+                settle(answer, name, &failures);
+            }
+        })
+    })
 }
 
 /// The value of an answer to an event that belongs to no request. The session reports failures on the way.

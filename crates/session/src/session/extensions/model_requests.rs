@@ -35,6 +35,7 @@ pub(crate) fn stream_model(
 ) -> Result<(), String> {
     tasks.check_models()?;
     let (request, given) = request(agent, params)?;
+    // The extension names the model, whose price may be unknown (GUARANTEES.md, 84).
     check_limits(budget, &request.model)?;
     let cancel = CancellationToken::new();
     let (agent, pool, token) = (Arc::clone(agent), pool.clone(), cancel.clone());
@@ -58,7 +59,9 @@ pub(crate) fn answer_key(agent: &Arc<Agent>, pool: &ExtensionPool, id: u64, para
     let provider = text(params, "provider").unwrap_or_default();
     let registry = &agent.registry;
     let known = text(params, "modelId").and_then(|id| registry.find(&provider, &id).cloned());
+    // Headers and address differ between models, so only a named model has them in the answer.
     let of_model = known.is_some();
+    // Any model may stand for its provider, whose key is wanted.
     let Some(model) = known.or_else(|| registry.models_of(&provider).first().copied().cloned()) else {
         let _sent = pool.answer(id, &Value::Null);
         return;
@@ -78,6 +81,7 @@ async fn key(agent: &Arc<Agent>, model: &Model, of_model: bool) -> Result<Value,
     let Some(mut key) = found.key.filter(|key| !key.is_ambient()) else {
         return Ok(Value::Null);
     };
+    // The token may have expired: the search for keys does not renew it.
     if found.is_login {
         let fresh = agent.client.fresh_token(&model.provider, &key).await;
         key = fresh.map_err(|error| error.to_string())?;
@@ -116,7 +120,9 @@ async fn pass_on(mut stream: ModelStream, process: &ExtensionPool, id: u64) -> A
                         grown = Some(event);
                     }
                 },
+                // The streams of pi-ai have no such events.
                 ModelEvent::Usage(_) | ModelEvent::Remark(_) => {}
+                // No update: this message is the answer to the call.
                 ModelEvent::Done(message) | ModelEvent::Error { message, .. } => last = *message,
             }
         }
@@ -210,6 +216,7 @@ fn request(agent: &Agent, params: &Value) -> Result<(ModelRequest, Given), Strin
     request.provider_retries = retries.min(limits::EXTENSION_RETRIES);
     request.max_retry_delay = agent.max_retry_delay();
     let mut headers = header_list(named);
+    // After those of the model: later headers win (providers.md 10).
     headers.extend(header_list(options));
     for (name, value) in &headers {
         // Extensions bring keys of their own, which must not show in logs and errors either.

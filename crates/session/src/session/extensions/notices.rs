@@ -29,6 +29,7 @@ impl DialogNotices {
                 Some(("ui_prompt_start", event))
             }
             (None, Some(event)) => Some(("ui_prompt_end", event)),
+            // Put back: the wait goes on, or there was none.
             (_, open) => {
                 self.open = open;
                 None
@@ -78,9 +79,11 @@ impl CompactionNotice<'_> {
             CompactOutcome::Failed(error) => (false, Some(error)),
             CompactOutcome::Aborted => (true, None),
         };
+        // No retry follows a compaction that failed, even if one was intended (`agent::pressure`).
         let mut event =
             json!({"reason": reason, "aborted": aborted, "willRetry": false, "fromExtension": false});
         if let Some(error) = error {
+            let error = format!("{}{error}", agent::failure_prefix(reason));
             put(&mut event, "errorMessage", json!(error));
         }
         event
@@ -140,7 +143,7 @@ mod tests {
         assert_eq!(
             notice.event(),
             json!({"reason": "manual", "aborted": false, "willRetry": false, "fromExtension": false,
-                "errorMessage": "too long"})
+                "errorMessage": "Compaction failed: too long"})
         );
     }
 }

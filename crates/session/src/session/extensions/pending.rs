@@ -41,6 +41,7 @@ impl<Q, A: 'static> Default for Pending<Q, A> {
 impl<Q, A: Send + 'static> Pending<Q, A> {
     /// Waits for the answer to a question in a task. Returns the number of the question.
     pub(crate) fn ask(&mut self, question: Q, answer: impl Future<Output = A> + Send + 'static) -> u64 {
+        // Never used twice: an answer whose question was given up must not find another one.
         self.newest += 1;
         let number = self.newest;
         // In a task, so that the request goes on while the session does other work.
@@ -87,6 +88,7 @@ impl<Q, A: Send + 'static> Pending<Q, A> {
         // A map has no order.
         given_up.sort_unstable_by_key(|(number, _)| *number);
         let given_up = given_up.into_iter().map(|(_, open)| {
+            // Dropping its future cancels the request in the process, and kills a hook executable.
             open.task.abort();
             open.question
         });

@@ -238,6 +238,7 @@ impl ExtensionProviders {
                 self.wait_for_login(responder, id, async move {
                     let tokens = log_in_by_extension(&delegate, &provider).await?;
                     let kept = store.keep_lent(&provider, &secrets, tokens).await;
+                    // The text goes to a client and must not repeat a token (GUARANTEES.md, 20).
                     kept.map_err(|error| secrets.redact(error.to_string()))
                 });
             }
@@ -311,6 +312,7 @@ impl ExtensionProviders {
         // A new name for each change: processes may still read the list before it.
         let name = is_own.then(|| format!("{session}-{}", self.version));
         let old = std::mem::replace(&mut self.file, processes.models_file(name.as_deref()));
+        // The shared file keeps its name. It is written when a process is started.
         if old != self.file {
             processes
                 .write_models(Arc::clone(registry), self.file.clone())
@@ -335,6 +337,7 @@ pub(crate) async fn changed_models(
         let models = registry.models_of(provider.id());
         let params = json!({"provider": provider.id(), "models": models, "credentials": credentials});
         let models = delegate.call("provider.oauth.models", &params);
+        // A short time, since the loop of the session waits here.
         let models = in_time(limits::CHANGE_MODELS, models).await;
         match models.and_then(|models| provider.with_models(&models)) {
             Ok(changed) => {
@@ -373,6 +376,7 @@ pub(crate) fn login_providers(registry: &Registry) -> LoginProviders {
         id: id.to_owned(),
         name: name.to_owned(),
         available: true,
+        // A key in its place is no login.
         authenticated: registry.key_source(id) == Some(KeySource::Oauth),
     });
     LoginProviders {

@@ -33,6 +33,7 @@ const EVENTS: [&str; 10] = [
 /// Uses the tools and commands that extensions register now.
 pub(crate) fn use_registrations(extensions: &mut Extensions, core: &mut SessionCore) {
     extensions.state.mark_stale();
+    // The prompt lists the tools of extensions.
     core.workspace.forget_system_prompt();
     let options = &core.agent.options;
     core.tools.replace(
@@ -52,6 +53,7 @@ pub(crate) fn sync_hooks(extensions: &Extensions, core: &mut SessionCore) {
         if !extensions.has_listener(name) {
             continue;
         }
+        // Executables that are only told need no wait, so they do not delay the run.
         let is_asked = ASKED.contains(&name) || extensions.waits_for(name);
         let names = if is_asked {
             &mut subscribed.waits

@@ -212,6 +212,7 @@ impl CustomMessage {
         let delivery = match options.get("deliverAs").and_then(Value::as_str) {
             Some("nextTurn") => Delivery::NextTurn,
             Some("followUp") => Delivery::FollowUp,
+            // As in pi, it joins the run that is active unless the extension says otherwise (pi-core.md 1.11).
             _ => Delivery::Steering,
         };
         Ok(Self {
@@ -242,6 +243,7 @@ pub(crate) async fn dialog_answer(answer: oneshot::Receiver<Answer>) -> Value {
     match answer.await {
         Ok(Answer::Value(value)) => Value::String(value),
         Ok(Answer::Confirmed(confirmed)) => Value::Bool(confirmed),
+        // Only permission dialogs are denied with a reason, and no method of an extension opens one.
         Ok(Answer::Denied(_) | Answer::None(_)) | Err(_) => Value::Null,
     }
 }

@@ -52,6 +52,7 @@ impl RequestTasks {
     }
 
     fn forget_ended(&mut self) {
+        // Tasks do not report their end, so ended ones are removed whenever the table grows.
         self.running.retain(|_, task| task.is_running());
     }
 
@@ -71,6 +72,7 @@ impl RequestTasks {
 
     /// Ends the task of a request.
     pub(crate) fn withdraw(&mut self, id: u64) {
+        // A request to a model is cancelled by its dropped guard: its task goes on to count what it used.
         if let Some(RequestTask::Plain(task)) = self.running.remove(&id) {
             task.abort();
         }
@@ -85,6 +87,7 @@ impl RequestTasks {
 
     /// Returns true if no task is running.
     pub(super) fn is_empty(&self) -> bool {
+        // The table keeps ended tasks until the next one comes.
         !self.running.values().any(RequestTask::is_running)
     }
 }

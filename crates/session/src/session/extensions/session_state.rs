@@ -14,6 +14,7 @@ impl Extensions {
     pub(crate) fn whole_state(&mut self, core: &mut SessionCore) -> Map<String, Value> {
         let mut state = cheap_state(core);
         state.extend(self.costly_state(core));
+        // The other processes have it by now: changes are sent before the whole state is asked for.
         self.state.replace(&state);
         state
     }

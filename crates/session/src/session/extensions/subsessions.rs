@@ -115,6 +115,7 @@ impl Subsessions {
                 "An extension's session may have {most} sessions beside it"
             ));
         }
+        // With the place, since extensions of two processes may choose the same handle.
         let key = (place, options.session.clone());
         if options.session.is_empty() || self.open.contains_key(&key) {
             return Err("a session needs a handle of its own".to_owned());
@@ -155,6 +156,7 @@ impl Subsessions {
         let handle = params.get("session").and_then(Value::as_str).unwrap_or_default();
         let key = (place, handle.to_owned());
         if method == SubsessionMethod::Dispose {
+            // Also without such a session: it may have ended by itself.
             self.open.remove(&key);
             return Ok(Some(Value::Null));
         }
@@ -201,6 +203,7 @@ impl SubsessionOptions {
         let start = &mut options.start;
         let (provider, id) = match (&self.model.provider, &self.model.model_id) {
             (Some(provider), Some(id)) => (provider, id),
+            // Half a name is no model: the session begins with that of its owner.
             _ => (&model.provider, &model.id),
         };
         (start.provider, start.model) = (Some(provider.clone()), Some(id.clone()));
@@ -217,6 +220,7 @@ impl SubsessionOptions {
 impl TextOptions {
     fn apply(&self, options: &mut Options) {
         let resources = &mut options.resources;
+        // Only switched off: what the user left out stays out.
         resources.context_files &= !self.no_context_files;
         resources.skills &= !self.no_skills;
         resources.templates.load &= !self.no_prompt_templates;
@@ -230,6 +234,7 @@ impl TextOptions {
             resources
                 .append_system_prompt
                 .clone_from(&self.append_system_prompt);
+            // These are texts of the extension. A text of the command line may name a file instead.
             resources.literal = true;
         }
     }
@@ -238,12 +243,17 @@ impl TextOptions {
 /// Chooses the tools that the model may call. Tools that the user switched off stay off.
 fn choose_tools(options: &mut Options, wanted: &ToolOptions) {
     let infos = Toolbox::infos();
+    if wanted.tools.is_some() || wanted.no_tools.is_some() {
+        options.tool_filter.restored = None;
+    }
     // `+name` and `-name` change the active tools, plain names replace them.
     let edits = |list: &[String]| list.iter().all(|item| item.starts_with(['+', '-']));
     match (&wanted.tools, wanted.no_tools.as_deref()) {
+        // An empty list has no edits: it leaves no tool.
         (Some(list), _) if !list.is_empty() && edits(list) => {
             for item in list {
                 let (sign, name) = item.split_at_checked(1).unwrap_or_default();
+                // For `+name`, too, so that no name is in the list twice.
                 options.tools.retain(|tool| tool != name);
                 let is_known = infos.iter().any(|info| info.spec.name == name);
                 if sign == "+" && is_known && options.allows_tool(name) {
@@ -261,6 +271,7 @@ fn choose_tools(options: &mut Options, wanted: &ToolOptions) {
         }
         (None, Some("all")) => {
             options.tools.clear();
+            // A list without names lets no tool through, those of MCP servers included.
             options.tool_filter.only.push(Vec::new());
         }
         (None, Some(_)) => options.tools.clear(),
@@ -341,6 +352,7 @@ impl Owner {
 }
 
 fn answer(process: &ExtensionPool, response: Response) {
+    // A call without an id gets no response (docs/reference/extension-protocol.md).
     let Some(id) = response.id.and_then(|id| id.get().parse().ok()) else {
         return;
     };

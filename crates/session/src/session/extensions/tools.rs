@@ -54,6 +54,7 @@ impl Tool for ExtensionTool {
 
     fn definition(&self) -> Definition {
         let tool = &self.tool;
+        // The system prompt has one line for each tool.
         let line = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
         Definition {
             spec: ToolSpec {
@@ -120,6 +121,7 @@ pub(crate) fn extension_tools(links: &ExtensionLinks, dialect: Dialect) -> Vec<A
     for extension in links.registered() {
         for tool in extension.tools.iter().take(limits::REGISTRATIONS) {
             if tools.iter().all(|known| known.name() != tool.name) {
+                // The schema moves out of the copy, since it is needed only once.
                 let mut tool = tool.clone();
                 tools.push(Arc::new(ExtensionTool {
                     extension: extension.path.clone(),
@@ -197,7 +199,9 @@ async fn execute(
     match answer {
         Ok(value) => {
             let is_error = value.get("isError") == Some(&Value::Bool(true));
+            // Read here, since `result` also reads results of clients, which cannot end a run.
             let terminate = value.get("terminate").and_then(Value::as_bool);
+            // Each call needs a result, also if the extension returned something else.
             let done = result(value).unwrap_or_else(|| ToolResult::text(""));
             ToolOutcome {
                 result: ToolResult { terminate, ..done },

@@ -97,6 +97,7 @@ impl McpConnections {
 
     /// Returns true while prompts wait for servers that are being connected.
     pub(super) fn is_connecting(&self) -> bool {
+        // After the deadline nothing waits, although a server may still be connecting.
         self.late.is_some()
             && self
                 .snapshots()
@@ -123,6 +124,7 @@ impl McpConnections {
                 Status::Connected => (McpStatus::Connected, None),
                 Status::Failed(why) => (McpStatus::Failed, Some(why.clone())),
                 Status::NeedsLogin => {
+                    // In the words of a call that fails for this reason.
                     let error = ::mcp::McpError::Login(config.name.clone());
                     (McpStatus::NeedsLogin, Some(error.to_string()))
                 }
@@ -195,6 +197,7 @@ impl McpConnections {
         if !needs_servers(command) {
             return false;
         }
+        // Also during a run, where nothing waits: a later turn has the tools.
         self.start(&mut host).await;
         if matches!(command, SessionCommand::Prompt(_)) {
             // A login or a mended configuration counts from the next turn on.
@@ -216,6 +219,7 @@ impl McpConnections {
         }
         // Dropped servers end. These work in another directory.
         self.servers.clear();
+        // Also if there is no server: the files are read once for a directory.
         self.cwd = Some(host.cwd.to_path_buf());
         let problems = self.renew(host);
         report(problems, host.outbox).await;
@@ -239,6 +243,7 @@ impl McpConnections {
             }
         }
         self.wait_for_servers();
+        // Before any new server answers: the tools of servers that have ended must go.
         self.offer_tools(host.tools, host.source);
         problems
     }
@@ -308,6 +313,7 @@ impl McpConnections {
     /// Tells a client that wants to know it what has changed.
     async fn announce(&mut self, outbox: &Outbox) {
         let now = self.describe();
+        // A server reports each step of its connection, also if nothing changes for clients.
         if self.is_subscribed && now != self.told {
             self.told = now.clone();
             let servers = now.servers;
@@ -360,6 +366,7 @@ impl McpConnections {
         mut host: Host<'_>,
     ) -> Result<(), String> {
         self.start(&mut host).await;
+        // The connection is made later, and the client learns of it by an event.
         self.is_subscribed = true;
         match &params.server {
             Some(name) => {
@@ -370,6 +377,7 @@ impl McpConnections {
             }
             None => self.servers.iter().for_each(|running| running.server.reconnect()),
         }
+        // The next prompt waits for them, as after the start.
         self.wait_for_servers();
         Ok(())
     }
@@ -385,6 +393,7 @@ async fn due(late: &mut Option<Pin<Box<Sleep>>>) {
     match late {
         Some(timer) => {
             timer.await;
+            // An ended timer would be ready at every turn of the loop.
             *late = None;
         }
         None => std::future::pending().await,

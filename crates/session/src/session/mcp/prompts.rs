@@ -90,6 +90,7 @@ pub(super) async fn got(asked: &mut Option<Asked>) -> Prompted {
             params,
             answer,
         },
+        // An open prompt has both until here, so this cannot happen.
         None => std::future::pending().await,
     }
 }
@@ -239,6 +240,7 @@ fn arguments(wanted: &[Argument], text: &str) -> Result<Map<String, Value>, Stri
 /// Words, of which quoted ones may hold spaces.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
+    // Noted apart from the letters, since `""` is a word without any.
     let (mut word, mut quote, mut is_word) = (String::new(), None, false);
     for c in text.chars() {
         match (c, quote) {

@@ -59,6 +59,7 @@ async fn consent(ui: &Ui, title: String, message: String) -> Result<(), Reply> {
         message,
         timeout: None,
     };
+    // No token: the connection drops this future to withdraw the dialog.
     match ui.ask(dialog, &CancellationToken::new()).await {
         Answer::Confirmed(true) => Ok(()),
         Answer::None(why) => Err(unanswered(why)),
@@ -84,6 +85,7 @@ async fn choose(ui: &Ui, title: &str, options: Vec<String>) -> Result<String, Re
     match ui.ask(dialog, &CancellationToken::new()).await {
         Answer::Value(value) => Ok(value),
         Answer::None(why) => Err(unanswered(why)),
+        // `dialogs` gives no such answer to a selection.
         Answer::Confirmed(_) | Answer::Denied(_) => Err(Reply::Cancel),
     }
 }
@@ -97,12 +99,14 @@ async fn answer(ui: &Ui, title: &str, field: &Field) -> Result<Option<Value>, Re
             Ok(match choose(ui, title, options.collect()).await?.as_str() {
                 YES => Some(json!(true)),
                 NO => Some(json!(false)),
+                // The field was left out, so the server's default counts.
                 _ => field.default.clone(),
             })
         }
         Kind::Choice(choices) => {
             let options = choices.iter().map(|(_, label)| label.clone()).chain(none());
             let chosen = choose(ui, title, options.collect()).await?;
+            // Users see labels, and the server gets the value.
             let value = choices.iter().find(|(_, label)| *label == chosen);
             Ok(value
                 .map(|(value, _)| json!(value))
@@ -135,6 +139,7 @@ async fn typed(ui: &Ui, title: &str, field: &Field) -> Result<Option<Value>, Rep
     for _ in 0..2 {
         let dialog = Dialog::Input {
             title: title.to_owned(),
+            // The text is the server's: no control character of it may reach a terminal (GUARANTEES.md, 93).
             placeholder: field.default.as_ref().map(|value| match value {
                 Value::String(text) => visible::line(text, ASKED_PATH),
                 other => visible::line(&other.to_string(), ASKED_PATH),
@@ -146,6 +151,7 @@ async fn typed(ui: &Ui, title: &str, field: &Field) -> Result<Option<Value>, Rep
             Answer::None(why) => return Err(unanswered(why)),
             Answer::Confirmed(_) | Answer::Denied(_) => return Err(Reply::Cancel),
         };
+        // An empty line stands for the default that the placeholder shows.
         if text.is_empty() && (field.default.is_some() || !field.required) {
             return Ok(field.default.clone());
         }

@@ -57,6 +57,7 @@ pub(super) async fn list(
                     continue;
                 };
                 next = page.get("nextCursor").filter(|next| next.is_string()).cloned();
+                // The server decides how long a page is, and the model reads all of it.
                 let items = items.into_iter().take(::mcp::limits::ITEMS);
                 resources.extend(items.filter_map(|item| entry(name, item)));
             }

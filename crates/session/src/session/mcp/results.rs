@@ -47,6 +47,7 @@ pub(super) fn shown(outcome: Outcome, room: &Room) -> ToolResult {
         }
     }
     let mut details = Map::new();
+    // All or nothing: a part of it would have another structure.
     if let Some(structured) = outcome.structured
         && structured.to_string().len() <= limits::MCP_STRUCTURED
     {
@@ -54,6 +55,7 @@ pub(super) fn shown(outcome: Outcome, room: &Room) -> ToolResult {
     }
     ToolResult {
         content,
+        // An error has details, even if they are empty (behaviour.md 2.9).
         details: (outcome.is_error || !details.is_empty()).then_some(Value::Object(details)),
         structured_content: None,
         usage: None,
@@ -67,6 +69,7 @@ impl Room {
     /// A text without control sequences, its middle left out if it is too long; the whole of it is in a file then.
     fn text(&self, text: &str, left: &mut usize) -> String {
         let text = clean(text.as_bytes());
+        // By the whole length: after a text that was cut, nothing is left for the next ones.
         let most = std::mem::replace(left, left.saturating_sub(text.len()));
         if text.len() <= most {
             return text;

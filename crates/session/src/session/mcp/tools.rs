@@ -105,6 +105,7 @@ impl Tool for McpTool {
                 parameters: self.schema.schema().clone(),
                 prefers_strict: false,
             },
+            // The system prompt does not list it, and so stays the same when servers come and go.
             snippet: None,
             guidelines: None,
         }
@@ -158,6 +159,7 @@ async fn execute(
 ) -> Result<Outcome, McpError> {
     let (updates, mut news) = mpsc::channel(::mcp::limits::PROGRESS);
     let mut calling = std::pin::pin!(server.call(raw, args, updates, cancel));
+    // The first report is passed on at once.
     let (mut newest, mut next) = (None, Instant::now());
     loop {
         tokio::select! {

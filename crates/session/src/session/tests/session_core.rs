@@ -8,6 +8,7 @@ use wire::command::LabelParams;
 use wire::event::{ChangeReason, CloseReason};
 use wire::hosted::HostUriSchemesParams;
 use wire::state::{PermissionMode, QueueMode};
+use wire::{Dialect, EntryBody, Message};
 
 use super::super::tool_calls::{PROCESS_TOOL, ToolRegistry};
 use super::stage::CoreStage;
@@ -321,4 +322,37 @@ async fn client_uris_leave_bash_its_background() {
     };
     stage.core.client_tools.set_schemes(&params, &mut tools).unwrap();
     assert!(has_background(&tools));
+}
+
+#[tokio::test]
+async fn stored_session_brings_its_tools() {
+    let mut stage = CoreStage::new();
+    let mut agent = (*stage.core.agent).clone();
+    agent.options.dialect = Dialect::PiDelta;
+    agent.options.tool_filter.restored = Some(vec!["+ls".to_owned(), "-grep".to_owned()]);
+    agent.options.tool_filter.excluded = vec!["edit".to_owned()];
+    stage.core.agent = Arc::new(agent);
+    let says = |added: &[&str], removed: &[&str]| {
+        let named = |names: &[&str]| names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>();
+        let message = json!({"role": "system", "content": "", "toolsAdded": named(added), "toolsRemoved": named(removed)});
+        EntryBody::message(Arc::new(Message::Other(message)))
+    };
+    let log = stage.core.conversation.log.direct();
+    log.append(says(&["read", "write", "bash", "later"], &[]))
+        .unwrap();
+    log.append(says(&["grep", "edit", "fetch"], &["write", "gone"]))
+        .unwrap();
+    stage.core.restore_tools(false);
+    // `later` may be registered yet; `fetch` reaches the network, which a file must not switch on.
+    assert_eq!(stage.core.tools.active_names(), ["read", "bash", "later", "ls"]);
+    let mut agent = (*stage.core.agent).clone();
+    agent.options.tool_filter.restored = None;
+    stage.core.agent = Arc::new(agent);
+    stage.core.tools.activate(vec!["write".to_owned()]);
+    stage.core.restore_tools(false);
+    assert_eq!(
+        stage.core.tools.active_names(),
+        ["write"],
+        "the command line decides"
+    );
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use wire::EntryBody;
 
-use super::super::session_file::{Empty, forked_log, new_log, open_log, stored_cwd};
+use super::super::session_file::{Empty, NewSession, forked_log, open_log, stored_cwd};
 use super::stage::CoreStage;
 use super::user;
 use crate::error::SessionError;
@@ -20,13 +20,13 @@ fn stored(path: &Path, cwd: &str) {
 #[test]
 fn new_log_has_the_wanted_id() {
     let dir = tempfile::tempdir().unwrap();
-    let log = new_log(
+    let new = NewSession::new(
         Some(dir.path().to_owned()),
         Path::new("/work"),
         Some("/parent.jsonl"),
         Some("mine"),
-    )
-    .unwrap();
+    );
+    let log = new.log().unwrap();
     assert_eq!(log.header().id, "mine");
     assert_eq!(log.header().parent_session.as_deref(), Some("/parent.jsonl"));
     let name = log
@@ -42,7 +42,9 @@ fn new_log_has_the_wanted_id() {
 
 #[test]
 fn session_that_is_not_kept_has_no_path() {
-    let log = new_log(None, Path::new("/work"), None, None).unwrap();
+    let log = NewSession::new(None, Path::new("/work"), None, None)
+        .log()
+        .unwrap();
     assert_eq!(log.path(), None);
     assert!(!log.header().id.is_empty());
 }

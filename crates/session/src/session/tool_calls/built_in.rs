@@ -32,6 +32,7 @@ pub(crate) fn built_in_access(name: &str, args: &Map<String, Value>, place: Plac
         return Access::Command(command.unwrap_or_default().to_owned());
     }
     let target = place.toolbox.target(name, args, place.cwd);
+    // Tools of extensions are judged here, too. Of a name that no file tool has, nothing is known.
     target.map_or(Access::Unknown, Access::File)
 }
 
@@ -93,6 +94,7 @@ impl Tool for BuiltInTool {
                 session,
                 call: call.id,
             }),
+            // For `edit` and `write`, which report what they change. Other calls have a checkpoint of their own (`begin_call`).
             changes: checkpoint.map(TurnCheckpoint::recorder),
             start_line,
         };

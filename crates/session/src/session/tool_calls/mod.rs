@@ -43,6 +43,7 @@ pub(super) use self::tool::{
 
 /// The calls of the current batch. A slot is the position of a call in its batch.
 pub(super) struct ToolCalls {
+    // Boxed: a channel has room for 32 entries from its beginning, in every idle session.
     reports: mpsc::Receiver<Box<CallReport>>,
     sender: mpsc::Sender<Box<CallReport>>,
     /// Reports that arrived while the session waited for the report of another call.
@@ -86,6 +87,7 @@ impl ToolCalls {
 
     /// Begins a batch. What older calls still report does not count.
     pub(super) fn reset(&mut self) {
+        // A cancelled token stays cancelled. Calls of the older batch keep theirs.
         self.cancel = CancellationToken::new();
         self.own.clear();
         self.forget();
@@ -95,6 +97,7 @@ impl ToolCalls {
 
     /// Forgets calls that were not started. Running calls still report.
     pub(super) fn forget(&mut self) {
+        // The future is dropped with its task, which also cancels the request in the process of the extension.
         for (_, task) in self.rewriting.drain() {
             task.abort();
         }
@@ -104,6 +107,7 @@ impl ToolCalls {
 
     /// Notes a call of the model.
     pub(super) fn note(&mut self, slot: usize, call: &ToolCall) {
+        // Needed again once the arguments are rewritten: the rest of the call stays as the model made it.
         self.made.insert(slot, call.clone());
     }
 
@@ -119,6 +123,7 @@ impl ToolCalls {
             return false;
         };
         let sender = self.progress_sender(slot);
+        // In a task: an extension may take its time, and the session must see an abort meanwhile.
         let task = tokio::spawn(async move { sender.report(CallUpdate::Rewritten(rewriting.await)).await });
         self.rewriting.insert(slot, task.abort_handle());
         true
@@ -139,6 +144,7 @@ impl ToolCalls {
     /// Looks up the tool of a call and checks the arguments. The call waits for its turn then.
     pub(super) fn prepare(&mut self, tools: &ToolRegistry, slot: usize, call: &ToolCall) -> Prepared {
         let Some(tool) = tools.find(&call.name) else {
+            // Also for an active name: the command line may name a tool before an extension brings it.
             return Prepared::Refused(ToolResult::error(tools.not_found(&call.name)));
         };
         match tool.clone().prepare(call) {
@@ -174,6 +180,7 @@ impl ToolCalls {
 
     /// Starts a call whose turn has come. Reports follow.
     pub(super) fn run(&mut self, slot: usize, environment: Environment) {
+        // A reset since the preparation has forgotten the call.
         let Some(PreparedCall { tool, id, args }) = self.prepared.remove(&slot) else {
             return;
         };
@@ -198,6 +205,7 @@ impl ToolCalls {
                         checkpoint.end().await;
                         outcome
                     }
+                    // Dropping `running` ends what the tool has begun: a call without its checkpoint must not run (GUARANTEES.md, 88).
                     Err(error) => ToolOutcome::error(error),
                 }
             }),
@@ -252,6 +260,7 @@ impl ToolCalls {
     /// Waits for the report of one call, which has just got what it waited for. So the report keeps its place before the next line that the
     /// client sends next. `None` if the call reports nothing in time.
     pub(super) async fn settle(&mut self, slot: usize) -> Option<CallReport> {
+        // A wait for another call may have set this report aside.
         if let Some(at) = self.early.iter().position(|report| report.slot == slot) {
             return self.early.remove(at);
         }
@@ -265,6 +274,7 @@ impl ToolCalls {
                 self.early.push_back(report);
             }
         };
+        // Bounded, since the session does nothing else while it waits here.
         tokio::time::timeout(self.grace, wait).await.ok().flatten()
     }
 
@@ -287,6 +297,7 @@ impl ToolCalls {
 /// Waits for the end of a call and reports it. A tool that does not end in time after it was cancelled is given up.
 async fn watch(running: Running, cancel: CancellationToken, grace: Duration, reporter: ProgressSender) {
     let started = Instant::now();
+    // A cancelled tool gets time to end by itself: `bash` then returns its output so far (behaviour.md 3.7).
     let given_up = async {
         cancel.cancelled().await;
         tokio::time::sleep(grace).await;

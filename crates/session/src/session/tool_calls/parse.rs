@@ -15,16 +15,20 @@ pub(crate) fn result(value: Value) -> Option<ToolResult> {
     };
     Some(ToolResult {
         content: content.into_iter().map(block).collect(),
+        // A message without details has no such member (behaviour.md 2.9), so null stands for none.
         details: map.remove("details").filter(|details| !details.is_null()),
         structured_content: map
             .remove("structuredContent")
             .filter(|content| !content.is_null()),
+        // A usage that cannot be read is left out: the result still answers the call.
         usage: map
             .remove("usage")
             .and_then(|usage| serde_json::from_value(usage).ok()),
+        // Not read here: of other programs, only extensions may end a run with a result.
         terminate: None,
+        // Kept apart from the outcome of the call, which hooks may change.
         has_failed: map.get("isError") == Some(&Value::Bool(true)),
-        is_replaced: false,
+        is_replaced: true,
     })
 }
 
@@ -33,6 +37,7 @@ pub(crate) fn block(value: Value) -> UserBlock {
     if let Value::String(text) = value {
         return UserBlock::text(text);
     }
+    // Before the general form, which knows only one of the forms of an image (dialects.md 5, row 10).
     if value.get("type").and_then(Value::as_str) == Some("image")
         && let Ok(image) = image_from_value(&value)
     {

@@ -63,6 +63,10 @@ pub(crate) struct ToolRegistry {
     layers: BTreeMap<Layer, Vec<Arc<dyn Tool>>>,
     /// Names of the active tools. A name may have no tool yet: the command line names tools before an extension brings them.
     active: Vec<String>,
+    /// Names of tools that do not become active when they are registered, because the stored session has switched them off.
+    declined: Vec<String>,
+    /// True if an extension chose the active tools.
+    is_choice_of_extension: bool,
     /// Writes to the todo list that calls of its tool have made.
     todo: TodoWrites,
     /// The sub-agents that work for the session.
@@ -95,17 +99,21 @@ impl ToolRegistry {
     /// The tools of a session of this agent.
     pub(crate) fn of_agent(agent: &Agent) -> Self {
         let mut registry = Self::new(agent.options.tools.clone());
+        // The built-in tools are made once more, since the words of their errors depend on the dialect.
         registry.dialect = agent.options.dialect;
         registry.set(Layer::BuiltIn, registry.built_in_tools());
         let tools = registry.layers.entry(Layer::Optional).or_default();
+        // Present even if it is off: settings that are read again may name it.
         tools.push(Arc::new(FetchTool::new(agent)));
         let subagents = SubagentRegister::new(agent.settings.tools.parallel_subagents);
         let task = Arc::new(TaskTool::new(agent.options.resources.clone(), subagents.clone()));
         tools.push(Arc::clone(&task) as Arc<dyn Tool>);
         registry.subagents = subagents;
+        // Only if it is named: with it, the definition of `bash` has further arguments.
         if registry.is_active(PROCESS_TOOL) {
             registry.add_processes();
         }
+        // Only then, since the list of problems reads the files of all agents.
         if registry.is_active(TASK_TOOL) {
             registry.problems = task.problems().iter().map(ToString::to_string).collect();
         }
@@ -186,10 +194,12 @@ impl ToolRegistry {
         let old = self.names(layer);
         self.set(layer, tools);
         let new = self.names(layer);
+        // Names that the layer never had belong to other layers, or to tools that come later.
         self.active
             .retain(|name| !old.contains(name) || new.contains(name) || keeps(name));
         for name in new {
-            if !old.contains(&name) && !self.is_active(&name) && activates(&name) {
+            let is_new = !old.contains(&name) && !self.is_active(&name);
+            if is_new && !self.declined.contains(&name) && activates(&name) {
                 self.active.push(name);
             }
         }
@@ -218,6 +228,7 @@ impl ToolRegistry {
 
     /// The tool that runs when the model calls `name`.
     pub(crate) fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        // Inactive tools count, too: tools of extensions may call them (`Driver::prepare`).
         let tools = Layer::LOOKUP.iter().flat_map(|layer| self.layer(*layer));
         // First, so that a tool of this name that comes during the run cannot take the result.
         let tools = self.result_tool().into_iter().chain(tools);
@@ -226,6 +237,7 @@ impl ToolRegistry {
 
     /// The arguments that an active tool takes for those of a call, if the conversation shows them instead after the turn.
     pub(crate) fn repaired(&self, call: &ToolCall) -> Option<Map<String, Value>> {
+        // The call of an inactive tool is refused, so the conversation keeps its arguments as they are.
         let tool = self.find(&call.name).filter(|_| self.is_active(&call.name))?;
         tool.repaired(call)
     }
@@ -246,6 +258,7 @@ impl ToolRegistry {
 
     /// Returns true if the model may call a tool of this name.
     pub(crate) fn is_active(&self, name: &str) -> bool {
+        // Apart from the list, which clients and extensions replace: the run needs this tool in any case.
         let is_result = self.result_tool().is_some_and(|tool| tool.name() == name);
         is_result || self.active.iter().any(|active| active == name)
     }
@@ -253,6 +266,11 @@ impl ToolRegistry {
     /// Makes these names the active ones.
     pub(crate) fn activate(&mut self, names: Vec<String>) {
         self.active = names;
+    }
+
+    /// Keeps these names from becoming active when they are registered.
+    pub(crate) fn decline(&mut self, names: Vec<String>) {
+        self.declined = names;
     }
 
     /// The active tools, in the order in which the model sees them.
@@ -274,6 +292,7 @@ impl ToolRegistry {
 
     /// The definitions of the active tools, in the order in which the model sees them.
     pub(crate) fn specs(&self) -> Vec<ToolSpec> {
+        // Last: a tool that comes and goes with a run must not move the tools that providers have cached.
         let tools = self.active().chain(self.result_tool());
         tools.map(|tool| tool.definition().spec).collect()
     }
@@ -310,7 +329,34 @@ impl ToolRegistry {
     /// Makes these tools the active ones. Names that no tool has are passed over.
     pub(crate) fn choose(&mut self, names: impl Iterator<Item = String>) {
         let layers = [&Layer::CHOSEN_BY_EXTENSIONS[..], &[Layer::Client]].concat();
-        let is_there = |name: &String| layers.iter().any(|layer| self.has(*layer, name));
+        // Optional tools are the user's choice: a choice may keep the active ones, but adds none.
+        let is_kept = |name: &String| self.has(Layer::Optional, name) && self.is_active(name);
+        let is_there = |name: &String| layers.iter().any(|layer| self.has(*layer, name)) || is_kept(name);
         self.active = names.filter(is_there).collect();
+        self.is_choice_of_extension = false;
+    }
+
+    /// Notes that an extension chose the tools that are active now.
+    pub(crate) fn note_choice_of_extension(&mut self) {
+        self.is_choice_of_extension = true;
+    }
+
+    /// Forgets what an extension chose: these built-in and optional tools are active again, and all of the other layers that `allows`.
+    pub(crate) fn forget_choice_of_extension(
+        &mut self,
+        own: Vec<String>,
+        allows: impl Fn(Layer, &str) -> bool,
+    ) {
+        if !std::mem::take(&mut self.is_choice_of_extension) {
+            return;
+        }
+        self.active = own;
+        for layer in [Layer::Extension, Layer::Mcp, Layer::Client] {
+            for name in self.names(layer) {
+                if !self.is_active(&name) && allows(layer, &name) {
+                    self.active.push(name);
+                }
+            }
+        }
     }
 }

@@ -41,6 +41,7 @@ impl Tool for ResultTool {
                 parameters: self.schema.parameters(),
                 prefers_strict: false,
             },
+            // The system prompt never lists it: a prompt that changed with each run would be in no provider's cache.
             snippet: None,
             guidelines: None,
         }
@@ -55,6 +56,7 @@ impl Tool for ResultTool {
     }
 
     fn prepare(self: Arc<Self>, call: &ToolCall) -> Result<PreparedCall, String> {
+        // Only checked: hooks see the arguments as the model wrote them, and the value is made when the call runs.
         self.schema.result(output::TOOL, &call.arguments)?;
         let args = call.arguments.clone();
         Ok(PreparedCall::new(self, call, args))
@@ -64,7 +66,9 @@ impl Tool for ResultTool {
         // Hooks may have changed the arguments.
         let outcome = match self.schema.result(output::TOOL, &call.args) {
             Ok(value) => ToolOutcome::ok(ToolResult {
+                // The machine takes the result of the run from here (`agent::output`).
                 structured_content: Some(value),
+                // Without it the model would be asked again (pi-core.md 1.3).
                 terminate: Some(true),
                 ..ToolResult::text(ACCEPTED)
             }),

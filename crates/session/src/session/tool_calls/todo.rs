@@ -79,6 +79,7 @@ impl Tool for TodoTool {
 
     fn run(&self, call: Invocation) -> Running {
         let (done, result) = oneshot::channel();
+        // Now and not in the future: the session carries writes out right after the start of the call (`Driver::run_call`).
         self.writes.push(TodoWrite {
             slot: call.slot,
             // Hooks may have changed the arguments into something that is no change of a list: nothing is written then.

@@ -188,6 +188,7 @@ impl<'a> Subject<'a> {
             tool: &spec.name,
             source: self.source.clone(),
             description: &spec.description,
+            // URIs of the client, and tools that it has removed meanwhile, have no schema.
             schema: Some(&spec.parameters).filter(|schema| !schema.is_null()),
             args: self.args,
         }
@@ -205,6 +206,7 @@ impl<'a> Subject<'a> {
             Access::Unknown => Call::other(tool),
             Access::Nothing => Call::harmless(tool),
         };
+        // A consent for the session must not cover another tool that takes this name later (GUARANTEES.md, 60).
         call.bound_to(self.proposal().identity())
     }
 }

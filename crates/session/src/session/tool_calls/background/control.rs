@@ -138,6 +138,7 @@ impl Tool for ProcessTool {
         match action(args) {
             Ok(Action::Write(id, input)) => Access::Input(self.processes.line_with(&id, &input)),
             Ok(_) => Access::Nothing,
+            // Hooks may have made the arguments unreadable. The call will fail, but must not count as harmless until then.
             Err(_) => Access::Unknown,
         }
     }
@@ -158,6 +159,7 @@ impl Tool for ProcessTool {
                 Err(error) => return ToolOutcome::error(error),
             };
             let watches_port = matches!(action, Action::Wait(_, Wanted::Port(_), _));
+            // Before any look at the port: the process could not listen there, so the wait would only time out.
             if watches_port && !call.environment.toolbox.allows_network() {
                 return ToolOutcome::error(strings::PORT_WITHOUT_NETWORK);
             }
@@ -241,6 +243,7 @@ fn listed(processes: &Processes) -> String {
         .known()
         .processes
         .iter()
+        // The list says how each process is, so that its end is no news afterwards.
         .inspect(|process| process.note_told())
         .map(|process| format!("{}: {} [{}]", process.id, process.command, process.status_line()))
         .collect();

@@ -42,6 +42,7 @@ impl OutputTail {
 
     /// Takes the next bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
+        // Of a piece that is larger than the room, only the end can stay.
         let kept = bytes
             .get(bytes.len().saturating_sub(self.most)..)
             .unwrap_or_default();
@@ -55,6 +56,7 @@ impl OutputTail {
 
     /// At most `most` bytes from a position on; from the first that is kept if that is later.
     pub(super) fn read(&self, from: u64, most: usize) -> Part {
+        // Clients name any position: before the kept part, or beyond the end of the output.
         let begin = from.clamp(self.start, self.end());
         let skip = usize::try_from(begin - self.start).unwrap_or(usize::MAX);
         let bytes: Vec<u8> = self.bytes.iter().skip(skip).take(most).copied().collect();
@@ -68,6 +70,7 @@ impl OutputTail {
 
     /// The newest bytes from a position on, at most `most`.
     pub(super) fn read_end(&self, from: u64, most: usize) -> Part {
+        // Not before `from`: the model must not get again what it has read.
         let first = self.end().saturating_sub(length(most)).max(from);
         let part = self.read(first, most);
         let dropped = part.from.saturating_sub(from);

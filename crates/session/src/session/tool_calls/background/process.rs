@@ -86,6 +86,7 @@ impl Process {
     /// Takes the news that it has ended by itself; false if the model knows, or if it was killed.
     pub(super) fn take_exit(&self) -> bool {
         let mut state = self.state();
+        // A killed process is no news: the model, a client or a timeout ended it (docs/guides/background-processes.md).
         let is_news = state.status == ProcessStatus::Exited && !state.is_end_told;
         state.is_end_told |= is_news;
         is_news
@@ -102,6 +103,7 @@ impl Process {
     pub(super) fn exit_text(&self) -> String {
         let (id, status, command) = (&self.id, self.status_line(), &self.command);
         let head = format!("Process {id} {status}: {command}");
+        // Counts as read, since the model gets it with this text.
         let news = self.news();
         match news.trim() {
             "" => head,
@@ -112,6 +114,7 @@ impl Process {
     /// What the model has not read yet, as text, with a note about what it missed.
     pub(super) fn news(&self) -> String {
         let (text, next) = self.unread();
+        // Only as far as the text goes: output that came meanwhile stays unread.
         self.state().read_by_model = next;
         text
     }
@@ -142,6 +145,7 @@ impl Process {
     }
 
     pub(super) fn change(&self, change: impl FnOnce(&mut State)) {
+        // In this order: a task that the new version wakes must find the change.
         change(&mut self.state());
         self.version.send_modify(|version| *version += 1);
     }

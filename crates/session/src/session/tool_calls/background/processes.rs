@@ -88,12 +88,14 @@ impl Processes {
     /// Takes what the model has to hear of ended processes.
     pub(crate) fn take_exits(&self) -> Exits {
         let mut known = self.known();
+        // Nothing is taken: the ends are still news if wakeups are allowed later.
         if !known.wakeups.are_on {
             return Exits::None;
         }
         let ended: Vec<Arc<Process>> = known
             .processes
             .iter()
+            // Taken even at the limit: the session warns once for an end, and not at every wake-up.
             .filter(|process| process.take_exit())
             .cloned()
             .collect();
@@ -105,6 +107,7 @@ impl Processes {
             return Exits::TooMany(limits::PROCESS_WAKEUPS);
         }
         known.wakeups.count += 1;
+        // The texts are cleaned without the lock, which every command about processes needs.
         drop(known);
         let texts = ended.iter().map(|process| process.exit_text());
         Exits::Some(texts.collect::<Vec<_>>().join("\n\n"))
@@ -160,6 +163,7 @@ impl Processes {
             known.forget_old();
             process
         };
+        // Before the task below begins, so that no event of an end precedes that of its start.
         self.tell(Event::ProcessStart {
             process: Box::new(process.info()),
         })
@@ -185,6 +189,7 @@ impl Processes {
     }
 
     async fn tell(&self, event: Event) {
+        // Cloned: the lock must be free while a client reads slowly.
         let outbox = self.known().outbox.clone();
         if let Some(outbox) = outbox {
             outbox.tell(event).await;
@@ -279,6 +284,7 @@ impl Processes {
     /// As [`Self::write`], and when a line becomes too long to be judged.
     pub(super) async fn type_in(&self, id: &str, input: String) -> Result<(), String> {
         let line = self.line_with(id, &input);
+        // A terminal takes a carriage return for the end of a line, too.
         let begun = line.rsplit(['\n', '\r']).next().unwrap_or_default().to_owned();
         if begun.len() > limits::PROCESS_LINE {
             return Err(strings::line_too_long(limits::PROCESS_LINE));
@@ -309,6 +315,7 @@ impl Processes {
     pub(crate) async fn kill(self, id: String) -> Result<ProcessInfo, String> {
         let process = self.find(&id)?;
         process.control.kill();
+        // Afterwards the reply says how the process is, even if it still runs.
         let _late = tokio::time::timeout(limits::END_WAIT, wait::ended(&process)).await;
         Ok(process.info())
     }
@@ -317,6 +324,7 @@ impl Processes {
     pub(crate) async fn end(&self) {
         // Forgotten before they have ended, so that no other call finds them.
         let processes = std::mem::take(&mut self.known().processes);
+        // All at once, so that one bounded wait is enough for all of them.
         for process in &processes {
             process.control.kill();
         }
@@ -401,6 +409,7 @@ impl Drop for Owned {
 
 /// Bytes at the end that begin a character of UTF-8 but do not complete it.
 fn incomplete(bytes: &[u8]) -> usize {
+    // A character has at most four bytes, so that an incomplete one has at most three.
     let tail = bytes.get(bytes.len().saturating_sub(3)..).unwrap_or_default();
     for (back, byte) in tail.iter().rev().enumerate() {
         let length = match byte {
@@ -408,6 +417,7 @@ fn incomplete(bytes: &[u8]) -> usize {
             0xe0..=0xef => 3,
             0xf0..=0xf4 => 4,
             0x80..=0xbf => continue,
+            // ASCII, or a byte that begins no character (RFC 3629): nothing that comes later completes it.
             _ => return 0,
         };
         return if back + 1 < length { back + 1 } else { 0 };

@@ -30,6 +30,7 @@ pub(super) struct Running {
 /// What others do with a process.
 pub(super) struct Control {
     kill: watch::Sender<bool>,
+    // Locked for a whole write: the model and clients may write at the same time.
     input: Mutex<pipe::Sender>,
     terminal: Option<Terminal>,
 }
@@ -63,6 +64,7 @@ impl Running {
 
     /// Reads until the process has ended or is killed, and notes how.
     pub(super) async fn read_to_end(mut self, process: &Process) {
+        // Until the process has ended: the pause of every reader depends on how many there are.
         let _counted = Counted::new();
         let mut buffer = vec![0; limits::PROCESS_READ];
         let mut is_open = true;
@@ -94,6 +96,7 @@ impl Running {
                 None => (ProcessStatus::Killed, None, None),
                 Some(Ended::Code(code)) => (ProcessStatus::Exited, Some(code), None),
                 Some(Ended::Signal(signal)) => (ProcessStatus::Exited, None, Some(signal)),
+                // The guardian went away, which kills its commands.
                 Some(Ended::Lost) => (ProcessStatus::Killed, None, None),
             };
             state.ended_at = Some(now_ms());

@@ -96,6 +96,7 @@ impl Tool for BackgroundBash {
             };
         }
         let mut args = prepared.args;
+        // Put back: hooks and permissions see these arguments, and `run` reads them.
         args.insert("background".to_owned(), true.into());
         args.insert("pty".to_owned(), pty.into());
         Ok(PreparedCall::new(self, call, args))
@@ -121,6 +122,7 @@ impl Tool for BackgroundBash {
             let starting = processes.start(&toolbox, command);
             let process = tokio::select! {
                 biased;
+                // First: the model must get the id of a process that has started, even after an abort.
                 started = starting => started,
                 () = call.cancel.cancelled() => Err(strings::ABORTED.to_owned()),
             };
@@ -140,6 +142,7 @@ async fn begun(process: &Arc<Process>, limit: Option<Duration>, cancel: &Cancell
         // The call has returned when the time is over.
         tokio::spawn(async move {
             if tokio::time::timeout(limit, wait::ended(&process)).await.is_err() {
+                // Killed and not ended by itself, so that this end does not wake the session.
                 process.control.kill();
             }
         });
@@ -148,6 +151,7 @@ async fn begun(process: &Arc<Process>, limit: Option<Duration>, cancel: &Cancell
     let first = tokio::time::timeout(limits::PROCESS_FIRST_WAIT, wait::ended(process));
     tokio::select! {
         biased;
+        // An abort ends the run and not its servers: the process goes on, and the model gets its id.
         () = cancel.cancelled() => {}
         _late = first => {}
     }
@@ -164,6 +168,7 @@ async fn begun(process: &Arc<Process>, limit: Option<Duration>, cancel: &Cancell
         return ToolOutcome::ok(result(process, format!("{head}\n\n{output}")));
     }
     let text = format!("{output}\n\nProcess {id} {}", process.status_line());
+    // Also without a code: then a signal has ended it.
     let has_failed = process.state().exit_code != Some(0);
     ToolOutcome {
         result: result(process, text),

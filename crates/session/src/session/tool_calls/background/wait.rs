@@ -67,6 +67,7 @@ async fn text_comes(process: &Process, text: &[u8], mut from: u64) -> Met {
     loop {
         // The state is looked at before the output: what came with the end is seen.
         let is_running = process.is_running();
+        // A copy, so that the search holds no lock.
         let part = process.state().output.read(from, limits::PROCESS_OUTPUT);
         if memchr::memmem::find(&part.bytes, text).is_some() {
             return Met::Reached;
@@ -96,5 +97,6 @@ pub(super) async fn owner_of_port(process: &Process, port: u16) -> PortOwner {
     // Looks through the files of all processes of the command, which blocks.
     let members = process.members.clone();
     let looked = tokio::task::spawn_blocking(move || members.owner_of_port(port));
+    // A look that failed is repeated after the pause, as after one without a find.
     looked.await.unwrap_or(PortOwner::Nobody)
 }

@@ -54,6 +54,7 @@ impl TaskTool {
     fn loaded(&self) -> &(Vec<AgentDefinition>, Vec<Diagnostic>) {
         self.agents.get_or_init(|| {
             let (mut agents, notes) = agent_definitions(&self.resources);
+            // A definition of the user or the project may replace it.
             if !agents.iter().any(|agent| agent.name == GENERAL) {
                 agents.insert(0, general());
             }
@@ -161,6 +162,7 @@ impl Tool for TaskTool {
     }
 
     fn run(&self, call: Invocation) -> Running {
+        // Looked up again: hooks may have changed the name of the agent since the call was checked.
         let agent = match self.agent(&call.args) {
             Ok(agent) => agent.clone(),
             Err(error) => return Box::pin(std::future::ready(ToolOutcome::error(error))),

@@ -105,9 +105,12 @@ impl TaskOwner {
             name != TASK_TOOL && named.is_none_or(|tools| tools.contains(name))
         };
         options.tools = self.tools.iter().filter(|name| wanted(name)).cloned().collect();
+        options.tool_filter.restored = None;
         // Tools that extensions bring later stay out, too.
         options.tool_filter.only.push(options.tools.clone());
+        // The mode of the moment when the call began. Later changes come through `SubagentRegister::set_mode`.
         options.permission_mode = Some(self.mode);
+        // What the session used before is taken off already: the account counts only from now on.
         options.limits = self.limits;
         options.sessions = match &self.file {
             Some(file) => SessionHome::One(subagents_dir(file)),
@@ -128,6 +131,7 @@ impl TaskOwner {
         if !definition.prompt.trim().is_empty() {
             texts.push(definition.prompt.clone());
         }
+        // Agents that are made of it for another directory, or after a reload, keep these options.
         agent.into_subordinate()
     }
 }
@@ -138,5 +142,6 @@ const ROLE: &str = "You work for another agent, which gave you one task and sees
 
 /// Where the sessions of the sub-agents of a session go.
 pub(crate) fn subagents_dir(file: &std::path::Path) -> PathBuf {
+    // Next to the file of the session, with which `delete_session` moves it (docs/guides/sub-agents.md).
     file.with_extension("subagents")
 }

@@ -77,6 +77,7 @@ impl Summary {
                 _ => return false,
             },
             Event::AgentEnd { limit, .. } => self.limit = *limit,
+            // Not with `agent_end`, which a retry may follow.
             Event::AgentSettled { .. } => self.is_settled = true,
             _ => return false,
         }
@@ -94,6 +95,7 @@ impl Summary {
         self.progress.totals.tool_count += 1;
         self.progress.current_tool_start_ms = None;
         let args = self.progress.current_tool_args.take().unwrap_or_default();
+        // Parallel calls share one place: the first end takes the name, and the others find none.
         let Some(tool) = self.progress.current_tool.take() else {
             return;
         };
@@ -129,6 +131,7 @@ impl Summary {
     /// A text for the model that gave the task.
     pub(super) fn result(&self) -> Result<String, String> {
         let text = self.answer.as_ref().map(text_of).unwrap_or_default();
+        // First: a run that a limit ended has an aborted answer, and the model must learn of the limit.
         if let Some(limit) = self.limit {
             return Err(strings::subagent_limit(limit, &text));
         }
@@ -149,6 +152,7 @@ impl Summary {
     /// Returns true if the work was aborted.
     pub(super) fn is_aborted(&self) -> bool {
         let answer = self.answer.as_ref();
+        // A limit ends a run like an abort, but then the task has failed.
         self.limit.is_none() && answer.is_some_and(|answer| answer.stop_reason == StopReason::Aborted)
     }
 }

@@ -44,9 +44,11 @@ impl Working {
     /// Has the session of the sub-agent go on with this mode, or end.
     fn set_mode(&mut self, mode: PermissionMode) {
         let Some(requests) = &self.requests else {
+            // Its session is not open yet; `opened` passes the mode on.
             self.mode = Some(mode);
             return;
         };
+        // Its queue is full. It must not go on with a looser mode, so its session ends.
         if !requests.set_mode(mode) {
             self.requests = None;
         }
@@ -62,6 +64,7 @@ impl Default for SubagentRegister {
 impl SubagentRegister {
     /// A register without sub-agents. At most `most` work at the same time.
     pub(crate) fn new(most: u32) -> Self {
+        // At least one, or the first task would wait for a place without end.
         let most = most.clamp(1, limits::SUBAGENTS);
         Self {
             shared: Arc::default(),
@@ -77,6 +80,7 @@ impl SubagentRegister {
 
     /// Waits for a place; for all places if the sub-agent must work alone.
     pub(super) async fn place(&self, alone: bool) -> Option<tokio::sync::OwnedSemaphorePermit> {
+        // All places together: it begins when the others have ended, and none begins at the same time.
         let places = if alone { self.most } else { 1 };
         Arc::clone(&self.places).acquire_many_owned(places).await.ok()
     }
@@ -96,6 +100,7 @@ impl SubagentRegister {
             .iter_mut()
             .find(|one| one.subagent.id == subagent.id)
         {
+            // Only the description: the queue and a mode that waits must stay.
             Some(one) => one.subagent = subagent,
             None => known.working.push(Working {
                 subagent,
@@ -167,11 +172,13 @@ impl SubagentRegister {
     /// # Errors
     /// A sentence for the client: none is named, it is unknown, or its file cannot be read.
     pub(crate) async fn messages(&self, params: SubagentMessagesParams) -> Result<SubagentMessages, String> {
+        // In a block, so that the lock is released before the file is read.
         let file = {
             let known = self.known();
             let mut transcripts = known.transcripts.iter();
             let found = match (&params.subagent_id, &params.session_file) {
                 (Some(id), _) => transcripts.find(|(known, _)| known == id),
+                // Only files of sub-agents are read, even if the client names another path.
                 (None, Some(file)) => transcripts.find(|(_, known)| known == file),
                 (None, None) => return Err(strings::WHICH_SUBAGENT.to_owned()),
             };
@@ -200,15 +207,18 @@ fn read_transcript(session_file: String, from: u64) -> Result<SubagentMessages, 
         Err(error) => return Err(error.to_string()),
     };
     let size = file.metadata().map_err(|error| error.to_string())?.len();
+    // The position belongs to another state of the file, so the client gets it from its beginning.
     if from > size {
         (read.from_byte, read.next_byte, read.reset) = (0, 0, true);
     }
     file.seek(SeekFrom::Start(read.from_byte))
         .map_err(|error| error.to_string())?;
     let mut text = Vec::new();
+    // Bounded, since one response holds all of it. The client reads on at `nextByte`.
     file.take(limits::SUBAGENT_TRANSCRIPT_BYTES)
         .read_to_end(&mut text)
         .map_err(|error| error.to_string())?;
+    // A line that is still being written is left for the next read.
     let complete = text
         .iter()
         .rposition(|byte| *byte == b'\n')

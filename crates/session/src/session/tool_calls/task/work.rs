@@ -56,6 +56,7 @@ pub(super) async fn carry_out(
         return ToolOutcome::error(strings::nothing_left(limit));
     }
     let mut work = Work::new(task, owner, register, sender);
+    // The permit is kept to the end of this function, which frees the place for the next task.
     let place = tokio::select! {
         biased;
         () = cancel.cancelled() => None,
@@ -70,6 +71,7 @@ pub(super) async fn carry_out(
     let outcome = work.run(&cancel).await;
     let phase = match &outcome {
         Ok(_) => SubagentPhase::Completed,
+        // Clients see that a task was aborted, not with which error it ended.
         Err(_) if cancel.is_cancelled() || work.summary.is_aborted() => SubagentPhase::Aborted,
         Err(_) => SubagentPhase::Failed,
     };
@@ -125,6 +127,7 @@ impl Work {
             due: None,
             told: None,
         };
+        // Before it waits for a place: the register keeps a permission mode that is chosen meanwhile.
         work.register.update(work.subagent());
         work
     }
@@ -134,6 +137,7 @@ impl Work {
         let mut events = self.open().await?;
         self.summary.set_status(SubagentStatus::Running);
         self.tell_lifecycle(SubagentPhase::Started).await;
+        // Limits of this prompt only. The rest of the owner's limits is in the agent (`TaskOwner::agent_for`).
         let limits = self.task.agent.max_turns.map(|turns| RunLimits {
             max_turns: Some(turns),
             ..RunLimits::default()
@@ -176,6 +180,7 @@ impl Work {
                 Some(Outgoing::Flush(done)) => {
                     let _gone = done.send(());
                 }
+                // For the writer of a connection, and a sub-agent has none.
                 Some(Outgoing::Connection(..) | Outgoing::OptionsChanged) => {}
                 None => return Err(strings::SUBAGENT_GONE.to_owned()),
             }
@@ -237,6 +242,7 @@ impl Work {
     }
 
     async fn take(&mut self, event: &Arc<Event>) {
+        // Serialised only for clients that asked for all events.
         if self.register.level() == SubagentLevel::Events
             && let Ok(value) = serde_json::to_value(event.as_ref())
         {
@@ -265,6 +271,7 @@ impl Work {
             details: Some(self.details(&progress)),
             ..ToolResult::text(shown(&progress))
         };
+        // At every level: clients that know nothing of sub-agents see the progress of the call.
         self.sender.send(partial).await;
         if self.register.level() == SubagentLevel::Off {
             return;
@@ -326,6 +333,8 @@ impl Work {
 
     /// The result of the call.
     async fn end(mut self, outcome: Result<String, String>, phase: SubagentPhase) -> ToolOutcome {
+        // A task that never got its place has announced no start, so it announces no end.
+        let has_begun = self.summary.progress().status != SubagentStatus::Pending;
         self.summary.set_status(match phase {
             SubagentPhase::Started => SubagentStatus::Running,
             SubagentPhase::Completed => SubagentStatus::Completed,
@@ -337,11 +346,12 @@ impl Work {
         let (Ok(text) | Err(text)) = outcome;
         let result = ToolResult {
             details: Some(self.details(&progress)),
+            // Counts in the totals of the session (pi-1.5-delta.md 3).
             usage: (progress.totals.requests > 0).then(|| Box::new(self.summary.usage().clone())),
             ..ToolResult::text(text)
         };
         self.register.ended(&self.id);
-        if progress.status != SubagentStatus::Pending {
+        if has_begun {
             self.tell_lifecycle(phase).await;
         }
         ToolOutcome { result, is_error }
@@ -377,6 +387,7 @@ fn shown(progress: &AgentProgress) -> String {
 fn command(name: &'static str, command: SessionCommand) -> SessionRequest {
     let origin = Origin {
         client: ClientId::default(),
+        // Responses need not be matched with commands, since the failure of any ends the task.
         id: None,
         command: name,
     };
