@@ -23,7 +23,8 @@ from .install import Peer
 HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # A measurement that took longer is not repeated in the later rounds.
 LONG_MEASUREMENT = 45.0
-# Within a round a measurement runs again until this many seconds have passed, at most so often. A start of 5 ms varies more than one of 2 s.
+# Within a round a measurement runs again until this many seconds have passed, at most so often: a start of 5 ms varies more than one
+# of 2 s.
 ROUND_SECONDS = 8.0
 ROUND_REPEATS = 9
 

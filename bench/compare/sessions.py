@@ -201,7 +201,7 @@ def list_pi(context: Context, agent: Pi) -> Values:
         found = call_lister(agent, folder, context.sizes.timeout)
         return checked(found.pop("found"), count, found)
     values: Values = {}
-    text_found = ""
+    text_found = b""
     for name in ("", "again_"):
         # The second time in another process, which has the cache of the first one.
         agent.start()
