@@ -178,7 +178,7 @@ class AsyncAgent(AsyncSession):
         `session`: file or beginning of an id; `persist=False` keeps nothing on disk; `script`: replies to play in place of a
         model, see `pinion_agent.script`; `record`: a file for everything that providers are asked and
         answer, without keys; `replay`: such a file, which answers in place of providers; `args`: further arguments;
-        `slow_timeout`: for commands that run a shell or ask the model.
+        `slow_timeout`: for prompts and commands that run a shell or ask the model.
         """
         super().__init__(self, None)
         program = program or os.environ.get("PINION_PROGRAM") or _find_program()

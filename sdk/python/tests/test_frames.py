@@ -213,7 +213,7 @@ class Misbehaviour(Case):
             self.fake().ask("garbage", timeout=20.0)
 
     def test_a_command_without_an_answer(self):
-        agent = self.fake(command_timeout=0.3)
+        agent = self.fake(slow_timeout=0.3)
         with self.assertRaises(TimedOut):
             agent.prompt("mute")
 

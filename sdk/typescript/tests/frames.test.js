@@ -107,7 +107,7 @@ test("an agent that dies or says nonsense", async (t) => {
 });
 
 test("an agent that is silent", async (t) => {
-  const it = await fake(t, { commandTimeoutMs: 300 });
+  const it = await fake(t, { slowTimeoutMs: 300 });
   await assert.rejects(it.prompt("mute"), TimedOut);
   await assert.rejects(it.waitForIdle(200), TimedOut);
   await assert.rejects(it.ask("silent", { timeoutMs: 300 }), TimedOut);
