@@ -386,7 +386,7 @@ pub const EVENTS: &[Event] = &[
         "before_provider_headers",
         "headers",
         "{headers}",
-        "Before a request is sent, with the headers that models and settings add, without keys; null removes a header.",
+        "Before a request is sent, with the headers that models and settings add. Those of the API itself, such as its key, are left out; null removes a header.",
     ),
     event(
         "cache_warming_decision",

@@ -22,7 +22,7 @@ pub(crate) fn value<'a>(model: &'a Model, name: &str) -> Option<&'a Value> {
 }
 
 /// Adds the model's sampling parameters to a request body, in place of fields of the same name; those of the thinking level
-/// come last. They are siblings of `compat`, but count in `compat`, too.
+/// come last. They are members of the model; in `compat` they count, too.
 pub(crate) fn add_sampling(request: &ModelRequest, body: &mut Map<String, Value>) {
     let model = &request.model;
     let level = match request.thinking {

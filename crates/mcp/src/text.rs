@@ -39,7 +39,7 @@ fn cut(text: &str, most: usize) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
-/// True for controls, ends of lines, and what no reader can see. Blanks of any kind separate words.
+/// True for controls, ends of lines, and characters that no reader can see. Blanks of any kind separate words.
 fn is_hidden(c: char) -> bool {
     let is_blank = c.is_whitespace() && !matches!(c, '\u{2028}' | '\u{2029}');
     c.is_control() || !is_blank && wire::hidden::is_hidden(c)

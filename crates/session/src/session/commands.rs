@@ -51,6 +51,7 @@ use super::extensions::login_providers;
 use super::fallbacks::check_names;
 use super::run_limits::{check_new, limits_reply};
 use super::session_list::SessionList;
+use super::tool_calls::ChosenBy;
 use super::{
     available_commands, extension_loading, extension_models, file_search, model_switch, navigation, outline,
     prompts, queue, session_change, shell_commands, todos, trust,
@@ -481,6 +482,7 @@ impl SessionHandler for Session {
 
     async fn set_active_tools(&mut self, params: ActiveToolsParams) -> Result<ActiveTools, String> {
         self.driver.choose_tools(params.tool_names.into_iter());
+        self.driver.core.tools.set_chosen_by(ChosenBy::Client);
         // Fewer than the client named, if the command line leaves some out or no tool has the name.
         Ok(self.driver.core.tools.active_listing())
     }

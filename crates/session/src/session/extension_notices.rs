@@ -43,7 +43,11 @@ pub(super) fn ask_compaction(
         will_retry,
         entry: entry.as_ref(),
     };
-    let (name, mut event) = (notice.name(), notice.event());
+    let name = notice.name();
+    if !driver.extensions.has_listener(name) {
+        return None;
+    }
+    let mut event = notice.event();
     put(&mut event, "type", name.into());
     ask(driver, name, &event, limits::COMPACTION_HANDLERS)
 }

@@ -24,6 +24,7 @@ use super::extensions::{
 use super::pending_prompt::{PendingPrompt, PromptSender};
 use super::queue::room_for;
 use super::run_options::RunOptions;
+use super::tool_calls::ChosenBy;
 use super::{model_switch, prompt_delivery, session_change};
 
 /// What follows from a request.
@@ -89,7 +90,7 @@ pub(super) async fn perform(
         ExtensionRequest::SetActiveTools(names) => {
             driver.choose_tools(names.into_iter());
             // After the choice, which counts as that of a client until then.
-            driver.core.tools.note_choice_of_extension();
+            driver.core.tools.set_chosen_by(ChosenBy::Session);
         }
         ExtensionRequest::SetThinkingLevel(params) => model_switch::select_level(driver, &params).await?,
         ExtensionRequest::Abort => driver.drive(Input::Abort).await,

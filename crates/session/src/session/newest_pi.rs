@@ -12,7 +12,7 @@ use wire::{Entry, EntryBody, Event, Message, ToolSpec};
 
 use super::clock::now_ms;
 use super::session_core::SessionCore;
-use super::tool_calls::Layer;
+use super::tool_calls::{ChosenBy, Layer};
 
 /// What the system messages of a branch have told the model.
 #[derive(Debug, Default)]
@@ -132,8 +132,11 @@ impl SessionCore {
                 Layer::Mcp => options.allows_server_tool(name),
                 _ => options.allows_tool(name),
             };
-            self.tools
-                .forget_choice_of_extension(options.tools.clone(), allows);
+            self.tools.begin_session(options.tools.clone(), allows);
+        }
+        // A file must not widen what a client chose.
+        if self.tools.chosen_by() == ChosenBy::Client {
+            return;
         }
         let log = &self.conversation.log;
         let Some(changes) = self.agent.options.tool_filter.restored.clone() else {
@@ -164,6 +167,7 @@ impl SessionCore {
         let declined = declared.mentioned.into_iter();
         let declined = declined.filter(|name| !names.contains(name)).collect();
         self.tools.activate(names);
+        self.tools.set_chosen_by(ChosenBy::Session);
         self.tools.decline(declined);
         self.workspace.forget_system_prompt();
     }

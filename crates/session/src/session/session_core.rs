@@ -375,8 +375,6 @@ impl SessionCore {
         loaded.map_err(|error| error.to_string())?;
         let messages = self.conversation.read_leaf();
         self.apply(Change::Conversation(messages));
-        // The declarations of tools may have been left out, too.
-        self.restore_tools(false);
         Ok(())
     }
 

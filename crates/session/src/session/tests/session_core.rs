@@ -10,7 +10,7 @@ use wire::hosted::HostUriSchemesParams;
 use wire::state::{PermissionMode, QueueMode};
 use wire::{Dialect, EntryBody, Message};
 
-use super::super::tool_calls::{PROCESS_TOOL, ToolRegistry};
+use super::super::tool_calls::{ChosenBy, PROCESS_TOOL, ToolRegistry};
 use super::stage::CoreStage;
 use super::{events, kinds, user};
 
@@ -345,6 +345,31 @@ async fn stored_session_brings_its_tools() {
     stage.core.restore_tools(false);
     // `later` may be registered yet; `fetch` reaches the network, which a file must not switch on.
     assert_eq!(stage.core.tools.active_names(), ["read", "bash", "later", "ls"]);
+    let log = stage.core.conversation.log.direct();
+    let leaf = log.leaf_id().map(str::to_owned);
+    log.set_leaf(None).unwrap();
+    stage.core.restore_tools(true);
+    assert_eq!(
+        stage.core.tools.active_names(),
+        ["read", "write"],
+        "the next session begins with the tools of the command line"
+    );
+    stage
+        .core
+        .conversation
+        .log
+        .direct()
+        .set_leaf(leaf.as_deref())
+        .unwrap();
+    stage.core.tools.activate(vec!["read".to_owned()]);
+    stage.core.tools.set_chosen_by(ChosenBy::Client);
+    stage.core.restore_tools(true);
+    assert_eq!(
+        stage.core.tools.active_names(),
+        ["read"],
+        "a file widens no choice of a client"
+    );
+    stage.core.tools.set_chosen_by(ChosenBy::Options);
     let mut agent = (*stage.core.agent).clone();
     agent.options.tool_filter.restored = None;
     stage.core.agent = Arc::new(agent);

@@ -33,7 +33,7 @@ pub(super) use self::background::Exits;
 pub use self::background::PROCESS_TOOL;
 pub(super) use self::built_in::built_in_access;
 pub(super) use self::parse::{block, result};
-pub(super) use self::registry::{Layer, ToolRegistry};
+pub(super) use self::registry::{ChosenBy, Layer, ToolRegistry};
 pub(super) use self::report::{CallReport, CallUpdate, ProgressSender};
 pub(crate) use self::task::subagents_dir;
 pub(super) use self::task::{OpenSubagent, OpenedSubagent, TaskOwner};

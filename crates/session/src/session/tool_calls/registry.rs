@@ -57,6 +57,18 @@ impl Layer {
     }
 }
 
+/// Who chose the active tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum ChosenBy {
+    /// The command line and the settings.
+    #[default]
+    Options,
+    /// An extension, or the stored session. The choice ends with the session.
+    Session,
+    /// A client. The choice stays in other sessions, and no stored session changes it.
+    Client,
+}
+
 /// All tools that a session has, and which of them the model may call.
 #[derive(Default)]
 pub(crate) struct ToolRegistry {
@@ -65,8 +77,8 @@ pub(crate) struct ToolRegistry {
     active: Vec<String>,
     /// Names of tools that do not become active when they are registered, because the stored session has switched them off.
     declined: Vec<String>,
-    /// True if an extension chose the active tools.
-    is_choice_of_extension: bool,
+    /// Who chose the active tools.
+    chosen_by: ChosenBy,
     /// Writes to the todo list that calls of its tool have made.
     todo: TodoWrites,
     /// The sub-agents that work for the session.
@@ -333,23 +345,26 @@ impl ToolRegistry {
         let is_kept = |name: &String| self.has(Layer::Optional, name) && self.is_active(name);
         let is_there = |name: &String| layers.iter().any(|layer| self.has(*layer, name)) || is_kept(name);
         self.active = names.filter(is_there).collect();
-        self.is_choice_of_extension = false;
     }
 
-    /// Notes that an extension chose the tools that are active now.
-    pub(crate) fn note_choice_of_extension(&mut self) {
-        self.is_choice_of_extension = true;
+    /// Who chose the active tools.
+    pub(crate) fn chosen_by(&self) -> ChosenBy {
+        self.chosen_by
     }
 
-    /// Forgets what an extension chose: these built-in and optional tools are active again, and all of the other layers that `allows`.
-    pub(crate) fn forget_choice_of_extension(
-        &mut self,
-        own: Vec<String>,
-        allows: impl Fn(Layer, &str) -> bool,
-    ) {
-        if !std::mem::take(&mut self.is_choice_of_extension) {
+    /// Notes who chose the tools that are active now.
+    pub(crate) fn set_chosen_by(&mut self, chosen_by: ChosenBy) {
+        self.chosen_by = chosen_by;
+    }
+
+    /// Another session begins. Unless a client chose the active tools, these built-in and optional tools are active again, and all tools of
+    /// the other layers that `allows`.
+    pub(crate) fn begin_session(&mut self, own: Vec<String>, allows: impl Fn(Layer, &str) -> bool) {
+        self.declined.clear();
+        if self.chosen_by != ChosenBy::Session {
             return;
         }
+        self.chosen_by = ChosenBy::Options;
         self.active = own;
         for layer in [Layer::Extension, Layer::Mcp, Layer::Client] {
             for name in self.names(layer) {
