@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Transcripts of newer agents than the one of the conformance kit, in the kit's scenarios.
 
-    transcripts.py KIT record --agent CMD --into DIR [--only GLOB] [--jobs N] [--path-prepend DIR]
+    transcripts.py KIT record --agent CMD --into DIR [--only GLOB] [--jobs N] [--path-prepend DIR] [--settle]
     transcripts.py KIT pack DIR GOLDEN [--events]
     transcripts.py KIT verify GOLDEN --agent CMD [--only GLOB] [--jobs N] [--profile P] [--json FILE]
 
@@ -33,6 +33,10 @@ TEXTS = {
     "edit-hints": [(re.compile(r"\nThey begin in lines [^\n]*\.$"), ""),
                    (re.compile(r"\nThe nearest text is in lines? .*", re.DOTALL), "")],
 }
+
+
+# Requests to the client, for its tools and its URIs.
+OF_CLIENT = ("host_tool_call", "host_tool_cancel", "host_uri_request", "host_uri_cancel")
 
 
 def without_parts(text, names):
@@ -93,9 +97,10 @@ def whole_outputs(lines):
     return out
 
 
-def adapt(scenario):
+def adapt(scenario, settles):
     """The scenario for agents whose message_update has the delta and no message. A pause follows an `abort` that no step waits for:
-    without a run, pi answers it before or after the next command, as the two lines arrive."""
+    without a run, pi answers it before or after the next command, as the two lines arrive. With `settles`, a pause also follows the end of
+    a run: oh-my-pi writes `session_settled` a moment later, and not at all if the next run has begun by then."""
     steps = []
     for step in scenario["steps"]:
         if step.get("send") == {"type": "abort"}:
@@ -105,6 +110,8 @@ def adapt(scenario):
         if isinstance(wait, dict) and wait.get("type") == "message_update" and "message" in wait:
             wait = {"type": "message_update", "assistantMessageEvent": wait["message"]}
         steps.append(dict(step, wait=wait) if "wait" in step else step)
+        if settles and wait == {"type": "agent_end"}:
+            steps.append({"sleep": 0.4})
     return dict(scenario, steps=steps)
 
 
@@ -118,11 +125,14 @@ def scenario_files(kit):
         yield name.removesuffix(".json"), os.path.join(own, name)
 
 
-def scenarios(kit, only):
+def scenarios(kit, only, settles=False):
+    """Names and scenarios. With `settles` they are for oh-my-pi, which alone has those of the name `omp-`."""
     for name, path in sorted(scenario_files(kit)):
+        if name.startswith("omp-") and not settles:
+            continue
         if os.path.isfile(path) and (not only or any(fnmatch.fnmatch(name, glob) for glob in only)):
             with open(path, encoding="utf-8") as file:
-                yield name, adapt(json.load(file))
+                yield name, adapt(json.load(file), settles)
 
 
 def options(args):
@@ -139,7 +149,7 @@ def record(run, args):
         return name, doc
 
     with concurrent.futures.ThreadPoolExecutor(max_workers=args.jobs) as pool:
-        for name, doc in pool.map(one, list(scenarios(args.kit, args.only))):
+        for name, doc in pool.map(one, list(scenarios(args.kit, args.only, args.settle))):
             print(f"{name:44} {doc['wall']:4.1f}s {'; '.join(doc['result']['failures'])}", flush=True)
     return 0
 
@@ -195,17 +205,60 @@ def accept_extra(kit, members):
 
 
 def without_texts(value):
-    """The value without what tools answered: that they did, and whether they failed, stays."""
+    """The value without what tools answered: that they did, and whether they failed, stays. Without the words of providers in
+    `prompt_result`, which are those of the SDK, without opaque cursors, and without ids of requests to the client, which number requests
+    that are left out, too."""
     if isinstance(value, list):
         return [without_texts(v) for v in value]
     if not isinstance(value, dict):
         return value
     value = {k: without_texts(v) for k, v in value.items()}
+    kind = value.get("type")
+    if kind == "prompt_result" and "provider" in value.get("error", {}):
+        value["error"]["message"] = "<text>"
+    if "nextCursor" in value:
+        value["nextCursor"] = "<cursor>"
+    if kind in OF_CLIENT or kind == "extension_ui_request":
+        value.update({key: "<id>" for key in ("id", "targetId") if key in value})
     if value.get("role") == "toolResult":
         value["content"] = "<text>"
     if value.get("type") == "tool_execution_end" and isinstance(value.get("result"), dict):
         value["result"]["content"] = "<text>"
     return value
+
+
+def kind_of(row):
+    return row["out"].get("type") if isinstance(row.get("out"), dict) else None
+
+
+def is_answer(row):
+    return kind_of(row) == "message_end" and row["out"]["message"].get("role") == "assistant"
+
+
+def place(rows, at):
+    """Where the row belongs in the order of oh-my-pi's work. It writes requests to the client at once and events a moment later, so the
+    start of a tool call comes before the request of the call. The outcome of a prompt comes right behind the run, before responses of
+    that moment, but not before the response to the prompt itself. A retry has succeeded when its answer ends."""
+    row, kind, to = rows[at].get("out"), kind_of(rows[at]), at
+    if kind == "tool_execution_start":
+        return at - (at > 0 and kind_of(rows[at - 1]) in OF_CLIENT)
+    if kind in ("prompt_result", "session_settled"):
+        while to > 0 and kind_of(rows[to - 1]) == "response" and rows[to - 1]["out"].get("id") != row.get("id"):
+            to -= 1
+        return to if to > 0 and kind_of(rows[to - 1]) in ("agent_end", "prompt_result", "session_settled") else at
+    if kind == "auto_retry_end" and row.get("success"):
+        began = max((n for n in range(at) if kind_of(rows[n]) == "auto_retry_start"), default=at)
+        return next((n + 1 for n in range(began, at) if is_answer(rows[n])), at)
+    return at
+
+
+def in_order(rows):
+    rows = list(rows)
+    for kinds in (("auto_retry_end",), ("tool_execution_start", "prompt_result", "session_settled")):
+        for at in range(len(rows)):
+            if kind_of(rows[at]) in kinds:
+                rows.insert(place(rows, at), rows.pop(at))
+    return rows
 
 
 def without_part(value, parts):
@@ -223,7 +276,7 @@ def without(run, doc, members, events, has_own_tools, files, parts):
         return kind in events or f"{kind}:{method}" in events
 
     rows = [row for row in doc["transcript"] if not is_left_out(row.get("out"))]
-    rows = without_texts(rows) if has_own_tools else rows
+    rows = in_order(without_texts(rows)) if has_own_tools else rows
     kept = {name: text for name, text in doc["result"].get("files", {}).items() if name.rsplit("/", 1)[-1] not in files}
     doc = dict(doc, transcript=run.scrub(rows, members) if members else rows, result=dict(doc["result"], files=kept))
     return dict(doc, **{k: without_part(doc[k], parts) for k in ("transcript", "llm", "sessions")}) if parts else doc
@@ -276,7 +329,7 @@ def pack(run, args):
     """Adds the recorded scenarios to the file, in place of those of the same name."""
     before = load_golden(args.golden) if os.path.exists(args.golden) else {}
     with gzip.GzipFile(args.golden, "wb", mtime=0) as out:
-        for name, _ in scenarios(args.kit, None):
+        for name, _ in scenarios(args.kit, None, args.events):
             folder = os.path.join(args.dir, name)
             if os.path.isdir(folder):
                 doc = without(run, reduced(run, run.load(folder)), *left_out(args.golden))
@@ -305,7 +358,8 @@ def verify(run, args):
     goldens = load_golden(args.golden)
     skip = left_out(args.golden)
     accept_extra(run, extra_members(args.golden))
-    todo = [(name, scenario) for name, scenario in scenarios(args.kit, args.only) if name in goldens]
+    settles = skip[2]
+    todo = [(name, scenario) for name, scenario in scenarios(args.kit, args.only, settles) if name in goldens]
 
     def one(item):
         name, scenario = item
@@ -355,6 +409,7 @@ def main():
     sub = commands.add_parser("record")
     agent(sub)
     sub.add_argument("--into", required=True)
+    sub.add_argument("--settle", action="store_true", help="for oh-my-pi: its own scenarios, and a pause after each run")
     sub.set_defaults(run=record)
     sub = commands.add_parser("pack")
     sub.add_argument("dir")
