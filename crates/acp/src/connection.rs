@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use session::{ClientId, Origin, Outgoing, SessionRequest};
 use wire::command::{LoginParams, NoParams};
 use wire::model::Model;
-use wire::reply::Disposition;
+use wire::reply::{CommandStage, Disposition};
 use wire::ui::UiMethod;
 use wire::{Event, Reply, Response, SessionCommand};
 
@@ -446,6 +446,10 @@ impl Connection {
     }
 
     fn prompted(&mut self, session: &str, outcome: &Result<Reply, String>) {
+        if matches!(outcome, Ok(Reply::Accepted(accepted)) if accepted.stage == CommandStage::Begun) {
+            // The response to the end of the slash command ends the turn.
+            return;
+        }
         let Some(state) = self.sessions.get_mut(session) else {
             return;
         };
@@ -467,8 +471,9 @@ impl Connection {
             return;
         };
         let (id, outcome) = match outcome {
-            Ok(_) => turn.end(false),
-            Err(error) => (turn.request, Err(self.requests.prompt_failure(error))),
+            Err(error) if !turn.is_cancelled => (turn.request, Err(self.requests.prompt_failure(error))),
+            // A cancelled prompt that had not begun is refused by the session, and is no failure for the client.
+            _ => turn.end(false),
         };
         self.out.push(rpc::response(&id, outcome));
     }

@@ -116,12 +116,9 @@ impl Connection {
         mut after: After,
         outcome: &Result<Reply, String>,
     ) -> Option<Command> {
-        let request = after.request().cloned();
+        let (request, opened) = (after.request().cloned(), after.opened().map(str::to_owned));
         let failed = |connection: &mut Self, failure: Failure| {
-            if let Some(request) = &request {
-                connection.fail(request, failure);
-            }
-            None
+            connection.give_up(request.as_ref()?, opened.as_deref(), failure)
         };
         let reply = match outcome {
             Ok(reply) => reply,
@@ -181,11 +178,7 @@ impl Connection {
         let (options, modes) = (state.config.options(), state.config.modes());
         match after {
             After::Opening(opening) if opening.is_cancelled => {
-                self.fail(&opening.request, Failure::cancelled());
-                if opening.was_open {
-                    return None;
-                }
-                self.discard(session)
+                self.give_up(&opening.request, opening.opened(), Failure::cancelled())
             }
             After::Opening(opening) => {
                 state.config.told = options.clone();

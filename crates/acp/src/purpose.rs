@@ -99,8 +99,8 @@ pub(crate) struct Opening {
     pub(crate) session: String,
     pub(crate) cwd: String,
     pub(crate) servers: McpServersParams,
-    /// The session was open before the request. It stays open if the request fails.
-    pub(crate) was_open: bool,
+    /// The request has opened the session. A session that was open before stays open if the request fails.
+    pub(crate) has_opened: bool,
     /// The client cancelled the request.
     pub(crate) is_cancelled: bool,
     /// Usage and plan of the stored session.
@@ -139,7 +139,7 @@ impl Opening {
             session: session.to_owned(),
             cwd: cwd.to_owned(),
             servers,
-            was_open: false,
+            has_opened: false,
             is_cancelled: false,
             updates: Vec::new(),
         })
@@ -147,6 +147,11 @@ impl Opening {
 }
 
 impl Opening {
+    /// The session that the request has opened. It is closed if the request fails.
+    pub(crate) fn opened(&self) -> Option<&str> {
+        self.has_opened.then_some(self.session.as_str())
+    }
+
     /// The result of the request.
     pub(crate) fn result(&self, options: Value, modes: Value) -> Value {
         match self.kind {
@@ -172,6 +177,14 @@ pub(crate) enum After {
 }
 
 impl After {
+    /// The session that the request has opened.
+    pub(crate) fn opened(&self) -> Option<&str> {
+        match self {
+            Self::Opening(opening) => opening.opened(),
+            Self::Option(..) | Self::Mode(_) | Self::Update => None,
+        }
+    }
+
     /// Id of the request that gets its response.
     pub(crate) fn request(&self) -> Option<&Value> {
         match self {

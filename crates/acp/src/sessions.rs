@@ -30,7 +30,7 @@ impl Connection {
         kind: Kind,
         params: &Map<String, Value>,
     ) -> Result<Command, Failure> {
-        let mut opening = Opening::read(id, kind, params)?;
+        let opening = Opening::read(id, kind, params)?;
         if kind == Kind::New {
             return self.open_file(opening, None);
         }
@@ -43,7 +43,6 @@ impl Connection {
             return self.find(opening);
         };
         refuse_while_running(Some(state))?;
-        opening.was_open = true;
         match kind {
             Kind::Load => self.read_history(opening),
             Kind::New | Kind::Resume | Kind::Fork => self.read_stats(opening),
@@ -72,10 +71,13 @@ impl Connection {
         mut opening: Opening,
         outcome: &Result<Reply, String>,
     ) -> Option<Command> {
-        let request = opening.request.clone();
-        if opening.is_cancelled {
-            return self.cancel_opening(step, opening, outcome);
+        if let Ok(Reply::OpenedSession(opened)) = outcome {
+            self.keep(&mut opening, opened);
         }
+        if opening.is_cancelled {
+            return self.give_up(&opening.request, opening.opened(), Failure::cancelled());
+        }
+        let (request, opened) = (opening.request.clone(), opening.opened().map(str::to_owned));
         let next = match (step, outcome) {
             (Step::Find, Ok(Reply::Sessions(found))) => {
                 let found = found.sessions.iter().find(|found| found.id == opening.session);
@@ -87,7 +89,7 @@ impl Connection {
                     None => Err(not_stored(&opening.session)),
                 }
             }
-            (Step::Open, Ok(Reply::OpenedSession(opened))) => self.opened(opening, opened),
+            (Step::Open, Ok(Reply::OpenedSession(_))) => self.opened(opening),
             (Step::History, Ok(Reply::Messages(messages))) => self.replay(opening, messages),
             (Step::Stats, _) => {
                 let usage = usage::update(outcome);
@@ -101,17 +103,14 @@ impl Connection {
                 let session = opening.session.clone();
                 self.read_config(Read::State, &session, After::Opening(opening))
             }
-            (Step::Servers, Err(error)) => {
-                self.fail(&request, Failure::new(INVALID_PARAMS, error.as_str()));
-                if opening.was_open {
-                    return None;
-                }
-                return self.discard(&opening.session);
-            }
+            (Step::Servers, Err(error)) => Err(Failure::new(INVALID_PARAMS, error.as_str())),
             (_, Err(error)) => Err(Failure::new(INTERNAL, error.as_str())),
             (_, Ok(_)) => Err(Failure::new(INTERNAL, "The session could not be opened")),
         };
-        next.map_err(|failure| self.fail(&request, failure)).ok()
+        match next {
+            Ok(command) => Some(command),
+            Err(failure) => self.give_up(&request, opened.as_deref(), failure),
+        }
     }
 
     fn open_file(&mut self, opening: Opening, session_path: Option<String>) -> Result<Command, Failure> {
@@ -130,38 +129,29 @@ impl Connection {
         Ok((command, None))
     }
 
-    /// Ends a request that the client has cancelled.
-    fn cancel_opening(
+    /// Ends a request that failed or was cancelled, and closes the session that it has opened.
+    pub(crate) fn give_up(
         &mut self,
-        step: Step,
-        mut opening: Opening,
-        outcome: &Result<Reply, String>,
+        request: &Value,
+        opened: Option<&str>,
+        failure: Failure,
     ) -> Option<Command> {
-        self.fail(&opening.request, Failure::cancelled());
-        match (step, outcome) {
-            // A fork still has the id of its source here.
-            (Step::Find, _) => None,
-            (Step::Open, Ok(Reply::OpenedSession(opened))) => {
-                self.keep(&mut opening, opened);
-                self.discard(&opening.session)
-            }
-            (Step::Open, _) => None,
-            _ if opening.was_open => None,
-            _ => self.discard(&opening.session),
-        }
+        self.fail(request, failure);
+        self.discard(opened?)
     }
 
     /// Notes a session that was opened.
     fn keep(&mut self, opening: &mut Opening, opened: &OpenedSession) {
         let handle: Arc<str> = opened.session.as_str().into();
         opening.session.clone_from(&opened.session_id);
+        opening.has_opened = true;
         self.names.insert(Arc::clone(&handle), opened.session_id.clone());
         let state = SessionState::new(handle, Path::new(&opened.cwd));
         self.sessions.insert(opened.session_id.clone(), state);
     }
 
-    fn opened(&mut self, mut opening: Opening, opened: &OpenedSession) -> Result<Command, Failure> {
-        self.keep(&mut opening, opened);
+    /// Goes on with a session that was opened.
+    fn opened(&mut self, opening: Opening) -> Result<Command, Failure> {
         match opening.kind {
             Kind::New => self.set_servers(opening),
             Kind::Load => self.read_history(opening),
@@ -207,11 +197,15 @@ impl Connection {
     }
 
     /// Closes a session that its client never gets.
-    pub(crate) fn discard(&mut self, session: &str) -> Option<Command> {
+    fn discard(&mut self, session: &str) -> Option<Command> {
         let command = SessionCommand::CloseSession(NoParams {});
         let command = self.command(command, Some(session), Purpose::Other).ok();
         let state = self.sessions.remove(session)?;
         self.names.remove(&state.handle);
+        // A client may prompt without waiting for the response that gives it the session.
+        if let Some(turn) = state.turn {
+            self.fail(&turn.request, Failure::new(INTERNAL, "The session was closed"));
+        }
         command
     }
 

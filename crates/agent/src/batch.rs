@@ -186,7 +186,7 @@ impl Batch {
 
     /// A tool makes a call. It is refused unless tools run and may go on.
     pub(crate) fn nest(&mut self, call: NestedCall, out: &mut Vec<Effect>) {
-        // The tool that makes it must still run, and an interrupted batch begins nothing.
+        // Without a running tool the turn ends, and the call with it. An interrupted batch begins nothing.
         if self.running > 0 && !self.interrupted {
             self.nested.add(call, out);
         } else {
@@ -300,6 +300,7 @@ impl Batch {
             }
             Prepared::Refused(result) => self.finish(slot, result, true, None, out),
         }
+        // `slot` is `prepared` here: `announce_next` begins one call at a time, and only this call is looked up or checked.
         self.prepared += 1;
     }
 
@@ -414,6 +415,7 @@ impl Batch {
         duration_ms: u64,
         out: &mut Vec<Effect>,
     ) {
+        // Only here, so a call whose result hooks look at keeps its place among the calls that run.
         self.running -= 1;
         // The call was cancelled for steering, so that its result may be half of one.
         if self.interrupted {
@@ -424,11 +426,8 @@ impl Batch {
     }
 
     /// Cancels running calls and the lookup of a call, refuses calls that wait for hooks, for permission or for their turn, and
-    /// takes results as they are that hooks still look at.
+    /// takes results that hooks still look at as they are: these calls have ended (dialects.md 9).
     pub(crate) fn stop(&mut self, why: Refusal, out: &mut Vec<Effect>) {
-        if why == Refusal::Steered {
-            self.interrupted = true;
-        }
         // A call may have ended before the calls that it made.
         if self.running > 0 || self.is_preparing() || self.nested.len() > 0 {
             out.push(Effect::CancelTools);
@@ -440,6 +439,8 @@ impl Batch {
                     out.push(Effect::CancelHooks(review.ticket));
                     self.end_review(slot, None, out);
                 }
+                // This arm and the next one are for an abort, hence the text: steering stops a batch only after a call has run, and none
+                // runs before all are prepared.
                 Some(Progress::Checking(ticket)) => {
                     out.push(Effect::CancelHooks(*ticket));
                     self.end_preparing(slot, Prepared::Refused(ToolResult::error(ABORTED)), out);
@@ -451,6 +452,11 @@ impl Batch {
                 // Running calls and a lookup report back by themselves.
                 _ => {}
             }
+        }
+        // After the results that were complete. Not after an abort: tools report it in their own words, `bash` with its output so far
+        // (pi-core.md 1.8, behaviour.md 3.7).
+        if why == Refusal::Steered {
+            self.interrupted = true;
         }
         self.nested.stop(out);
     }

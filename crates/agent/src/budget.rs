@@ -59,6 +59,17 @@ impl Spent {
     }
 }
 
+/// What a session has used. It is kept while the session is closed for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct SessionUse {
+    /// All but time.
+    pub spent: Spent,
+    /// Milliseconds during which a run was active.
+    pub active_ms: u64,
+    /// Whether the model was told that most of a limit is used.
+    pub has_warned: bool,
+}
+
 /// The limits of one scope and how much is used of them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Budget {
@@ -99,9 +110,18 @@ impl Budget {
 
     /// The limit that prevents another request. Without calls left a model may still answer.
     fn reached(&self) -> Option<ReachedLimit> {
+        self.used_up(|kind| kind != LimitKind::ToolCalls)
+    }
+
+    /// The limit of time, if it is over.
+    fn timed_out(&self) -> Option<ReachedLimit> {
+        self.used_up(|kind| kind == LimitKind::Seconds)
+    }
+
+    /// The first limit of these kinds that is used up.
+    fn used_up(&self, counts: impl Fn(LimitKind) -> bool) -> Option<ReachedLimit> {
         let mut shares = self.shares();
-        let share =
-            shares.find(|(kind, limit, used)| *kind != LimitKind::ToolCalls && is_used_up(*limit, *used));
+        let share = shares.find(|(kind, limit, used)| counts(*kind) && is_used_up(*limit, *used));
         share.map(|(kind, value, _)| ReachedLimit { kind, value })
     }
 
@@ -191,6 +211,29 @@ impl RunBudget {
         self.session.spent
     }
 
+    /// All that the session used, for [`Change::Used`](crate::Change::Used).
+    #[must_use]
+    pub fn session_use(&self) -> SessionUse {
+        let Budget {
+            limits: _,
+            spent,
+            active_ms,
+            has_warned,
+        } = self.session;
+        SessionUse {
+            spent,
+            active_ms,
+            has_warned,
+        }
+    }
+
+    /// Counting goes on from this use of the session.
+    pub(crate) fn go_on(&mut self, used: SessionUse) {
+        self.session.spent = used.spent;
+        self.session.active_ms = used.active_ms;
+        self.session.has_warned = used.has_warned;
+    }
+
     /// The rest of the limits of session and prompt: the limits of a session that works for this one. Time is left out, since
     /// the run ends the work when its time is over.
     #[must_use]
@@ -253,7 +296,8 @@ impl RunBudget {
 
     /// The limit that ended the run if time was limited and is over.
     pub(crate) fn timed_out(&self) -> Option<ReachedLimit> {
-        self.reached().filter(|limit| limit.kind == LimitKind::Seconds)
+        // Not through `reached`, which names another limit if that is used up, too.
+        self.scopes().find_map(Budget::timed_out)
     }
 
     /// Tool calls that may still start.
@@ -277,6 +321,7 @@ impl RunBudget {
     #[must_use]
     pub fn deadline(&self) -> Option<i64> {
         let since = self.active_since?;
+        // Time before `since` is in `active_ms` already: `tick` moves both.
         let left = self.scopes().filter_map(Budget::ms_left).min()?;
         Some(since.saturating_add(i64::try_from(left).unwrap_or(i64::MAX)))
     }
@@ -298,6 +343,12 @@ impl RunBudget {
         self.prompt = limits.map(Budget::new);
     }
 
+    /// The session has settled: the limits of the prompt hold for all of its attempts, also for a request that hooks want after its run,
+    /// and for nothing after that.
+    pub(crate) fn end_prompt(&mut self) {
+        self.prompt = None;
+    }
+
     /// Counts the time up to now, if a run was active.
     pub(crate) fn tick(&mut self, now: i64) {
         let Some(since) = self.active_since else {
@@ -315,11 +366,7 @@ impl RunBudget {
     pub(crate) fn set_active(&mut self, is_active: bool, now: i64) {
         match (is_active, self.active_since) {
             (true, None) => self.active_since = Some(now),
-            (false, Some(_)) => {
-                // A wait for a retry or another model is active, so the limits of a prompt hold for all of its attempts.
-                self.active_since = None;
-                self.prompt = None;
-            }
+            (false, Some(_)) => self.active_since = None,
             _ => {}
         }
     }
@@ -427,6 +474,7 @@ impl Repeats {
             }
         }
         let newest = hasher.finish();
+        // The count tells a first turn from one whose hash happens to be the initial 0.
         self.count = if self.count > 0 && self.newest == newest {
             self.count + 1
         } else {

@@ -47,6 +47,15 @@ impl Conversation {
         self.messages.pop();
     }
 
+    /// Leaves out the newest answer if it has failed. It stays in the file. Messages from outside that came after it stay.
+    pub(crate) fn drop_failed_answer(&mut self) {
+        let mut newest = self.messages.iter().enumerate().rev();
+        let answer = newest.find_map(|(at, message)| Some((at, message.as_assistant()?.failed())));
+        if let Some((at, true)) = answer {
+            self.messages.remove(at);
+        }
+    }
+
     /// Leaves out answers at the end that failed. They stay in the file.
     pub(crate) fn drop_failed(&mut self) {
         self.drop_answers(AssistantMessage::failed);
@@ -80,6 +89,19 @@ impl Conversation {
             }
         }
         self.messages = messages;
+    }
+
+    /// Appends messages, in their order, that a conversation from the file lacks because they are not stored yet.
+    pub(crate) fn append_unstored(&mut self, unstored: Vec<Arc<Message>>) {
+        // The answer whose calls run is the newest already (`set`), and others of them come before it.
+        let is_unstored = |last: &mut Arc<Message>| unstored.iter().any(|message| Arc::ptr_eq(message, last));
+        self.messages.pop_if(is_unstored);
+        for message in unstored {
+            // A prompt may be in the file before its run begins.
+            if !self.messages.iter().rev().any(|known| is_same(known, &message)) {
+                self.messages.push(message);
+            }
+        }
     }
 
     /// Puts another message in the place of one. Gives how many equal messages are newer, or nothing if the message has left
@@ -188,6 +210,16 @@ mod tests {
         conversation.drop_failed();
         assert_eq!(conversation.messages().len(), 2);
         assert!(conversation.lacks_answer());
+    }
+
+    #[test]
+    fn failed_answer_leaves_notes_behind_it() {
+        let mut conversation = Conversation::new(vec![user("a"), answer(StopReason::Error), user("note")]);
+        conversation.drop_failed_answer();
+        assert_eq!(conversation.messages(), [user("a"), user("note")]);
+        let mut conversation = Conversation::new(vec![user("a"), answer(StopReason::Stop), user("note")]);
+        conversation.drop_failed_answer();
+        assert_eq!(conversation.messages().len(), 3, "it has not failed");
     }
 
     #[test]

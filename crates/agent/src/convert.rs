@@ -67,7 +67,7 @@ pub fn without_retried(messages: Vec<Arc<Message>>, kept: usize) -> (Vec<Arc<Mes
         });
         if retried {
             out.pop();
-            // The removed message was one of the kept ones, so the border moves with it.
+            // It stood right before `at`: if it was one of the kept ones, the border moves with it.
             if at <= kept {
                 remain = remain.saturating_sub(1);
             }
@@ -162,6 +162,7 @@ fn bash_text(bash: &BashExecutionMessage) -> String {
     if bash.output.is_empty() {
         text.push_str("(no output)");
     } else {
+        // Three backticks even if the output has some, as in pi (pi-core.md 1.12).
         text.push_str("```\n");
         text.push_str(&bash.output);
         text.push_str("\n```");
@@ -179,6 +180,7 @@ fn bash_text(bash: &BashExecutionMessage) -> String {
 }
 
 fn without_images(message: Arc<Message>) -> Arc<Message> {
+    // After `convert`, so that messages of extensions are user messages with blocks by now.
     match message.as_ref() {
         Message::User(UserMessage {
             content: UserContent::Blocks(blocks),

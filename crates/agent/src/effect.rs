@@ -23,7 +23,7 @@ pub enum Effect {
     CallModel,
     /// Stop the request; its `Finished` input must still come.
     CancelModel,
-    /// The model failed for good: choose the next fallback model. `Fallback` must come.
+    /// The model failed for good: choose the next fallback model. `Fallback` must come, also if there is none.
     ChooseModel,
     /// Look up a tool and check the arguments of call number `0`.
     PrepareTool(usize, ToolCall),
@@ -100,6 +100,7 @@ impl Effect {
                 put(tool_results, old, new);
             }
             Self::Emit(Event::AgentEnd { messages, .. }) => put(messages, old, new),
+            // The end of a tool call shows what the tool gave back: hooks replaced its message, not its result.
             // `Tell` and the hooks of events and messages are made when an effect leaves, so none of them is held.
             _ => {}
         }
@@ -107,6 +108,7 @@ impl Effect {
 }
 
 fn put(messages: &mut [Arc<Message>], old: &Arc<Message>, new: &Arc<Message>) {
+    // By address, which all effects of a message share: an equal message stays.
     // It is among the newest.
     let found = messages
         .iter_mut()

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use wire::event::CompactionReason;
-use wire::run_limits::ReachedLimit;
+use wire::state::InterruptMode;
 use wire::{AssistantMessage, Event, Message, Rule, StopReason};
 
 use crate::batch::Refusal;
@@ -16,7 +16,7 @@ use crate::phase::{Next, Phase, Run, RunStart};
 use crate::pressure::overflowed_twice;
 use crate::todo::REMINDER_MESSAGE;
 use crate::ttsr::hidden;
-use crate::turn_loop::{RETRY_CANCELLED, TurnLoop};
+use crate::turn_loop::{RETRY_CANCELLED, TurnLoop, no_retry};
 
 /// The type of the message after an answer with reasoning only.
 const SILENT_MESSAGE: &str = "silent-answer";
@@ -25,12 +25,13 @@ const SILENT_TEXT: &str = "Your last answer contained reasoning only, which the 
                            make the next tool call.";
 
 impl TurnLoop {
-    /// Ends a turn that has begun and cannot be answered: the run was aborted, or a limit allows no request. An empty answer with stop
-    /// reason `aborted` marks it, as pi's clients know it; unlike in pi the queues are not touched (pi-core.md 1.8).
+    /// Ends a turn that has begun and cannot be answered: the run was aborted, a limit allows no request, or there is no room for one.
+    /// An empty answer marks it. After an abort or at a limit its stop reason is `aborted`, as pi's clients know it; unlike in pi the
+    /// queues are not touched (pi-core.md 1.8).
     pub(crate) fn end_unanswered_turn(
         &mut self,
         mut run: Run,
-        limit: Option<ReachedLimit>,
+        ending: Ending<'_>,
         now: i64,
         out: &mut Vec<Effect>,
     ) {
@@ -44,12 +45,14 @@ impl TurnLoop {
             // Before any answer there is no model to name; `spending` skips such a mark.
             None => AssistantMessage::begin("", "", "", now),
         };
-        answer.stop_reason = StopReason::Aborted;
-        answer.error_message = Some(match limit {
-            Some(limit) => format!("Limit reached: {limit}"),
+        let (stop_reason, error) = match (ending.limit, ending.error) {
+            (Some(limit), _) => (StopReason::Aborted, format!("Limit reached: {limit}")),
+            (None, Some(error)) => (StopReason::Error, error.to_owned()),
             // With a full stop, as for a request without a response (behaviour.md 3.6).
-            None => "Request was aborted.".to_owned(),
-        });
+            (None, None) => (StopReason::Aborted, "Request was aborted.".to_owned()),
+        };
+        answer.stop_reason = stop_reason;
+        answer.error_message = Some(error);
         let message: Arc<Message> = answer.into();
         self.say(&mut run, Arc::clone(&message), out);
         run.turns += 1;
@@ -57,8 +60,25 @@ impl TurnLoop {
             message,
             tool_results: Vec::new(),
         }));
-        // Without a limit it was an abort.
-        self.finish_run(run, limit.is_none(), limit, out);
+        self.finish_run(run, ending, out);
+    }
+
+    /// Ends the work of a prompt whose newest `agent_end` announced another run that does not follow. The last `agent_end` of a prompt
+    /// has its result, or says why there is none, and names the limit that ended the work. So a run without a request follows, but only
+    /// if there is a result or a limit to tell: otherwise the session settles, as in pi.
+    pub(crate) fn end_announced_run(&mut self, ending: Ending<'_>, now: i64, out: &mut Vec<Effect>) {
+        // As in `finish_run`: an abort at the deadline names the limit.
+        let limit = if ending.aborted {
+            self.budget.timed_out()
+        } else {
+            ending.limit
+        };
+        if !self.output.is_expected() && limit.is_none() {
+            return self.settle(ending.aborted, out);
+        }
+        // The interrupt mode does not matter, since no tool runs.
+        let run = self.open_run(InterruptMode::Wait, Vec::new(), out);
+        self.end_unanswered_turn(run, ending, now, out);
     }
 
     /// A run ended with an answer that failed.
@@ -95,13 +115,14 @@ impl TurnLoop {
             }
             Verdict::Overflow if may_ask && !self.recovery.overflowed => {
                 self.recovery.overflowed = true;
+                // `willRetry` is not certain yet: no run follows if the compaction fails, which `compaction_end` tells.
                 out.push(Effect::Emit(self.output.end(run, Ending::RETRY)));
                 // As with a retry: the failed answer stays in the file but leaves the conversation.
                 self.conversation.pop();
                 self.compact(CompactionReason::Overflow, Next::Again, out);
             }
             // After the arm with the retries: another model is asked only when this one has failed for good.
-            Verdict::Retry(_) | Verdict::Unavailable if may_ask && self.settings.has_fallback => {
+            Verdict::Retry(_) | Verdict::Unavailable if may_ask => {
                 self.phase = Phase::ChoosingModel(run, error);
                 out.push(Effect::ChooseModel);
             }
@@ -119,7 +140,8 @@ impl TurnLoop {
                     ..Ending::default()
                 };
                 out.push(Effect::Emit(self.output.end(run, ending)));
-                if verdict == Verdict::Overflow && !aborted {
+                // At a limit the first overflow is not recovered from, so there was no recovery that could fail.
+                if verdict == Verdict::Overflow && !aborted && self.recovery.overflowed {
                     out.push(Effect::Emit(overflowed_twice()));
                 }
                 // After `agent_end`, as in pi (behaviour.md 7.2).
@@ -130,7 +152,7 @@ impl TurnLoop {
     }
 
     /// The run goes on with another model: as with a retry, the failed answer stays in the file but leaves the conversation. Without
-    /// one it has failed.
+    /// one, as in most sessions, it has failed.
     pub(crate) fn on_fallback(&mut self, fallback: Option<Fallback>, now: i64, out: &mut Vec<Effect>) {
         let (run, error) = match std::mem::take(&mut self.phase) {
             Phase::ChoosingModel(run, error) => (run, error),
@@ -143,9 +165,10 @@ impl TurnLoop {
         let fallback = fallback.filter(|_| !self.aborted);
         let ending = Ending {
             will_retry: fallback.is_some(),
+            // As in `finish_run`: an abort at the deadline names the limit.
+            limit: self.aborted.then(|| self.budget.timed_out()).flatten(),
             aborted: self.aborted,
             error: Some(&error),
-            ..Ending::default()
         };
         out.push(Effect::Emit(self.output.end(run, ending)));
         // They were retries of the model that has failed.
@@ -153,7 +176,8 @@ impl TurnLoop {
         let Some(Fallback { from, to }) = fallback else {
             return self.settle(self.aborted, out);
         };
-        self.conversation.pop();
+        // Hooks of `turn_end` may have added messages behind it while the caller chose.
+        self.conversation.drop_failed_answer();
         out.push(Effect::Emit(Event::ModelFallback {
             from,
             to,
@@ -162,22 +186,16 @@ impl TurnLoop {
         self.start_run(RunStart::queued(), now, out);
     }
 
-    pub(crate) fn finish_run(
-        &mut self,
-        run: Run,
-        aborted: bool,
-        limit: Option<ReachedLimit>,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(crate) fn finish_run(&mut self, run: Run, mut ending: Ending<'_>, out: &mut Vec<Effect>) {
         // The caller aborts a run at its deadline: such an abort names the limit, any other names none.
-        let limit = if aborted { self.budget.timed_out() } else { limit };
-        let ending = Ending {
-            limit,
-            aborted,
-            ..Ending::default()
-        };
+        if ending.aborted {
+            ending.limit = self.budget.timed_out();
+        }
         out.push(Effect::Emit(self.output.end(run, ending)));
-        self.settle(aborted, out);
+        // The run may have been a retry, whose end clients wait for; after `agent_end`, as in `end_run`.
+        let why = no_retry(ending.limit);
+        out.extend(self.recovery.end_retries(Some(why)).map(Effect::Emit));
+        self.settle(ending.aborted, out);
     }
 
     pub(crate) fn settle(&mut self, aborted: bool, out: &mut Vec<Effect>) {
@@ -197,6 +215,7 @@ impl TurnLoop {
         }
         self.aborted = true;
         match &mut self.phase {
+            // The run ends with the answer so far, which the cancelled request still gives.
             Phase::Asking(..) => out.push(Effect::CancelModel),
             // What still runs or is looked up reports back; the turn ends then.
             Phase::Tools(..) => {
@@ -212,7 +231,7 @@ impl TurnLoop {
                 Some(ticket) => out.extend([Effect::CancelHooks(ticket), Effect::EndCompaction(None)]),
                 None => out.push(Effect::CancelCompaction),
             },
-            // The answer to the question comes in the same breath.
+            // The answer to the question comes in any case. `go_on` and `on_fallback` see the abort then.
             Phase::Idle | Phase::Checking(_) | Phase::ChoosingModel(..) => {}
         }
     }
@@ -224,13 +243,17 @@ impl TurnLoop {
             return;
         };
         out.push(Effect::CancelRetryTimer);
-        let cancelled = Some(RETRY_CANCELLED.to_owned());
-        out.extend(self.recovery.end_retries(cancelled).map(Effect::Emit));
-        if aborted || start.messages.is_empty() {
-            self.settle(aborted, out);
-        } else {
-            self.start_run(start, now, out);
+        let why = Some(RETRY_CANCELLED.to_owned());
+        out.extend(self.recovery.end_retries(why).map(Effect::Emit));
+        if !aborted && !start.messages.is_empty() {
+            return self.start_run(start, now, out);
         }
+        let cancelled = Ending {
+            error: Some(RETRY_CANCELLED),
+            ..Ending::default()
+        };
+        let ending = if aborted { Ending::ABORTED } else { cancelled };
+        self.end_announced_run(ending, now, out);
     }
 
     /// A run ended well: asks the model for the rest of an answer that had reasoning only, reminds it if todos are open, else all is
@@ -260,7 +283,7 @@ impl TurnLoop {
     pub(crate) fn tell_rules(&mut self, run: Run, rules: &[Arc<Rule>], now: i64, out: &mut Vec<Effect>) {
         // The stopped answer used up the rest: rules that no request can follow are not told.
         if let Some(limit) = self.budget.reached() {
-            return self.finish_run(run, false, Some(limit), out);
+            return self.finish_run(run, Ending::at_limit(Some(limit)), out);
         }
         out.push(Effect::Emit(self.output.end(run, Ending::RETRY)));
         if !self.rules.keep_partial() {

@@ -3,6 +3,7 @@
 //!
 //! Unlike pi an image counts as 1200 tokens in user messages as well: a model has to see it there too.
 
+use serde_json::Value;
 use wire::content::AssistantBlock;
 use wire::message::UserContent;
 use wire::{AssistantMessage, Message, UserBlock};
@@ -20,6 +21,7 @@ pub fn estimate(message: &Message) -> u64 {
         Message::BashExecution(bash) => utf16(&bash.command) + utf16(&bash.output),
         Message::BranchSummary(branch) => utf16(&branch.summary),
         Message::CompactionSummary(compaction) => utf16(&compaction.summary),
+        Message::Other(message) if message["role"] == "system" => system_chars(message),
         // No model gets other roles, so they take up nothing.
         _ => 0,
     };
@@ -106,6 +108,15 @@ fn block_chars(block: &AssistantBlock) -> u64 {
             utf16(&call.name) + utf16(&arguments)
         }
     }
+}
+
+/// The system prompt and the tools that a message declares, which each request after it has. As in today's pi.
+fn system_chars(message: &Value) -> u64 {
+    let sections = message["sections"].as_object().into_iter().flatten();
+    let sections = sections.filter_map(|(_, section)| section.as_str());
+    let texts = sections.chain(message["content"].as_str());
+    let tools = message.get("toolsAdded").map(ToString::to_string);
+    texts.chain(tools.as_deref()).map(utf16).sum()
 }
 
 fn utf16(text: &str) -> u64 {

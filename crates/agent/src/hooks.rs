@@ -155,6 +155,7 @@ impl Hooks {
 
     /// Returns true if a point has subscribers.
     pub(crate) fn tell(&self, name: &str) -> bool {
+        // Subscribers that may answer also receive updates, for which nothing waits (`machine::is_awaited`).
         self.hear(name) || self.subscribed.tells.iter().any(|point| point == name)
     }
 

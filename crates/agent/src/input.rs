@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use wire::event::CompactionResult;
 use wire::{AssistantMessage, Message, RunLimits, StreamEvent, TodoPhase, ToolResult, Usage};
 
-use crate::budget::Spent;
+use crate::budget::{SessionUse, Spent};
 use crate::hooks::{HooksOutcome, Subscriptions};
 use crate::queue::{QueueKind, Queued};
 use crate::settings::LoopSettings;
@@ -113,6 +113,8 @@ pub enum Change {
         /// Whether counting begins again at 0.
         reset: bool,
     },
+    /// The session was closed for a while: counting goes on from what it had used. Settings with its limits come before.
+    Used(SessionUse),
     /// A message that no run produced (a user's shell command, an extension's note) joins the conversation: at once, or
     /// after the results of the tools that run. The caller writes it to the session file.
     Add(Arc<Message>),

@@ -39,7 +39,7 @@ pub mod ttsr;
 mod turn_loop;
 
 pub use account::{AccountMember, SharedAccount, TASK_TOOL};
-pub use budget::{RunBudget, Spent};
+pub use budget::{RunBudget, SessionUse, Spent};
 pub use deferred::{Condition, Deferred, Order, Readiness};
 pub use effect::Effect;
 pub use estimate::estimate;

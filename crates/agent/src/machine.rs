@@ -5,12 +5,13 @@ use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use wire::{AssistantMessage, Event, Message};
+use wire::{AssistantMessage, Event, Message, ToolResult, Usage};
 
+use crate::batch::ABORTED;
 use crate::budget::RunBudget;
 use crate::effect::Effect;
 use crate::hooks::{BEFORE_SETTLE, HookPoint, Hooks, HooksOutcome, MESSAGE_END, Subscriptions};
-use crate::input::{Change, Input, ModelInput, Verdict};
+use crate::input::{Change, Input, ModelInput, ToolInput, Verdict};
 use crate::phase::{Activity, Next, Phase};
 use crate::settings::LoopSettings;
 use crate::turn_loop::TurnLoop;
@@ -49,6 +50,8 @@ struct Gate {
     goes_on: bool,
     /// Hooks have been asked whether the session may settle.
     has_asked: bool,
+    /// So many of the next ends of runs are not continued: they were held back when the client aborted.
+    stopped: usize,
     /// The turn of the run, from 0, as far as effects have left.
     turn: u64,
 }
@@ -68,6 +71,24 @@ enum Pending {
 impl Gate {
     fn is_holding(&self) -> bool {
         self.pending.is_some() || !self.held.is_empty() || self.complete.is_some()
+    }
+
+    /// How many runs have ended and not settled: hooks decide about them, or they are held back.
+    fn unsettled(&self) -> usize {
+        let settles = |effect: &&Effect| matches!(effect, Effect::Emit(Event::AgentSettled { .. }));
+        let is_decided = matches!(self.pending, Some((_, Pending::Settle(_))));
+        self.held.iter().filter(settles).count() + usize::from(is_decided)
+    }
+
+    /// Takes out the starts of calls that are held back.
+    fn take_starts(&mut self) -> Vec<usize> {
+        let started = |effect: &Effect| match effect {
+            Effect::RunTool(slot) => Some(*slot),
+            _ => None,
+        };
+        let slots = self.held.iter().filter_map(started).collect();
+        self.held.retain(|effect| started(effect).is_none());
+        slots
     }
 
     /// Everything that follows waits for these hooks.
@@ -137,6 +158,10 @@ fn is_awaited(event: &Event) -> bool {
     )
 }
 
+fn is_in(messages: &[Arc<Message>], message: &Arc<Message>) -> bool {
+    messages.iter().rev().any(|known| Arc::ptr_eq(known, message))
+}
+
 fn is_it(known: Option<&Arc<Message>>, message: &Arc<Message>) -> bool {
     known.is_some_and(|known| Arc::ptr_eq(known, message))
 }
@@ -155,9 +180,12 @@ impl Machine {
     /// follows is held back.
     pub fn step(&mut self, input: Input, now: i64, out: &mut Vec<Effect>) {
         // Without subscribers no effect is held back or copied: hooks cost a session nothing that has none.
+        // Hooks lose their subscription when their process is given up (`cut_off` in `session`). An answer that they look at then still
+        // gets its `HooksDone`, which only the path below takes.
         if self.turn_loop.hooks.are_unused() && !self.gate.is_holding() && self.gate.answer.is_none() {
             let is_change = matches!(input, Input::Change(_));
             self.advance(input, now, out);
+            self.end_prompt();
             if is_change {
                 // Subscribers may have come in the middle of a run.
                 self.gate.turn = self.turn_loop.phase.run().map_or(0, |run| run.turns);
@@ -166,18 +194,19 @@ impl Machine {
         }
         match input {
             Input::HooksDone(ticket, outcome) => self.on_hooks_done(ticket, outcome, now, out),
-            Input::Abort => {
-                // The event is older than everything that is held, so it leaves first.
-                self.gate.withdraw_event(out);
-                self.hold(Input::Abort, now);
-            }
+            Input::Abort => self.on_abort(now, out),
             Input::Model(ModelInput::Finished(answer, verdict)) => self.on_complete(answer, verdict, now),
             Input::Change(change) => {
                 if matches!(change, Change::Open { .. }) {
                     // Hooks that the former session waited for must not answer in this one.
                     self.gate = Gate::default();
                 }
+                let unstored = match change {
+                    Change::Conversation(_) => self.unstored(),
+                    _ => Vec::new(),
+                };
                 self.hold(change.into(), now);
+                self.turn_loop.conversation.append_unstored(unstored);
                 if self.turn_loop.hooks.are_unused() {
                     // What subscribers wanted that are gone does not count any more.
                     self.gate.goes_on = false;
@@ -195,6 +224,18 @@ impl Machine {
         self.gate.is_holding()
     }
 
+    /// Returns true if nothing is under way, and hooks hold back the end of no run.
+    #[must_use]
+    pub fn has_settled(&self) -> bool {
+        self.turn_loop.is_idle() && self.gate.unsettled() == 0
+    }
+
+    /// Returns true once the caller has given the rules of this branch.
+    #[must_use]
+    pub fn has_rules(&self) -> bool {
+        self.turn_loop.rules.are_set()
+    }
+
     /// The hook points that have subscribers.
     #[must_use]
     pub fn subscriptions(&self) -> &Subscriptions {
@@ -208,6 +249,13 @@ impl Machine {
         self.turn_loop.step(input, now, out);
         let is_active = !self.turn_loop.is_idle();
         self.turn_loop.budget.set_active(is_active, now);
+    }
+
+    /// The limits of the prompt end with its last run. A run that hooks want is active by the time that the session would be idle.
+    fn end_prompt(&mut self) {
+        if self.turn_loop.is_idle() {
+            self.turn_loop.budget.end_prompt();
+        }
     }
 
     /// Limits, and how much is used of them.
@@ -228,6 +276,42 @@ impl Machine {
         let mut effects = Vec::new();
         self.advance(input, now, &mut effects);
         self.gate.held.extend(effects);
+    }
+
+    /// Ends the run. Effects that are held back leave as before, except the starts of tool calls: after an abort none begins
+    /// (GUARANTEES.md, 3).
+    /// A request that leaves is cancelled right behind.
+    fn on_abort(&mut self, now: i64, out: &mut Vec<Effect>) {
+        // The event is older than everything that is held, so it leaves first.
+        self.gate.withdraw_event(out);
+        self.gate.stopped = self.gate.unsettled();
+        let unstarted = self.gate.take_starts();
+        self.hold(Input::Abort, now);
+        for slot in unstarted {
+            // For the turn loop the call runs, so its turn waits for this report.
+            let done = ToolInput::Done {
+                result: ToolResult::error(ABORTED),
+                is_error: true,
+                duration_ms: 0,
+            };
+            self.hold(Input::Tool(slot, done), now);
+        }
+    }
+
+    /// Messages of the conversation that hooks keep from the file. Who reads the file does not find them.
+    fn unstored(&self) -> Vec<Arc<Message>> {
+        let pending = self.gate.pending.iter().filter_map(|(_, pending)| match pending {
+            Pending::Message(message) => Some(message),
+            _ => None,
+        });
+        let held = self.gate.held.iter().filter_map(|effect| match effect {
+            Effect::Persist(message) => Some(message),
+            _ => None,
+        });
+        // Failed answers have left the conversation by now.
+        let known = self.turn_loop.conversation.messages();
+        let is_known = |message: &&Arc<Message>| is_in(known, message);
+        pending.chain(held).filter(is_known).map(Arc::clone).collect()
     }
 
     /// Lets effects leave until an effect waits for hooks.
@@ -251,9 +335,13 @@ impl Machine {
             Effect::Emit(event) => self.gate.pass_event(event, hooks, out),
             Effect::Persist(message) => self.gate.pass_message(message, hooks, out),
             Effect::CallModel => {
-                // The request is made.
+                // The request is made. If hooks of `turn_end` wanted one more, this is it.
                 self.gate.goes_on = false;
                 out.push(Effect::CallModel);
+            }
+            Effect::Idle => {
+                self.end_prompt();
+                out.push(Effect::Idle);
             }
             other => out.push(other),
         }
@@ -262,6 +350,7 @@ impl Machine {
     /// An answer is complete: hooks may replace it before its calls count. Events about its beginning come first. An answer
     /// that never began is shown when it is stored.
     fn on_complete(&mut self, answer: AssistantMessage, verdict: Verdict, now: i64) {
+        // Without a start, subscribers must get `message_start` first, which the turn loop sends together with the answer.
         if !self.turn_loop.hooks.hear(MESSAGE_END)
             || self.activity() != (Activity::Asking { has_begun: true })
         {
@@ -285,7 +374,13 @@ impl Machine {
         match self.gate.answer.take_if(|(own, _, _)| *own == ticket) {
             Some((_, answer, verdict)) => {
                 let answer = match outcome {
-                    HooksOutcome::Answer(replacement) => replacement,
+                    HooksOutcome::Answer(mut replacement) => {
+                        // The provider bills the request also if hooks replace its answer, and limits count what it used.
+                        if replacement.usage == Usage::default() {
+                            replacement.usage = answer.usage;
+                        }
+                        replacement
+                    }
                     _ => answer,
                 };
                 self.gate.is_answer_shown = true;
@@ -305,6 +400,7 @@ impl Machine {
             Pending::Settle(aborted) => self.pass_settled(aborted, out),
             Pending::Message(mut message) => {
                 if let HooksOutcome::Message(new) = outcome {
+                    // A failed answer may have left the conversation for a retry by now. It is stored and announced all the same.
                     if let Some(newer) = self.turn_loop.conversation.replace(&message, &new) {
                         self.turn_loop.phase.replace(&message, &new, newer);
                     }
@@ -331,16 +427,23 @@ impl Machine {
         }
         self.gate.has_asked = false;
         let goes_on = std::mem::take(&mut self.gate.goes_on);
-        // Something else may have begun meanwhile.
-        if goes_on && !aborted && self.turn_loop.is_idle() {
-            if self.turn_loop.conversation.can_be_asked() && self.turn_loop.budget.reached().is_none() {
+        // The abort may have come when the run had ended, while hooks held back that the session settles.
+        let is_stopped = aborted || self.gate.stopped > 0;
+        self.gate.stopped = self.gate.stopped.saturating_sub(1);
+        // After an abort nothing begins (GUARANTEES.md, 3). Something else may have begun meanwhile.
+        if goes_on && !is_stopped && self.turn_loop.is_idle() {
+            let limit = self.turn_loop.budget.reached();
+            if self.turn_loop.conversation.can_be_asked() && limit.is_none() {
                 // It is a run of its own, so it may recover from an overflow once, too.
                 self.turn_loop.recovery.overflowed = false;
                 // As before a prompt: a full context is compacted first. No `agent_settled`, since the session goes on.
                 self.turn_loop.phase = Phase::Checking(Next::Run(Vec::new()));
                 return self.gate.held.push_back(Effect::CheckContext);
             }
-            let why = "there is nothing to answer: the conversation ends with an answer";
+            let why = match limit {
+                Some(_) => "a limit is reached, so the model is not asked again",
+                None => "there is nothing to answer: the conversation ends with an answer",
+            };
             out.push(Effect::HooksFailed(BEFORE_SETTLE, why));
         }
         let settled = Event::AgentSettled { aborted };

@@ -44,6 +44,7 @@ struct Inner {
 /// The calls that tools of the current batch make.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Nested {
+    // Ordered: `stop` and `end` go through it, and a replay must give the same effects in the same order (`record`).
     calls: BTreeMap<usize, Inner>,
     /// Calls that were not announced yet, in order.
     waiting: VecDeque<usize>,
@@ -253,6 +254,7 @@ impl Nested {
         let Some(inner) = self.calls.remove(&slot) else {
             return;
         };
+        // Before the event, which may wait for its subscribers: the tool does not wait with it.
         answer(inner.request, &result, is_error, out);
         out.push(Effect::Emit(Event::ToolExecutionEnd {
             tool_call_id: inner.call.id,

@@ -131,6 +131,7 @@ impl Output {
     /// The event for the end of a run. The last run of a prompt has the result, or says why there is none.
     pub(crate) fn end(&mut self, run: Run, ending: Ending<'_>) -> Event {
         let mut event = (None, None);
+        // A result that was given before a retry waits for the last `agent_end` of the prompt (docs/guides/results.md).
         if self.is_expected() && !ending.will_retry {
             event = match self.result.take() {
                 Some(result) => (Some(result), None),
@@ -172,6 +173,22 @@ impl Ending<'_> {
         aborted: false,
         error: None,
     };
+
+    /// It was aborted.
+    pub(crate) const ABORTED: Self = Self {
+        will_retry: false,
+        limit: None,
+        aborted: true,
+        error: None,
+    };
+
+    /// This limit ended it; without one it ended by itself.
+    pub(crate) fn at_limit(limit: Option<ReachedLimit>) -> Self {
+        Self {
+            limit,
+            ..Self::default()
+        }
+    }
 }
 
 /// How a run ends.

@@ -133,9 +133,11 @@ impl Activity {
     #[must_use]
     pub fn is_running(self) -> bool {
         match self {
-            Self::Asking { .. } | Self::Calling => true,
+            // The run of `ChoosingModel` has not ended yet: the next model may go on with it.
+            Self::Asking { .. } | Self::Calling | Self::ChoosingModel => true,
             Self::Checking { in_run } | Self::Compacting { in_run, .. } => in_run,
-            Self::Idle | Self::WaitingToRetry { .. } | Self::ChoosingModel | Self::Moving => false,
+            // A retry delay is no run: `isStreaming` is false in it, except in `pi-delta` (behaviour.md 7.6).
+            Self::Idle | Self::WaitingToRetry { .. } | Self::Moving => false,
         }
     }
 

@@ -8,13 +8,15 @@ use wire::state::InterruptMode;
 use crate::effect::Effect;
 use crate::hooks::HookPoint;
 use crate::input::{Change, CompactOutcome};
+use crate::output::Ending;
 use crate::phase::{Next, Phase, RunStart};
 use crate::todo::Todos;
 use crate::ttsr::Watch;
-use crate::turn_loop::{RETRY_CANCELLED, TurnLoop};
+use crate::turn_loop::{TurnLoop, no_retry};
 
 impl TurnLoop {
     pub(crate) fn compact(&mut self, reason: CompactionReason, next: Next, out: &mut Vec<Effect>) {
+        // Before hooks are asked: a compaction that they refuse ends with `compaction_end`, too (behaviour.md 8.2).
         out.push(Effect::Emit(Event::CompactionStart { reason }));
         let again = matches!(next, Next::Again);
         self.phase = Phase::Compacting(reason, next);
@@ -65,14 +67,18 @@ impl TurnLoop {
         let why = error.clone();
         out.push(Effect::Emit(end(reason, result, aborted, will_retry, error)));
         if again && !will_retry {
+            let aborted = aborted || self.aborted;
             // Without room the same request would overflow again.
-            let why = why.unwrap_or_else(|| match limit {
-                Some(limit) => format!("Limit reached: {limit}"),
-                None => RETRY_CANCELLED.to_owned(),
-            });
+            let why = why.unwrap_or_else(|| no_retry(limit));
             // The attempt that overflowed may have been a retry, whose end clients wait for.
-            out.extend(self.recovery.end_retries(Some(why)).map(Effect::Emit));
-            self.settle(aborted || self.aborted, out);
+            out.extend(self.recovery.end_retries(Some(why.clone())).map(Effect::Emit));
+            let failed = Ending {
+                limit,
+                error: Some(&why),
+                ..Ending::default()
+            };
+            let ending = if aborted { Ending::ABORTED } else { failed };
+            self.end_announced_run(ending, now, out);
         } else {
             self.go_on(next, aborted, now, out);
         }
@@ -82,6 +88,7 @@ impl TurnLoop {
     pub(crate) fn change(&mut self, change: Change, now: i64, out: &mut Vec<Effect>) {
         match change {
             Change::Open { settings, messages } => {
+                // The settings bring the limits, and the new loop begins counting at 0 (docs/guides/limits.md).
                 // Tickets go on counting: an answer to a question of the former session must not fit one of this session.
                 let hooks = self.hooks.anew();
                 *self = Self {
@@ -107,6 +114,7 @@ impl TurnLoop {
                 self.settings.limits = limits;
                 self.budget.set(limits, reset);
             }
+            Change::Used(used) => self.budget.go_on(used),
             Change::Add(message) => match self.phase {
                 Phase::Tools(..) => self.conversation.push_after_results(message),
                 _ => self.conversation.push(message),
@@ -139,19 +147,21 @@ impl TurnLoop {
             Next::Turn(run) if aborted => {
                 // In a turn of its own, since the last one has ended (pi-core.md 1.8).
                 out.push(Effect::Emit(Event::TurnStart));
-                self.end_unanswered_turn(run, None, now, out);
+                self.end_unanswered_turn(run, Ending::ABORTED, now, out);
             }
             Next::Turn(run) => self.next_turn(run, now, out),
             Next::Run(prompts) if aborted => {
                 // The prompt was accepted, so its run must be seen to end.
                 // The interrupt mode does not matter, since no tool runs.
                 let run = self.open_run(InterruptMode::Wait, prompts, out);
-                self.end_unanswered_turn(run, None, now, out);
+                self.end_unanswered_turn(run, Ending::ABORTED, now, out);
             }
             Next::Run(prompts) => self.start_run(prompts.into(), now, out),
             Next::Again => self.start_run(RunStart::queued(), now, out),
             // An abort leaves queues as they are, and their messages must not start a run.
-            Next::Rest(_) | Next::Remind if aborted => self.settle(true, out),
+            Next::Rest(_) if aborted => self.settle(true, out),
+            // The run that ended announced a reminder, whose run would name the limit of time.
+            Next::Remind if aborted => self.end_announced_run(Ending::ABORTED, now, out),
             // Only what came meanwhile.
             Next::Rest(newest) if !self.queues.has_newer(newest) => self.settle(false, out),
             Next::Remind if self.queues.is_empty() => self.remind(now, out),

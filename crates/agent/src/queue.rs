@@ -60,6 +60,7 @@ impl Queues {
     pub(crate) fn take(&mut self, input: Input) -> Option<Event> {
         let is_changed = match input {
             Input::Enqueue(kind, item) => {
+                // Messages of extensions cause no event (behaviour.md 2.11).
                 let is_shown = item.is_shown();
                 self.push(kind, item);
                 is_shown
@@ -141,6 +142,7 @@ impl Queues {
 
     /// How many steering messages came no later than the one with this number.
     pub(crate) fn steering_until(&self, number: u64) -> usize {
+        // These are the first ones, which `pop` takes: messages join at the end, and an edit leaves a message in its place.
         self.steering
             .iter()
             .filter(|waiting| waiting.number <= number)

@@ -14,7 +14,7 @@ use crate::input::Input;
 use crate::machine::Machine;
 
 /// Version of the format, in each line: a replay by another version of the machine shows differences that are none.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Length and hash of effects as JSON text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -199,6 +199,7 @@ pub fn replay<'a>(
     session: u64,
     mut each: impl FnMut(Replayed),
 ) -> Result<(), ReplayError> {
+    // A session begins with an empty machine, too: settings and conversation come with its first input, `Change::Open`.
     let mut machine = Machine::default();
     let mut expected = 1;
     for (at, text) in lines.into_iter().enumerate() {

@@ -21,6 +21,7 @@ pub struct Room {
 /// state the size of the context before it. `prompt` returns the rest of the request.
 #[must_use]
 pub fn room(messages: &[Arc<Message>], kept: usize, window: u64, prompt: impl FnOnce() -> String) -> Room {
+    // There can be fewer messages than were kept: `kept` was counted before answers that failed left the conversation.
     let (old, new) = messages.split_at_checked(kept).unwrap_or((messages, &[]));
     let (used, is_counted) = match Used::by(new.iter().rev()) {
         Used::Reported(tokens) => (tokens, true),

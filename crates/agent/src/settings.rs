@@ -17,9 +17,6 @@ pub struct LoopSettings {
     pub interrupt_mode: InterruptMode,
     /// Retries.
     pub retry: RetrySettings,
-    /// Whether there are fallback models.
-    #[serde(default)]
-    pub has_fallback: bool,
     /// How often the model is asked again after an answer with reasoning only.
     #[serde(default)]
     pub silent_answers: u32,

@@ -61,6 +61,7 @@ impl Spending {
                     self.add(&answer.usage, 1);
                 }
                 Message::ToolResult(result) => {
+                    // Requests that the tool made itself (`Batch::results`, pi-1.5-delta.md 3).
                     if let Some(usage) = result.extra.get("usage") {
                         self.add_value(usage);
                     }

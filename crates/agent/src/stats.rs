@@ -38,18 +38,25 @@ pub fn count(messages: &[Arc<Message>]) -> Counts {
             Message::Assistant(answer) => {
                 counts.assistant += 1;
                 counts.tool_calls += answer.tool_calls().count();
-                counts.tokens.input += answer.usage.input;
-                counts.tokens.output += answer.usage.output;
-                counts.tokens.cache_read += answer.usage.cache_read;
-                counts.tokens.cache_write += answer.usage.cache_write;
-                counts.tokens.reasoning += answer.usage.reasoning.unwrap_or_default();
+                let (tokens, usage) = (&mut counts.tokens, &answer.usage);
+                // Saturating: a file may contain any numbers.
+                for (sum, count) in [
+                    (&mut tokens.input, usage.input),
+                    (&mut tokens.output, usage.output),
+                    (&mut tokens.cache_read, usage.cache_read),
+                    (&mut tokens.cache_write, usage.cache_write),
+                    (&mut tokens.reasoning, usage.reasoning.unwrap_or_default()),
+                ] {
+                    *sum = sum.saturating_add(count);
+                }
                 counts.cost += answer.usage.cost.total;
             }
             _ => {}
         }
     }
     let tokens = &mut counts.tokens;
-    tokens.total = tokens.input + tokens.output + tokens.cache_read + tokens.cache_write;
+    let parts = [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write];
+    tokens.total = parts.into_iter().fold(0, u64::saturating_add);
     counts
 }
 

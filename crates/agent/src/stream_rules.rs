@@ -60,6 +60,7 @@ impl StreamRules {
     /// The message that tells the model the rules, and the entry that notes it; none without rules.
     pub(crate) fn tell(&mut self, rules: &[Arc<Rule>], now: i64) -> Option<(Message, EntryBody)> {
         let message = self.watch.as_mut()?.tell(rules, now);
+        // Read when the session comes back to this branch: the names are `told` in `Change::Rules` then.
         let entry = EntryBody::TtsrInjection(TtsrInjection {
             injected_rules: rules.iter().map(|rule| rule.name.clone()).collect(),
             extra: wire::Extra::default(),

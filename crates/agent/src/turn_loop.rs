@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use wire::event::CompactionReason;
+use wire::run_limits::ReachedLimit;
 use wire::state::InterruptMode;
 use wire::{AssistantMessage, Event, Message, StopReason};
 
@@ -71,12 +72,6 @@ impl TurnLoop {
     #[must_use]
     pub fn todos(&self) -> &Todos {
         &self.todos
-    }
-
-    /// Returns true once the caller has given the rules of this branch.
-    #[must_use]
-    pub fn has_rules(&self) -> bool {
-        self.rules.are_set()
     }
 
     /// The conversation: finished messages only.
@@ -180,8 +175,8 @@ impl TurnLoop {
                     self.budget.called(1);
                     batch.nest(call, out);
                 }
-                _ => nested::refuse(call.request, out),
                 // The tool that makes the call waits for an answer in any case.
+                _ => nested::refuse(call.request, out),
             },
             Input::WithdrawNested(request) => self.phase.withdraw_nested(request, out),
         }
@@ -201,6 +196,7 @@ impl TurnLoop {
         // The one compaction after an overflow is per prompt.
         self.recovery.overflowed = false;
         if full {
+            // The prompt is stored and acknowledged after the compaction, as in pi (GUARANTEES.md, 4).
             self.compact(CompactionReason::Threshold, Next::Run(prompts), out);
         } else {
             self.start_run(prompts.into(), now, out);
@@ -274,7 +270,7 @@ impl TurnLoop {
     pub(crate) fn ask(&mut self, mut run: Run, now: i64, out: &mut Vec<Effect>) {
         // Between requests, so that a limit never cuts an answer off in the middle.
         if let Some(limit) = self.budget.reached() {
-            return self.end_unanswered_turn(run, Some(limit), now, out);
+            return self.end_unanswered_turn(run, Ending::at_limit(Some(limit)), now, out);
         }
         if let Some(reminder) = self.output.take_reminder() {
             self.say(&mut run, Arc::new(hidden(MISSING_MESSAGE, reminder, now)), out);
@@ -336,6 +332,7 @@ impl TurnLoop {
         if (self.aborted || !rules.is_empty()) && !answer.failed() {
             // The answer won the race against the abort; nothing may follow from it all the same.
             answer.stop_reason = StopReason::Aborted;
+            // Without a full stop, as for an abort after the beginning of the response (behaviour.md 3.6).
             answer.error_message = Some("Request was aborted".to_owned());
         }
         let message: Arc<Message> = answer.clone().into();
@@ -350,6 +347,7 @@ impl TurnLoop {
         let failed = answer.failed() || verdict == Verdict::Overflow;
         if !failed {
             self.recovery.overflowed = false;
+            // Before `turn_end`, as in pi (behaviour.md 7.2).
             out.extend(self.recovery.end_retries(None).map(Effect::Emit));
         }
         if failed {
@@ -359,6 +357,7 @@ impl TurnLoop {
                 // Its calls never run, so the turn has no results (pi-core.md 1.3).
                 tool_results: Vec::new(),
             }));
+            // Rules come before a retry: an answer that fails after the match was stopped by them all the same.
             // An abort wins over the rules that stopped the answer, since `tell_rules` would begin another run.
             if rules.is_empty() || self.aborted {
                 self.end_run(run, &answer, verdict, out);
@@ -369,6 +368,7 @@ impl TurnLoop {
         }
         let mut batch = Batch::new(message, &answer);
         if answer.stop_reason == StopReason::Length {
+            // These calls never start, so they use up nothing of the limit of tool calls.
             batch.refuse_rest(Refusal::CutOff, out);
         } else {
             // Counted before the first call runs, so that calls which tools make meanwhile see the rest.
@@ -474,6 +474,7 @@ impl TurnLoop {
     fn end_turn(&mut self, mut run: Run, mut batch: Batch, now: i64, out: &mut Vec<Effect>) {
         let message = run.repair(&batch, &mut self.conversation);
         let answered = batch.is_empty();
+        // Results that ask the loop to stop leave queued messages to be delivered (pi-core.md 1.3); `has_more` counts these.
         run.goes_on = !answered && !batch.terminates();
         let is_over = batch.is_over_limit();
         // Taken out first: `results` consumes the batch, and nested calls end after its results.
@@ -502,7 +503,7 @@ impl TurnLoop {
         if self.aborted {
             // The abort comes in a turn of its own (pi-core.md 1.8): the calls of this turn have ended.
             out.push(Effect::Emit(Event::TurnStart));
-            return self.end_unanswered_turn(run, None, now, out);
+            return self.end_unanswered_turn(run, Ending::ABORTED, now, out);
         }
         // A used-up limit of tool calls forbids no request. It ends the run only if the model wanted more calls than it may have.
         let beyond = is_over.then(|| self.budget.call_limit()).flatten();
@@ -510,7 +511,7 @@ impl TurnLoop {
         if run.goes_on || has_more {
             // Messages that wait stay in their queues, as after an abort.
             if limit.is_some() {
-                return self.finish_run(run, false, limit, out);
+                return self.finish_run(run, Ending::at_limit(limit), out);
             }
             self.phase = Phase::Checking(Next::Turn(run));
         } else {
@@ -518,6 +519,7 @@ impl TurnLoop {
             let is_asked = self.output.is_expected();
             let may_remind = answered && limit.is_none() && !is_asked;
             let most = self.settings.silent_answers;
+            // `note_answer` comes first, since it counts the answers with reasoning only.
             let will_retry =
                 may_remind && (self.recovery.note_answer(&message, most) || self.todos.wants_reminder());
             let ending = Ending {
@@ -529,6 +531,7 @@ impl TurnLoop {
             let next = if will_retry { Next::Remind } else { Next::Rest(0) };
             self.phase = Phase::Checking(next);
         }
+        // Also between turns: unlike old pi, a long run is compacted before it fills the window (pi-core.md 3.2).
         out.push(Effect::CheckContext);
     }
 
@@ -536,12 +539,12 @@ impl TurnLoop {
     pub(crate) fn next_turn(&mut self, mut run: Run, now: i64, out: &mut Vec<Effect>) {
         if !run.goes_on && self.queues.is_empty() && !self.rules.have_notes() {
             // The queues were emptied meanwhile: there is nothing left to ask.
-            self.finish_run(run, false, None, out);
+            self.finish_run(run, Ending::default(), out);
             return;
         }
         if let Some(limit) = self.budget.reached() {
             // The summary of a compaction used the rest.
-            return self.finish_run(run, false, Some(limit), out);
+            return self.finish_run(run, Ending::at_limit(Some(limit)), out);
         }
         let (kind, count) = self.queues.next_due(&self.settings, run.goes_on);
         out.push(Effect::Emit(Event::TurnStart));
@@ -555,5 +558,13 @@ impl TurnLoop {
             out.push(Effect::Record(entry));
         }
         self.ask(run, now, out);
+    }
+}
+
+/// Why no further retry follows: a limit, or else an abort.
+pub(crate) fn no_retry(limit: Option<ReachedLimit>) -> String {
+    match limit {
+        Some(limit) => format!("Limit reached: {limit}"),
+        None => RETRY_CANCELLED.to_owned(),
     }
 }

@@ -57,6 +57,28 @@ fn each_condition_waits_for_its_own_fact() {
 }
 
 #[test]
+fn item_without_need_of_idle_session_runs_in_run() {
+    let run = Readiness {
+        is_idle: false,
+        ..IDLE
+    };
+    let loading = Readiness {
+        is_loading: true,
+        ..run
+    };
+    let mut deferred = Deferred::default();
+    deferred.push(Condition::Idle, Order::Passes, 1);
+    deferred.push(Condition::LoadedInRun, Order::Holds, 2);
+    deferred.push(Condition::Loaded, Order::Holds, 3);
+    deferred.push(Condition::LoadedInRun, Order::Holds, 4);
+    assert_eq!(deferred.next(loading), None);
+    assert_eq!((deferred.next(run), deferred.next(run)), (Some(2), None));
+    // In an idle session all keep their order.
+    let rest = [deferred.next(IDLE), deferred.next(IDLE), deferred.next(IDLE)];
+    assert_eq!(rest, [Some(1), Some(3), Some(4)]);
+}
+
+#[test]
 fn waiting_item_keeps_later_items_waiting() {
     let mut deferred = Deferred::default();
     deferred.push(Condition::ShellsEnded, Order::Holds, 1);
@@ -69,6 +91,23 @@ fn waiting_item_keeps_later_items_waiting() {
     deferred.push_first(Condition::Idle, Order::Passes, 0);
     assert_eq!(deferred.next(busy), Some(0));
     assert_eq!((deferred.next(IDLE), deferred.next(IDLE)), (Some(1), Some(2)));
+}
+
+#[test]
+fn taken_items_do_not_wait_any_longer() {
+    let mut deferred = Deferred::default();
+    for (order, item) in [
+        (Order::Passes, 1),
+        (Order::Holds, 2),
+        (Order::Passes, 3),
+        (Order::Holds, 4),
+    ] {
+        deferred.push(Condition::Loaded, order, item);
+    }
+    assert_eq!(deferred.take(|item| [2, 4].contains(item)), [2, 4]);
+    assert!(!deferred.holds());
+    assert_eq!((deferred.next(IDLE), deferred.next(IDLE)), (Some(1), Some(3)));
+    assert!(deferred.is_empty());
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use pinion_agent::{
-    Effect, Input, LoopSettings, Machine, ModelInput, Prepared, QueueKind, Queued, ToolInput, Verdict, output,
+    CompactOutcome, Effect, Input, LoopSettings, Machine, ModelInput, Prepared, QueueKind, Queued, ToolInput,
+    Verdict, output,
 };
 use serde_json::{Value, json};
 use wire::content::AssistantBlock;
@@ -35,6 +36,7 @@ impl World {
         for effect in out {
             let follows = match &effect {
                 Effect::CheckContext => Some(Input::Context(false)),
+                Effect::ChooseModel => Some(Input::Fallback(None)),
                 Effect::PrepareTool(slot, call) if call.arguments.contains_key("invalid") => {
                     let refused = Prepared::Refused(ToolResult::error("it does not fit"));
                     Some(Input::Tool(*slot, ToolInput::Prepared(refused)))
@@ -305,6 +307,50 @@ fn retried_run_still_owes_result() {
     world.prompt(true);
     world.step(failed(Verdict::Final));
     world.fails("overloaded");
+}
+
+#[test]
+fn announced_run_that_never_begins_says_why() {
+    let mut answer = AssistantMessage::begin("api", "provider", "model", 0);
+    answer.stop_reason = StopReason::Error;
+    answer.error_message = Some("failed".to_owned());
+    let no_room = CompactOutcome::Failed("no".to_owned());
+    let table = [
+        (
+            Verdict::Retry(None),
+            Input::Abort,
+            "The run was aborted before the model gave a result",
+        ),
+        (Verdict::Retry(None), Input::AbortRetry, "Retry cancelled"),
+        (
+            Verdict::Overflow,
+            Input::Compacted(no_room),
+            "Context overflow recovery failed: no",
+        ),
+        (
+            Verdict::Overflow,
+            Input::Compacted(CompactOutcome::Aborted),
+            "The run was aborted before the model gave a result",
+        ),
+    ];
+    for (verdict, input, error) in table {
+        let failed = Input::Model(ModelInput::Finished(answer.clone(), verdict));
+        let mut world = World::prompted();
+        world.step(failed.clone());
+        world.step(input.clone());
+        assert_eq!(
+            world.ends(),
+            [(true, None, None), (false, None, Some(error.to_owned()))]
+        );
+        assert!(world.machine.is_idle() && world.requests() == 1);
+        // Without a schema there is nothing to tell.
+        let mut world = World::new(LoopSettings::default());
+        world.prompt(false);
+        world.step(failed);
+        world.step(input);
+        assert_eq!(world.ends(), [(true, None, None)]);
+        assert!(world.machine.is_idle());
+    }
 }
 
 #[test]

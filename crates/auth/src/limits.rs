@@ -5,7 +5,8 @@ use std::time::Duration;
 /// Fewest bytes of a credential that is redacted in texts. Shorter ones would match ordinary words.
 pub const SHORTEST_SECRET: usize = 12;
 
-/// Most credentials that are redacted in texts, including encoded forms.
+/// Most credentials that are redacted in texts, including encoded forms. Configured ones take at most half of it and are
+/// never dropped for others.
 pub const MAX_SECRETS: usize = 16_384;
 
 /// Timeout of a credential server.

@@ -21,8 +21,8 @@ const HARMLESS: [&str; 4] = [
     "placeholder-key",
 ];
 
-/// Request headers whose values are never secret. The values of all other headers are.
-const OPEN_HEADERS: [&str; 21] = [
+/// Request headers whose values are never secret: what a program is and can do.
+const PROGRAM_HEADERS: [&str; 21] = [
     "accept",
     "accept-encoding",
     "anthropic-beta",
@@ -46,14 +46,61 @@ const OPEN_HEADERS: [&str; 21] = [
     "x-title",
 ];
 
-/// Credentials that are redacted from texts. Clones are cheap and share one list, which only grows.
+/// Request headers with ids of sessions and times. They are no secrets unless the user has configured them: a server may take
+/// its key under any of these names.
+const ID_HEADERS: [&str; 6] = [
+    "session_id",
+    "x-affinity",
+    "x-amz-date",
+    "x-client-request-id",
+    "x-session-affinity",
+    "x-session-id",
+];
+
+/// Start of a signature of AWS. Each request has another one, which opens nothing else; the keys are learnt by those who sign.
+const SIGNATURE: &str = "AWS4-HMAC-SHA256 ";
+
+/// Credentials that are redacted from texts. Clones are cheap and share one list.
 #[derive(Clone, Default)]
 pub struct Secrets(Arc<RwLock<Known>>);
 
 #[derive(Default)]
 struct Known {
-    /// In the order in which they were learnt; each in all the forms it takes in texts.
+    /// Each in all the forms it takes in texts: first the configured ones, then the others in the order in which they were
+    /// learnt.
     needles: Vec<memmem::Finder<'static>>,
+    /// How many of them are configured.
+    configured: usize,
+}
+
+impl Known {
+    fn position(&self, form: &[u8]) -> Option<usize> {
+        self.needles.iter().position(|finder| finder.needle() == form)
+    }
+
+    fn add(&mut self, finder: memmem::Finder<'static>) {
+        // Tokens are refreshed without end; the oldest one has long expired.
+        if self.needles.len() >= MAX_SECRETS {
+            self.needles.remove(self.configured);
+        }
+        self.needles.push(finder);
+    }
+
+    fn add_configured(&mut self, finder: memmem::Finder<'static>) {
+        match self.position(finder.needle()) {
+            Some(at) if at < self.configured => return,
+            Some(at) => drop(self.needles.remove(at)),
+            None => {}
+        }
+        self.add(finder);
+        // Files are read again and again, so these need a bound, too.
+        if self.configured < MAX_SECRETS / 2 {
+            if let Some(others) = self.needles.get_mut(self.configured..) {
+                others.rotate_right(1);
+            }
+            self.configured += 1;
+        }
+    }
 }
 
 /// Shows how many, not which.
@@ -72,29 +119,37 @@ impl Secrets {
         }
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for form in forms(text) {
-            if known
-                .needles
-                .iter()
-                .any(|finder| finder.needle() == form.as_bytes())
-            {
-                continue;
+            if known.position(form.as_bytes()).is_none() {
+                known.add(memmem::Finder::new(form.as_bytes()).into_owned());
             }
-            // Tokens are refreshed without end; the oldest one has long expired.
-            if known.needles.len() >= MAX_SECRETS {
-                known.needles.remove(0);
-            }
-            known
-                .needles
-                .push(memmem::Finder::new(form.as_bytes()).into_owned());
         }
     }
 
-    /// Remembers what a request header carries, unless the header is known to carry no secret: the value, and what follows
-    /// a scheme (`Bearer`).
-    pub fn learn_header(&self, name: &str, value: &str) {
-        if is_open_header(name) {
-            return;
+    /// Remembers the credentials of another list as configured ones. Credentials that are learnt later never displace them.
+    pub fn keep(&self, configured: &Self) {
+        let found = configured.read(|known| known.needles.clone());
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for finder in found {
+            known.add_configured(finder);
         }
+    }
+
+    /// Remembers what a request header carries, unless it is known to be no secret: the value, and what follows a scheme
+    /// (`Bearer`).
+    pub fn learn_header(&self, name: &str, value: &str) {
+        if !is_open_header(name) && !value.starts_with(SIGNATURE) {
+            self.learn_header_value(value);
+        }
+    }
+
+    /// As [`Self::learn_header`], for a header that the user has configured: it carries no id of a session of this program.
+    pub fn learn_configured_header(&self, name: &str, value: &str) {
+        if !is_one_of(&PROGRAM_HEADERS, name) {
+            self.learn_header_value(value);
+        }
+    }
+
+    fn learn_header_value(&self, value: &str) {
         self.learn(value);
         if let Some((_, credential)) = value.trim().rsplit_once(' ') {
             self.learn(credential);
@@ -179,10 +234,14 @@ impl Secrets {
     }
 }
 
-/// Returns true if the header is known to carry no secret.
+/// Returns true if the header is known to carry no secret, unless the user has configured it.
 #[must_use]
 pub fn is_open_header(name: &str) -> bool {
-    OPEN_HEADERS.iter().any(|open| name.eq_ignore_ascii_case(open))
+    is_one_of(&PROGRAM_HEADERS, name) || is_one_of(&ID_HEADERS, name)
+}
+
+fn is_one_of(headers: &[&str], name: &str) -> bool {
+    headers.iter().any(|header| name.eq_ignore_ascii_case(header))
 }
 
 /// Returns an address without login and without the values of its parameters, except words of a protocol.
@@ -388,6 +447,52 @@ mod tests {
         assert_eq!(format!("{secrets:?}"), "Secrets(0)");
         secrets.learn_header("X-Corp", "Bearer abcdefghijklmnop");
         assert_eq!(secrets.redact("abcdefghijklmnop".into()), "[key]");
+    }
+
+    #[test]
+    fn ids_times_and_signatures_are_not_secrets() {
+        let secrets = Secrets::default();
+        for name in [
+            "session_id",
+            "x-client-request-id",
+            "x-session-affinity",
+            "x-session-id",
+            "X-Affinity",
+            "x-amz-date",
+        ] {
+            secrets.learn_header(name, "0198c0de-7e57-7000");
+        }
+        let signature = "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/x, SignedHeaders=host, Signature=0123456789";
+        secrets.learn_header("authorization", signature);
+        assert_eq!(format!("{secrets:?}"), "Secrets(0)");
+    }
+
+    #[test]
+    fn configured_ids_are_secrets() {
+        let secrets = Secrets::default();
+        secrets.learn_configured_header("User-Agent", "a-long-name/1.0.0.0");
+        assert_eq!(format!("{secrets:?}"), "Secrets(0)");
+        secrets.learn_configured_header("X-Session-Id", "corp-session-0123");
+        assert_eq!(secrets.redact("corp-session-0123".into()), "[key]");
+    }
+
+    #[test]
+    fn configured_secrets_are_never_displaced() {
+        let secrets = known(&["sk-learnt-first-01", "sk-configured-0123"]);
+        secrets.keep(&known(&["sk-configured-0123", "sk-configured-4567"]));
+        let filler = memmem::Finder::new("filler").into_owned();
+        secrets.0.write().unwrap().needles.resize(MAX_SECRETS, filler);
+        for last in ["sk-learnt-last-012", "sk-learnt-last-345", "sk-learnt-last-678"] {
+            secrets.learn(last);
+        }
+        // A secret that is known already stays where it is.
+        secrets.learn("sk-configured-0123");
+        assert_eq!(secrets.read(|known| known.needles.len()), MAX_SECRETS);
+        let text = "sk-learnt-first-01 sk-configured-0123 sk-configured-4567 sk-learnt-last-012";
+        assert_eq!(
+            secrets.redact(text.to_owned()),
+            "sk-learnt-first-01 [key] [key] [key]"
+        );
     }
 
     #[test]

@@ -37,55 +37,24 @@ impl Blobs {
         self.bytes
     }
 
-    /// What a path holds now. The content of a file is stored. Links are not followed.
-    pub(crate) fn capture(&mut self, path: &Path) -> FileState {
-        match self.look(path) {
-            Ok(state) => state,
-            Err(CheckpointError::Io { source, .. }) if is_absent(&source) => FileState::Absent,
-            Err(error) => FileState::unknown(error.to_string()),
+    /// What a path holds now. The content of a file is stored. Links are not followed. A file that cannot be read is unknown.
+    ///
+    /// # Errors
+    /// When the content cannot be stored.
+    pub(crate) fn capture(&mut self, path: &Path) -> Result<FileState> {
+        match look(path) {
+            Ok(Found::State(state)) => Ok(state),
+            Ok(Found::File { bytes, mode }) => Ok(FileState::File {
+                content: self.put(&bytes)?,
+                size: bytes.len() as u64,
+                mode,
+            }),
+            Err(error) if is_absent(&error) => Ok(FileState::Absent),
+            Err(error) => {
+                let error = CheckpointError::io("cannot read", path, error);
+                Ok(FileState::unknown(error.to_string()))
+            }
         }
-    }
-
-    fn look(&mut self, path: &Path) -> Result<FileState> {
-        let failed = |error| CheckpointError::io("cannot read", path, error);
-        let meta = fs::symlink_metadata(path).map_err(failed)?;
-        let mode = meta.permissions().mode() & MODE;
-        if meta.is_symlink() {
-            let target = fs::read_link(path).map_err(failed)?;
-            return Ok(FileState::Link {
-                target: StoredPath(target),
-            });
-        }
-        if meta.is_dir() {
-            return Ok(FileState::Directory { mode });
-        }
-        if !meta.is_file() {
-            return Ok(FileState::unknown("not a regular file"));
-        }
-        // Between the look and the opening the file may have become a link or a pipe.
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(flags.bits().cast_signed())
-            .open(path)
-            .map_err(failed)?;
-        let meta = file.metadata().map_err(failed)?;
-        if !meta.is_file() {
-            return Ok(FileState::unknown("not a regular file"));
-        }
-        let mut bytes = Vec::new();
-        file.take(limits::FILE_BYTES + 1)
-            .read_to_end(&mut bytes)
-            .map_err(failed)?;
-        if bytes.len() as u64 > limits::FILE_BYTES {
-            let reason = format!("larger than {} bytes", limits::FILE_BYTES);
-            return Ok(FileState::unknown(reason));
-        }
-        Ok(FileState::File {
-            content: self.put(&bytes)?,
-            size: bytes.len() as u64,
-            mode: meta.permissions().mode() & MODE,
-        })
     }
 
     /// Stores a content and returns its name.
@@ -99,8 +68,14 @@ impl Blobs {
         make_private_dir(&self.dir).map_err(failed)?;
         // A name is only ever the name of a whole content: after a crash there may be a part in the other file.
         let part = self.dir.join(format!("{name}.part"));
-        let written = private_file(&part).and_then(|mut file| file.write_all(bytes));
-        written.and_then(|()| fs::rename(&part, &path)).map_err(failed)?;
+        let written = private_file(&part)
+            .and_then(|mut file| file.write_all(bytes))
+            .and_then(|()| fs::rename(&part, &path));
+        if written.is_err() {
+            // On a full disk the part would take what others need. The error of the writing is the one to report.
+            let _stays = fs::remove_file(&part);
+        }
+        written.map_err(failed)?;
         self.bytes += bytes.len() as u64;
         Ok(name)
     }
@@ -140,6 +115,47 @@ impl Blobs {
         }
         *self = Self::open(std::mem::take(&mut self.dir));
     }
+}
+
+/// What a look at a path finds.
+enum Found {
+    /// A regular file: its content and its permission bits.
+    File { bytes: Vec<u8>, mode: u32 },
+    /// Anything else.
+    State(FileState),
+}
+
+fn look(path: &Path) -> io::Result<Found> {
+    let meta = fs::symlink_metadata(path)?;
+    let mode = meta.permissions().mode() & MODE;
+    if meta.is_symlink() {
+        let target = StoredPath(fs::read_link(path)?);
+        return Ok(Found::State(FileState::Link { target }));
+    }
+    if meta.is_dir() {
+        return Ok(Found::State(FileState::Directory { mode }));
+    }
+    if !meta.is_file() {
+        return Ok(Found::State(FileState::unknown("not a regular file")));
+    }
+    // Between the look and the opening the file may have become a link or a pipe.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Ok(Found::State(FileState::unknown("not a regular file")));
+    }
+    let mut bytes = Vec::new();
+    file.take(limits::FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limits::FILE_BYTES {
+        let reason = format!("larger than {} bytes", limits::FILE_BYTES);
+        return Ok(Found::State(FileState::unknown(reason)));
+    }
+    let mode = meta.permissions().mode() & MODE;
+    Ok(Found::File { bytes, mode })
 }
 
 /// Returns true if the error says that there is nothing at the path.

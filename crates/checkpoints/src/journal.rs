@@ -1,8 +1,8 @@
 //! The journal of a session's checkpoints: one line for each thing that happened, in order. Reading it again gives the history.
 
 use std::collections::HashSet;
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -333,11 +333,13 @@ impl History {
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
+    /// Length of its whole lines, if a part of a line may follow them that could not be cut off.
+    torn_at: Option<u64>,
 }
 
 impl Journal {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path }
+        Self { path, torn_at: None }
     }
 
     /// Reads the history. The journal ends at the first line that cannot be read: a crash may have cut the last one.
@@ -364,8 +366,8 @@ impl Journal {
         Ok(history)
     }
 
-    /// Appends records.
-    pub(crate) fn append(&self, records: &[Record]) -> Result<()> {
+    /// Appends records, all of them or none.
+    pub(crate) fn append(&mut self, records: &[Record]) -> Result<()> {
         let mut lines = Vec::new();
         for record in records {
             let line = line(record).map_err(|error| self.failed("cannot write", error))?;
@@ -375,12 +377,28 @@ impl Journal {
         options.append(true).create(true).mode(0o600);
         let written = make_private_dir(self.path.parent().unwrap_or(Path::new("")))
             .and_then(|()| options.open(&self.path))
-            .and_then(|mut file| file.write_all(&lines));
+            .and_then(|file| self.write(file, &lines));
         written.map_err(|error| self.failed("cannot write", error))
     }
 
+    /// Writes lines at the end of the file. A part of them is cut off again: the next line would be glued to it, and reading would end
+    /// there. As long as it cannot be cut off, nothing is written.
+    fn write(&mut self, mut file: File, lines: &[u8]) -> io::Result<()> {
+        let mut len = file.metadata()?.len();
+        if let Some(whole) = self.torn_at.filter(|whole| *whole < len) {
+            file.set_len(whole)?;
+            len = whole;
+        }
+        self.torn_at = None;
+        let written = file.write_all(lines);
+        if written.is_err() && file.set_len(len).is_err() {
+            self.torn_at = Some(len);
+        }
+        written
+    }
+
     /// Writes the journal anew, after steps were dropped.
-    pub(crate) fn rewrite(&self, history: &History) -> Result<()> {
+    pub(crate) fn rewrite(&mut self, history: &History) -> Result<()> {
         let part = self.path.with_extension("part");
         let written = private_file(&part).and_then(|mut file| {
             history
@@ -390,15 +408,18 @@ impl Journal {
         });
         written
             .and_then(|()| fs::rename(&part, &self.path))
-            .map_err(|error| self.failed("cannot write", error))
+            .map_err(|error| self.failed("cannot write", error))?;
+        // The new file has whole lines only.
+        self.torn_at = None;
+        Ok(())
     }
 
-    fn failed(&self, doing: &'static str, error: std::io::Error) -> CheckpointError {
+    fn failed(&self, doing: &'static str, error: io::Error) -> CheckpointError {
         CheckpointError::io(doing, &self.path, error)
     }
 }
 
-fn line(record: &Record) -> std::io::Result<Vec<u8>> {
+fn line(record: &Record) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(record)?;
     line.push(b'\n');
     Ok(line)

@@ -30,7 +30,7 @@ use wire::changes::{Changes, Checkpoints as Kind, Rewound, UnknownChange};
 use crate::blobs::Blobs;
 use crate::journal::{History, Journal, Record, Step, StepEvent};
 use crate::state::{FileState, StoredPath};
-use crate::worktree::{Difference, Worktree};
+use crate::worktree::{Difference, LookError, Worktree};
 
 pub use crate::error::{CheckpointError, Result};
 pub use crate::worktree::Scope;
@@ -70,6 +70,7 @@ const OUTSIDE: &str = "the tool may have changed files outside of the working di
 pub struct Pending {
     id: u64,
     path: PathBuf,
+    before: FileState,
 }
 
 /// A call under way of a tool that reports no changes.
@@ -169,7 +170,7 @@ impl Checkpoints {
     /// returns. Files that others have changed stay as they are, unless `force`.
     ///
     /// # Errors
-    /// When the journal cannot be read or written. What happened to each file is in the result.
+    /// When the journal cannot be read or written, or what a path holds cannot be stored. What happened to each file is in the result.
     pub fn rewind(
         &self,
         kept: &HashSet<String>,
@@ -184,7 +185,7 @@ impl Checkpoints {
     /// stay as they are, unless `force`; they can be restored with another call.
     ///
     /// # Errors
-    /// When there is no rewind, or the journal cannot be read or written.
+    /// When there is no rewind, the journal cannot be read or written, or what a path holds cannot be stored.
     pub fn unrewind(&self, force: bool) -> Result<(Rewound, Option<String>)> {
         self.with(|stored| stored.unrewind(force))
     }
@@ -201,36 +202,46 @@ impl Checkpoints {
 }
 
 impl Turn {
-    /// Stores a file that is about to change. `path` must be absolute; links are followed, as the change will do. A file whose content
-    /// cannot be kept is noted with the reason.
+    /// Stores a file that is about to change. `path` must be absolute; links are followed, as the change will do. A file that cannot be
+    /// read, is too large or no regular file is noted with the reason.
     ///
     /// # Errors
-    /// When the journal cannot be read or written. The change must not be made then: nothing would tell that it cannot be undone.
+    /// When the content cannot be stored, or the journal cannot be read or written. The change must not be made then, as it could not
+    /// be undone.
     pub fn begin(&self, path: &Path) -> Result<Pending> {
         let path = plan::real_path(path);
         self.checkpoints.with(|stored| {
-            let before = stored.blobs.capture(&path);
+            let before = stored.blobs.capture(&path)?;
             let id = stored.history.next_id();
             stored.write(Record::Before {
                 id,
                 turn: self.entry.to_string(),
-                before,
+                before: before.clone(),
                 dirs: plan::missing_directories(&path),
                 path: StoredPath(path.clone()),
             })?;
-            Ok(Pending { id, path })
+            Ok(Pending { id, path, before })
         })
     }
 
     /// Stores the file after the change.
     ///
     /// # Errors
-    /// When it cannot be stored. The change then counts as interrupted.
+    /// When the journal cannot be written. The change then counts as interrupted.
     pub fn end(&self, pending: Pending) -> Result<()> {
         self.checkpoints.with(|stored| {
-            let after = stored.blobs.capture(&pending.path);
-            let (id, content) = (pending.id, after.blob().map(str::to_owned));
-            stored.write(Record::After { id, after })?;
+            let Pending { id, path, before } = pending;
+            // The file has changed already: a content that cannot be stored is recorded as unknown.
+            let after = stored.blobs.capture(&path);
+            let after = after.unwrap_or_else(|error| FileState::unknown(error.to_string()));
+            let content = after.blob().map(str::to_owned);
+            stored.write(Record::After {
+                id,
+                after: after.clone(),
+            })?;
+            if let Some(worktree) = &mut stored.worktree {
+                worktree.report(&path, &before, &after);
+            }
             // A refused change leaves the file as it was: nothing needs its content.
             if let Some(content) = content.filter(|name| !stored.needs().contains(name.as_str())) {
                 stored.blobs.remove(&content);
@@ -243,7 +254,7 @@ impl Turn {
     /// known; a reply of a rewind says so.
     ///
     /// # Errors
-    /// When the journal cannot be read or written. The call must not run then.
+    /// When a content cannot be stored, or the journal cannot be read or written. The call must not run then.
     pub fn begin_call(&self, tool: &str) -> Result<PendingCall> {
         self.checkpoints.with(|stored| {
             let looked = match &mut stored.worktree {
@@ -258,10 +269,10 @@ impl Turn {
         })
     }
 
-    /// The call has ended: stores what changed in the scope.
+    /// The call has ended: stores what changed in the scope. A content that cannot be stored is recorded as unknown.
     ///
     /// # Errors
-    /// When it cannot be stored.
+    /// When the journal cannot be written. All changes of the call then stay unknown.
     pub fn end_call(&self, call: PendingCall) -> Result<()> {
         self.checkpoints.with(|stored| {
             let Some(worktree) = &mut stored.worktree else {
@@ -277,7 +288,10 @@ impl Turn {
                 }
                 // All changes of the call stay unknown.
                 Ok(None) => {}
-                Err(reason) => stored.write(Record::CallEnd { id, reason })?,
+                Err(error) => {
+                    let reason = error.to_string();
+                    stored.write(Record::CallEnd { id, reason })?;
+                }
             }
             stored.keep_bounds()
         })
@@ -301,12 +315,13 @@ impl Stored {
         &mut self,
         turn: &str,
         tool: &str,
-        looked: Option<std::result::Result<Vec<Difference>, String>>,
+        looked: Option<std::result::Result<Vec<Difference>, LookError>>,
     ) -> Result<u64> {
         let (differences, reason) = match looked {
             None => (Vec::new(), None),
             Some(Ok(differences)) => (differences, None),
-            Some(Err(reason)) => (Vec::new(), Some(reason)),
+            Some(Err(LookError::Unseen(reason))) => (Vec::new(), Some(reason)),
+            Some(Err(LookError::Unstored(error))) => return Err(error),
         };
         let mut records = self.changes(turn, differences);
         let id = self.history.next_id() + records.len() as u64;
@@ -340,10 +355,11 @@ impl Stored {
         changes.collect()
     }
 
-    /// The call that has just begun does not run.
+    /// The call that has just begun does not run. Contents that were stored for it alone go: on a full disk, others need the room.
     fn give_up_call(&mut self) {
         if let Some(worktree) = &mut self.worktree {
             worktree.give_up();
+            self.remove_unneeded();
         }
     }
 
@@ -370,15 +386,24 @@ impl Stored {
 
     /// Drops the oldest turns, and then the oldest rewinds, if there is more than the limits allow.
     pub(crate) fn keep_bounds(&mut self) -> Result<()> {
+        if self.blobs.bytes() > limits::STORE_BYTES {
+            // Contents that only an older look at the working directory needed may be all that is too much.
+            self.remove_unneeded();
+        }
         while self.history.steps.len() > limits::STEPS || self.blobs.bytes() > limits::STORE_BYTES {
             if !self.history.drop_older_half() && !self.history.drop_oldest_rewind() {
                 break;
             }
             self.journal.rewrite(&self.history)?;
-            let needed: HashSet<String> = self.needs().into_iter().map(str::to_owned).collect();
-            self.blobs.retain(|name| needed.contains(name));
+            self.remove_unneeded();
         }
         Ok(())
+    }
+
+    /// Removes the contents that are not needed.
+    fn remove_unneeded(&mut self) {
+        let needed: HashSet<String> = self.needs().into_iter().map(str::to_owned).collect();
+        self.blobs.retain(|name| needed.contains(name));
     }
 }
 

@@ -73,6 +73,19 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::unlinkat(&place.dir, &place.name, flags)?)
 }
 
+/// Removes a directory if it is empty. What else is at the path stays: it took the place of the directory, and nothing restores it.
+///
+/// # Errors
+/// When something stays at the path, or as for [`restore`].
+pub(crate) fn remove_directory(path: &Path) -> io::Result<()> {
+    let removed = Place::open(path, false)
+        .and_then(|place| Ok(rustix::fs::unlinkat(&place.dir, &place.name, AtFlags::REMOVEDIR)?));
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
 /// Sets the permission bits of a directory.
 ///
 /// # Errors

@@ -51,7 +51,7 @@ impl Stored {
             }
             let mut wishes = Vec::new();
             for (path, plan) in &plans {
-                let now = self.blobs.capture(path);
+                let now = self.capture(path)?;
                 if let FileState::Unknown { reason } = &plan.target {
                     reply
                         .unknown
@@ -122,7 +122,7 @@ impl Stored {
         let mut wishes = Vec::new();
         for file in rewind.files {
             let path = file.path.0;
-            let now = self.blobs.capture(&path);
+            let now = self.capture(&path)?;
             if let Some(note) = not_kept(&path, &file.was) {
                 reply.unknown.push(note);
             } else if now != file.was && now != file.is && !force {
@@ -142,6 +142,16 @@ impl Stored {
         self.write(Record::Unrewind { kept })?;
         self.keep_bounds()?;
         Ok((reply, rewind.leaf))
+    }
+
+    /// What a path holds before anything is restored. If its content cannot be stored, nothing will be, and the contents that were stored
+    /// so far go: on a full disk, others need the room.
+    fn capture(&mut self, path: &Path) -> Result<FileState> {
+        let captured = self.blobs.capture(path);
+        if captured.is_err() {
+            self.remove_unneeded();
+        }
+        captured
     }
 
     /// Makes the directories that a rewind removed. If one cannot be made, restoring a file in it says why.
@@ -225,7 +235,7 @@ fn note_directories(dirs: &[StoredPath], noted: &mut Vec<RemovedDirectory>) {
 /// Removes directories that a tool made for a file, as far as they are empty.
 fn remove_directories(dirs: &[StoredPath]) {
     for dir in dirs.iter().rev() {
-        if restore::remove(&dir.0).is_err() {
+        if restore::remove_directory(&dir.0).is_err() {
             break;
         }
     }

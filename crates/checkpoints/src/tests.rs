@@ -6,9 +6,12 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 
 use tempfile::TempDir;
-use wire::changes::{Checkpoints as Kind, FileStatus, KeptReason};
+use wire::changes::{FileStatus, KeptReason};
 
 use crate::{CheckpointError, Checkpoints, Scope, directory_of};
+
+mod storing;
+mod worktree;
 
 struct Place {
     dir: TempDir,
@@ -154,6 +157,22 @@ fn restore_refuses_links_above_file() {
 }
 
 #[test]
+fn file_in_place_of_made_directory_stays() {
+    for is_link in [false, true] {
+        let place = Place::new();
+        place.write("t1", "notes/todo.txt", "agent");
+        fs::remove_dir_all(place.at("notes")).unwrap();
+        if is_link {
+            symlink("elsewhere", place.at("notes")).unwrap();
+        } else {
+            fs::write(place.at("notes"), "important").unwrap();
+        }
+        place.checkpoints.rewind(&turns(&[]), true, None, false).unwrap();
+        assert!(place.at("notes").symlink_metadata().is_ok(), "{is_link}");
+    }
+}
+
+#[test]
 fn link_is_followed_to_changed_file() {
     let place = Place::new();
     fs::write(place.at("real"), "old").unwrap();
@@ -231,19 +250,6 @@ fn large_file_is_listed_as_unknown() {
 }
 
 #[test]
-fn cut_journal_keeps_whole_lines() {
-    let place = Place::new();
-    place.write("t1", "a", "1");
-    let journal = place.checkpoints.dir().join("journal.jsonl");
-    let whole = fs::read(&journal).unwrap();
-    fs::write(&journal, [&whole[..], b"{\"type\":\"cal"].concat()).unwrap();
-    let again = place.reopened();
-    assert_eq!(again.changes(None).unwrap().files.len(), 1);
-    let _running = again.turn("t2").begin_call("bash").unwrap();
-    assert_eq!(place.reopened().changes(None).unwrap().unknown.len(), 1);
-}
-
-#[test]
 fn file_behind_dangling_link_is_recorded() {
     let place = Place::new();
     symlink("deep/../target", place.at("link")).unwrap();
@@ -257,34 +263,6 @@ fn file_behind_dangling_link_is_recorded() {
     assert!(place.at("link").symlink_metadata().unwrap().is_symlink());
     symlink("loop", place.at("loop")).unwrap();
     assert_eq!(crate::plan::real_path(&place.at("loop")), place.at("loop"));
-}
-
-#[test]
-fn change_without_journal_is_refused() {
-    let place = Place::new();
-    fs::write(place.checkpoints.dir(), "in the way").unwrap();
-    let turn = place.checkpoints.turn("t1");
-    assert!(turn.begin(&place.at("a")).is_err());
-    assert!(turn.begin_call("bash").is_err());
-}
-
-#[test]
-fn refused_change_leaves_no_content() {
-    let place = Place::new();
-    fs::write(place.at("secret"), "secret").unwrap();
-    place.write("t1", "shared", "same");
-    fs::write(place.at("copy"), "same").unwrap();
-    for name in ["secret", "copy"] {
-        place.change("t1", name, |_| {});
-    }
-    let kept: Vec<_> = fs::read_dir(place.checkpoints.dir().join("contents"))
-        .unwrap()
-        .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
-        .collect();
-    assert_eq!(kept, ["same"]);
-    place.checkpoints.rewind(&turns(&[]), true, None, false).unwrap();
-    place.reopened().unrewind(false).unwrap();
-    assert_eq!(place.read("shared").unwrap(), "same");
 }
 
 /// Cuts the end of a rewind off the journal, as the end of the process would.
@@ -379,188 +357,4 @@ fn call(checkpoints: &Checkpoints, turn: &str, work: impl FnOnce()) {
     let running = turn.begin_call("bash").unwrap();
     work();
     turn.end_call(running).unwrap();
-}
-
-#[test]
-fn call_in_worktree_is_undone() {
-    let place = Place::new();
-    fs::create_dir(place.at("d")).unwrap();
-    fs::write(place.at("d/old"), "old").unwrap();
-    fs::set_permissions(place.at("d/old"), fs::Permissions::from_mode(0o640)).unwrap();
-    symlink("old", place.at("d/link")).unwrap();
-    let all = whole(&place);
-    call(&all, "t1", || {
-        fs::remove_dir_all(place.at("d")).unwrap();
-        fs::create_dir_all(place.at("new/deep")).unwrap();
-        fs::write(place.at("new/deep/file"), "new").unwrap();
-    });
-    let changes = all.changes(None).unwrap();
-    assert_eq!(
-        (changes.checkpoints, changes.files.len()),
-        (Kind::Worktree, 6),
-        "{changes:?}"
-    );
-    assert!(
-        changes.unknown[0]
-            .reason
-            .contains("outside of the working directory")
-    );
-    let rewound = all.rewind(&turns(&[]), true, None, false).unwrap();
-    assert_eq!(
-        (rewound.restored.len(), rewound.kept.len()),
-        (6, 0),
-        "{rewound:?}"
-    );
-    assert_eq!(place.read("d/link").unwrap(), "old");
-    let mode = fs::metadata(place.at("d/old")).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode, place.at("new").exists()), (0o640, false));
-    whole(&place).unrewind(false).unwrap();
-    assert_eq!(
-        (place.read("new/deep/file").as_deref(), place.at("d").exists()),
-        (Some("new"), false)
-    );
-}
-
-#[test]
-fn change_between_calls_belongs_to_others() {
-    let place = Place::new();
-    fs::write(place.at("a"), "1").unwrap();
-    fs::write(place.at("b"), "1").unwrap();
-    let all = whole(&place);
-    call(&all, "t1", || fs::write(place.at("a"), "2").unwrap());
-    fs::write(place.at("b"), "user").unwrap();
-    fs::write(place.at("a"), "user").unwrap();
-    call(&all, "t2", || fs::write(place.at("c"), "3").unwrap());
-    let rewound = all.rewind(&turns(&[]), true, None, false).unwrap();
-    let names = |paths: Vec<&String>| {
-        paths
-            .iter()
-            .map(|path| path[path.len() - 1..].to_owned())
-            .collect::<String>()
-    };
-    assert_eq!(
-        names(rewound.restored.iter().map(|file| &file.path).collect()),
-        "c"
-    );
-    assert_eq!(names(rewound.kept.iter().map(|file| &file.path).collect()), "a");
-    assert_eq!(place.read("b").unwrap(), "user");
-}
-
-#[test]
-fn overlapping_calls_share_changes() {
-    let place = Place::new();
-    fs::write(place.at("a"), "1").unwrap();
-    let all = whole(&place);
-    let turn = all.turn("t1");
-    let first = turn.begin_call("bash").unwrap();
-    fs::write(place.at("a"), "2").unwrap();
-    let second = turn.begin_call("bash").unwrap();
-    fs::write(place.at("b"), "2").unwrap();
-    turn.end_call(first).unwrap();
-    fs::write(place.at("a"), "3").unwrap();
-    turn.end_call(second).unwrap();
-    all.rewind(&turns(&[]), true, None, false).unwrap();
-    assert_eq!(
-        (place.read("a").as_deref(), place.at("b").exists()),
-        (Some("1"), false)
-    );
-}
-
-#[test]
-fn ignored_and_excluded_files_stay_as_they_are() {
-    let place = Place::new();
-    fs::write(place.at(".gitignore"), "target\nsecret\n").unwrap();
-    fs::write(place.at("secret"), "key").unwrap();
-    for dir in ["target", ".git", "agent"] {
-        fs::create_dir(place.at(dir)).unwrap();
-        fs::write(place.at(dir).join("file"), "1").unwrap();
-    }
-    let all = whole(&place);
-    call(&all, "t1", || {
-        for dir in ["target", ".git", "agent"] {
-            fs::write(place.at(dir).join("file"), "2").unwrap();
-        }
-        fs::write(place.at("a"), "a").unwrap();
-    });
-    // What the rules no longer leave out may have been there: a rewind must not remove it.
-    call(&all, "t2", || {
-        fs::write(place.at(".gitignore"), "target\n").unwrap()
-    });
-    let rewound = all.rewind(&turns(&[]), true, None, false).unwrap();
-    assert_eq!(place.read("secret").unwrap(), "key");
-    assert!(
-        rewound
-            .unknown
-            .iter()
-            .any(|note| note.path.as_ref().is_some_and(|path| path.ends_with("secret"))),
-        "{rewound:?}"
-    );
-    assert_eq!(
-        (place.read(".gitignore").unwrap().as_str(), place.at("a").exists()),
-        ("target\nsecret\n", false)
-    );
-    for dir in ["target", ".git", "agent"] {
-        assert_eq!(
-            fs::read_to_string(place.at(dir).join("file")).unwrap(),
-            "2",
-            "{dir}"
-        );
-    }
-}
-
-#[test]
-fn content_of_worktree_survives_refused_change() {
-    let place = Place::new();
-    fs::write(place.at("a"), "1").unwrap();
-    let all = whole(&place);
-    call(&all, "t1", || {});
-    let turn = all.turn("t2");
-    // An edit that is refused leaves the file as it is; the next command still needs its content.
-    let pending = turn.begin(&place.at("a")).unwrap();
-    turn.end(pending).unwrap();
-    call(&all, "t3", || fs::remove_file(place.at("a")).unwrap());
-    let rewound = all.rewind(&turns(&["t2"]), true, None, false).unwrap();
-    assert_eq!(
-        (rewound.kept.len(), place.read("a").as_deref()),
-        (0, Some("1")),
-        "{rewound:?}"
-    );
-}
-
-#[test]
-fn call_without_end_leaves_changes_unknown() {
-    let place = Place::new();
-    let all = whole(&place);
-    let _cut_off = all.turn("t1").begin_call("bash").unwrap();
-    fs::write(place.at("a"), "1").unwrap();
-    // The process ended during the call; another one knows nothing of the file, and says so.
-    let rewound = whole(&place).rewind(&turns(&[]), true, None, false).unwrap();
-    assert_eq!(
-        (rewound.restored.len(), place.read("a").as_deref()),
-        (0, Some("1"))
-    );
-    let reason = &rewound.unknown[0].reason;
-    assert_eq!(
-        reason,
-        "the tool may have changed files that the checkpoint does not contain"
-    );
-}
-
-#[test]
-fn worktree_behind_link_is_restored() {
-    let place = Place::new();
-    symlink("work", place.dir.path().join("link")).unwrap();
-    let scope = Scope {
-        root: place.dir.path().join("link"),
-        excluded: Vec::new(),
-    };
-    let all = Checkpoints::new(place.checkpoints.dir(), Some(scope));
-    call(&all, "t1", || fs::write(place.at("a"), "1").unwrap());
-    let rewound = all.rewind(&turns(&[]), true, None, false).unwrap();
-    assert_eq!(
-        (rewound.restored.len(), rewound.kept.len()),
-        (1, 0),
-        "{rewound:?}"
-    );
-    assert!(!place.at("a").exists());
 }

@@ -14,6 +14,7 @@ use ignore::WalkBuilder;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::blobs::Blobs;
+use crate::error::CheckpointError;
 use crate::limits;
 use crate::state::FileState;
 
@@ -33,7 +34,7 @@ pub struct Scope {
 #[derive(Debug)]
 pub(crate) struct Worktree {
     scope: Scope,
-    /// None before the first look, and after a look that failed.
+    /// None before the first look, and after a look that could not see the directory.
     seen: Option<Seen>,
     /// Calls that run now.
     running: usize,
@@ -47,9 +48,22 @@ pub(crate) struct Difference {
     pub(crate) after: FileState,
 }
 
+/// Why a look does not tell what the directory holds.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LookError {
+    /// The directory cannot be looked through. A call runs all the same: what it changes is unknown for this reason.
+    #[error("{0}")]
+    Unseen(String),
+    /// A content cannot be stored.
+    #[error(transparent)]
+    Unstored(#[from] CheckpointError),
+}
+
 #[derive(Debug, Default)]
 struct Seen {
     entries: BTreeMap<PathBuf, Entry>,
+    /// What paths without an entry hold since tools reported changes of them. Whether they are part of the directory tells the next look.
+    reported: BTreeMap<PathBuf, FileState>,
     /// Directories that could not be listed.
     closed: BTreeSet<PathBuf>,
     /// The rules above the working directory.
@@ -61,7 +75,8 @@ struct Seen {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     stamp: Stamp,
-    /// The path can change once more without a change of the stamp: clocks of file systems tick slowly.
+    /// The next look reads the path again, also with an equal stamp: it can change once more without a change of the stamp, as clocks of file
+    /// systems tick slowly, or its content could not be stored.
     is_fresh: bool,
     state: FileState,
 }
@@ -96,21 +111,40 @@ impl Worktree {
     /// others, and belong to no turn.
     ///
     /// # Errors
-    /// When the directory cannot be looked through, with the reason.
-    pub(crate) fn begin(&mut self, blobs: &mut Blobs) -> Result<Vec<Difference>, String> {
+    /// When the directory cannot be looked through, or a content cannot be stored.
+    pub(crate) fn begin(&mut self, blobs: &mut Blobs) -> Result<Vec<Difference>, LookError> {
         let is_first = self.running == 0;
         self.running += 1;
-        let differences = self.look(blobs)?.filter(|_| !is_first);
+        let differences = self.look(blobs, false)?.filter(|_| !is_first);
         Ok(differences.unwrap_or_default())
     }
 
-    /// A call has ended. None if there was no look before it to compare with.
+    /// A call has ended. None if there was no look before it to compare with. A content that cannot be stored is unknown.
     ///
     /// # Errors
-    /// When the directory cannot be looked through, with the reason.
-    pub(crate) fn end(&mut self, blobs: &mut Blobs) -> Result<Option<Vec<Difference>>, String> {
+    /// When the directory cannot be looked through.
+    pub(crate) fn end(&mut self, blobs: &mut Blobs) -> Result<Option<Vec<Difference>>, LookError> {
         self.running = self.running.saturating_sub(1);
-        self.look(blobs)
+        self.look(blobs, true)
+    }
+
+    /// A tool has reported a change: the next look does not find it again. If the path did not hold `before` at the newest look, something
+    /// else changed it, too, and the next look finds that.
+    pub(crate) fn report(&mut self, path: &Path, before: &FileState, after: &FileState) {
+        let Some(seen) = &mut self.seen else { return };
+        if before == after || seen.state_of(path).unwrap_or(&FileState::Absent) != before {
+            return;
+        }
+        match seen.entries.get_mut(path) {
+            Some(entry) => {
+                // The stamp is older than the change.
+                entry.is_fresh = true;
+                entry.state.clone_from(after);
+            }
+            None => {
+                seen.reported.insert(path.to_path_buf(), after.clone());
+            }
+        }
     }
 
     /// A call that has begun does not run.
@@ -120,14 +154,26 @@ impl Worktree {
 
     /// The contents that the newest look refers to.
     pub(crate) fn blobs(&self) -> impl Iterator<Item = &str> {
-        let entries = self.seen.iter().flat_map(|seen| seen.entries.values());
-        entries.filter_map(|entry| entry.state.blob())
+        let states = self.seen.iter().flat_map(|seen| {
+            let entries = seen.entries.values().map(|entry| &entry.state);
+            entries.chain(seen.reported.values())
+        });
+        states.filter_map(FileState::blob)
     }
 
-    /// Looks through the directory. None at the first look.
-    fn look(&mut self, blobs: &mut Blobs) -> Result<Option<Vec<Difference>>, String> {
+    /// Looks through the directory, at the beginning or the end of a call. None at the first look.
+    fn look(&mut self, blobs: &mut Blobs, is_end: bool) -> Result<Option<Vec<Difference>>, LookError> {
         let old = self.seen.take();
-        let new = self.scope.see(old.as_ref(), blobs)?;
+        let new = match self.scope.see(old.as_ref(), blobs, is_end) {
+            Ok(new) => new,
+            Err(error) => {
+                if matches!(error, LookError::Unstored(_)) {
+                    // This call will not run. Calls that run already are compared with the old look at their end.
+                    self.seen = old;
+                }
+                return Err(error);
+            }
+        };
         let differences = old.map(|old| differences(&old, &new));
         self.seen = Some(new);
         Ok(differences)
@@ -135,7 +181,7 @@ impl Worktree {
 }
 
 impl Scope {
-    fn see(&self, old: Option<&Seen>, blobs: &mut Blobs) -> Result<Seen, String> {
+    fn see(&self, old: Option<&Seen>, blobs: &mut Blobs, is_end: bool) -> Result<Seen, LookError> {
         let mut seen = Seen {
             rules_above: self.rules_above(),
             ..Seen::default()
@@ -155,14 +201,14 @@ impl Scope {
         for found in walk {
             match found {
                 Ok(entry) if entry.depth() == 0 => {}
-                Ok(entry) => seen.take_in(entry.path(), old, blobs)?,
+                Ok(entry) => seen.take_in(entry.path(), old, blobs, is_end)?,
                 Err(error) => seen.note_failure(&error, &self.root)?,
             }
         }
         for path in old.iter().flat_map(|old| old.entries.keys()) {
             // Ignored since the last look, below a closed directory, or gone.
             if !seen.entries.contains_key(path) {
-                seen.take_in(path, old, blobs)?;
+                seen.take_in(path, old, blobs, is_end)?;
             }
         }
         Ok(seen)
@@ -190,17 +236,38 @@ impl Scope {
 }
 
 impl Seen {
-    fn take_in(&mut self, path: &Path, old: Option<&Self>, blobs: &mut Blobs) -> Result<(), String> {
+    /// What a path holds as far as the look and the reports since then tell; none for a path that neither reached.
+    fn state_of(&self, path: &Path) -> Option<&FileState> {
+        let seen = self.entries.get(path).map(|entry| &entry.state);
+        seen.or_else(|| self.reported.get(path))
+    }
+
+    fn take_in(
+        &mut self,
+        path: &Path,
+        old: Option<&Self>,
+        blobs: &mut Blobs,
+        is_end: bool,
+    ) -> Result<(), LookError> {
         let known = old.and_then(|old| old.entries.get(path));
         let entry = match path.symlink_metadata() {
             Ok(meta) => {
                 let stamp = Stamp::of(&meta);
                 match known.filter(|known| known.stamp == stamp && !known.is_fresh) {
                     Some(known) => known.clone(),
-                    None => Entry {
-                        stamp,
-                        is_fresh: stamp.is_fresh(),
-                        state: self.state(path, &meta, blobs),
+                    None => match self.state(path, &meta, blobs) {
+                        Ok(state) => Entry {
+                            stamp,
+                            is_fresh: stamp.is_fresh(),
+                            state,
+                        },
+                        // The call has changed the file already, so only this content is lost.
+                        Err(error) if is_end => Entry {
+                            stamp,
+                            is_fresh: true,
+                            state: FileState::unknown(error.to_string()),
+                        },
+                        Err(error) => return Err(error.into()),
                     },
                 }
             }
@@ -216,32 +283,34 @@ impl Seen {
         }
         self.entries.insert(path.to_path_buf(), entry);
         if self.entries.len() > limits::TREE_ENTRIES {
-            return Err(format!(
+            return Err(LookError::Unseen(format!(
                 "the working directory has more than {} files that Git does not ignore, so its checkpoints contain only what edit and write change",
                 limits::TREE_ENTRIES
-            ));
+            )));
         }
         Ok(())
     }
 
-    fn state(&self, path: &Path, meta: &Metadata, blobs: &mut Blobs) -> FileState {
+    fn state(&self, path: &Path, meta: &Metadata, blobs: &mut Blobs) -> Result<FileState, CheckpointError> {
         if meta.is_file() && self.bytes + meta.len() > limits::TREE_BYTES {
-            return FileState::unknown(format!(
+            return Ok(FileState::unknown(format!(
                 "the working directory has more than {} bytes",
                 limits::TREE_BYTES
-            ));
+            )));
         }
         blobs.capture(path)
     }
 
     /// A directory that cannot be listed. Its content is as it was.
-    fn note_failure(&mut self, error: &ignore::Error, root: &Path) -> Result<(), String> {
+    fn note_failure(&mut self, error: &ignore::Error, root: &Path) -> Result<(), LookError> {
         match path_of(error) {
             Some(path) if path != root => {
                 self.closed.insert(path.to_path_buf());
                 Ok(())
             }
-            _ => Err(format!("the working directory cannot be listed: {error}")),
+            _ => Err(LookError::Unseen(format!(
+                "the working directory cannot be listed: {error}"
+            ))),
         }
     }
 
@@ -281,8 +350,8 @@ fn differences(old: &Seen, new: &Seen) -> Vec<Difference> {
     let has_new_rules = old.rules_above != new.rules_above
         || rules.any(|path| path.file_name() == Some(OsStr::new(RULES)) && is_changed(path));
     // A path that the old look did not reach may have been there.
-    let before = |path: &Path| match old.entries.get(path) {
-        Some(entry) => entry.state.clone(),
+    let before = |path: &Path| match old.state_of(path) {
+        Some(state) => state.clone(),
         None if has_new_rules => {
             FileState::unknown("the rules of .gitignore changed, so that it may have been there before")
         }
@@ -290,15 +359,14 @@ fn differences(old: &Seen, new: &Seen) -> Vec<Difference> {
         None => FileState::Absent,
     };
     let paths: BTreeSet<&PathBuf> = old.entries.keys().chain(new.entries.keys()).collect();
-    let changed = paths.into_iter().filter(|path| {
-        let (old, new) = (old.entries.get(*path), new.entries.get(*path));
-        match (old, new) {
+    let changed = paths
+        .into_iter()
+        .filter(|path| match (old.entries.get(*path), new.entries.get(*path)) {
             (Some(old), Some(new)) if matches!(new.state, FileState::Unknown { .. }) => {
                 old.stamp != new.stamp
             }
-            (old, new) => old.map(|entry| &entry.state) != new.map(|entry| &entry.state),
-        }
-    });
+            _ => old.state_of(path) != new.state_of(path),
+        });
     changed
         .map(|path| Difference {
             path: path.clone(),

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
@@ -34,7 +34,7 @@ type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// The connection.
 pub(crate) struct Link {
-    writer: AsyncMutex<Option<Writer>>,
+    writer: Arc<AsyncMutex<Option<Writer>>>,
     state: Mutex<State>,
     dialogs: Option<Handler>,
     pub(crate) times: Times,
@@ -69,7 +69,7 @@ struct Listener {
 impl Link {
     pub(crate) fn new(writer: Writer, dialogs: Option<Handler>, times: Times) -> Arc<Self> {
         Arc::new(Self {
-            writer: AsyncMutex::new(Some(writer)),
+            writer: Arc::new(AsyncMutex::new(Some(writer))),
             state: Mutex::default(),
             dialogs,
             times,
@@ -154,22 +154,16 @@ impl Link {
     pub(crate) async fn write(&self, line: &Map<String, Value>) -> Result<()> {
         let mut bytes = serde_json::to_vec(line).map_err(|error| Error::Protocol(error.to_string()))?;
         bytes.push(b'\n');
-        let work = async {
-            let mut guard = self.writer.lock().await;
-            // Taken out while it writes: after half a line nothing else may be written.
-            let mut writer = guard.take()?;
-            writer.write_all(&bytes).await.ok()?;
-            writer.flush().await.ok()?;
-            *guard = Some(writer);
-            Some(())
+        let limit = self.times.command;
+        let written = match timeout(limit, Arc::clone(&self.writer).lock_owned()).await {
+            // In a task of its own: a caller that is dropped after half a line must not close the agent's stdin.
+            Ok(turn) => tokio::spawn(timeout(limit, write_line(turn, bytes))).await,
+            Err(late) => Ok(Err(late)),
         };
-        match timeout(self.times.command, work).await {
-            Err(_) => Err(Error::timed_out(
-                "the agent did not read its input",
-                self.times.command,
-            )),
-            Ok(Some(())) => Ok(()),
-            Ok(None) => Err(self.end_error()),
+        match written {
+            Ok(Err(_)) => Err(Error::timed_out("the agent did not read its input", limit)),
+            Ok(Ok(Some(()))) => Ok(()),
+            Ok(Ok(None)) | Err(_) => Err(self.end_error()),
         }
     }
 
@@ -252,6 +246,16 @@ impl Link {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Writes a line. None if nothing can be written any more.
+async fn write_line(mut turn: OwnedMutexGuard<Option<Writer>>, line: Vec<u8>) -> Option<()> {
+    // Taken out while it writes: after half a line nothing else may be written.
+    let mut writer = turn.take()?;
+    writer.write_all(&line).await.ok()?;
+    writer.flush().await.ok()?;
+    *turn = Some(writer);
+    Some(())
 }
 
 impl fmt::Debug for Link {

@@ -119,7 +119,7 @@ impl Options {
         self
     }
 
-    /// Who answers dialogs. Without it they are cancelled at once.
+    /// Who answers dialogs. Without it they are cancelled at once. A dialog whose handler panics is cancelled.
     #[must_use]
     pub fn on_dialog<F, W>(mut self, handler: F) -> Self
     where

@@ -30,7 +30,7 @@ pub struct HostTool {
 impl HostTool {
     /// A tool with a name, a description for the model, and the JSON Schema of its arguments.
     ///
-    /// The future is dropped when the agent no longer wants the result.
+    /// The future is dropped when the agent no longer wants the result. If it panics, the model gets an error.
     pub fn new<F, W>(name: &str, description: &str, parameters: Value, function: F) -> Self
     where
         F: Fn(ToolCall) -> W + Send + Sync + 'static,

@@ -14,6 +14,10 @@ use pinion_client::{Answer, Client, Error, Event, HostTool, OpenSession, Options
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::Notify;
+use tokio::time::timeout;
+
+/// Longest wait for a line.
+const WAIT: Duration = Duration::from_secs(30);
 
 /// The agent's end of the pipe.
 struct Fake {
@@ -28,10 +32,9 @@ impl Fake {
 
     /// The next line, which must be of this type.
     async fn expect(&mut self, kind: &str) -> Value {
-        let line = self
-            .lines
-            .next_line()
+        let line = timeout(WAIT, self.lines.next_line())
             .await
+            .unwrap_or_else(|_| panic!("no {kind} in time"))
             .unwrap()
             .unwrap_or_else(|| panic!("no {kind}"));
         let line: Value = serde_json::from_str(&line).unwrap();
@@ -139,6 +142,39 @@ async fn host_tools_answer_with_updates_results_and_errors() {
 }
 
 #[tokio::test]
+async fn panicking_tools_and_dialogs_are_answered() {
+    let schema = json!({"type": "object"});
+    let late = HostTool::new("late", "Panics.", schema.clone(), |call| async move {
+        Ok(ToolResult::text(call.arguments()["n"].to_string()))
+    });
+    let early = HostTool::new("early", "Panics.", schema, |call| {
+        let n = call.arguments()["n"].to_string();
+        async move { Ok(ToolResult::text(n)) }
+    });
+    let asked = |dialog: pinion_client::Dialog| async move {
+        Answer::Value(dialog.options[0].as_str().unwrap().to_owned())
+    };
+    let options = options().tools([late, early]).on_dialog(asked);
+    let (_client, mut fake) = pair_with_dialogs(options, 2, true).await;
+    for name in ["late", "early"] {
+        fake.say(call("h1", name, json!({}))).await;
+        let result = fake.expect("host_tool_result").await;
+        assert_eq!((&result["id"], &result["isError"]), (&json!("h1"), &json!(true)));
+        assert_eq!(
+            result["result"]["content"][0]["text"],
+            format!("Tool {name} panicked")
+        );
+    }
+    fake.say(json!({"type": "extension_ui_request", "id": "d", "method": "select", "title": "?"}))
+        .await;
+    let answer = fake.expect("extension_ui_response").await;
+    assert_eq!(
+        (&answer["id"], &answer["cancelled"], answer.get("timedOut")),
+        (&json!("d"), &json!(true), None)
+    );
+}
+
+#[tokio::test]
 async fn cancelled_call_is_dropped_and_not_answered() {
     struct Told(Arc<Notify>);
     impl Drop for Told {
@@ -163,6 +199,47 @@ async fn cancelled_call_is_dropped_and_not_answered() {
         .await;
     dropped.notified().await;
     // The next line is no late result.
+    let (steered, _) = tokio::join!(
+        client.steer("x"),
+        fake.answer("steer", json!({"disposition": "queued"}))
+    );
+    steered.unwrap();
+}
+
+/// More than the pipe holds.
+const LONG: usize = 1 << 20;
+
+#[tokio::test]
+async fn result_of_cancelled_call_is_written_whole() {
+    let wordy = HostTool::new("wordy", "Says much.", json!({"type": "object"}), |_| async {
+        Ok(ToolResult::text("x".repeat(LONG)))
+    });
+    let (client, mut fake) = pair(options().tools([wordy]), 1).await;
+    let mut events = client.events();
+    fake.say(call("h1", "wordy", json!({}))).await;
+    assert!(!fake.lines.get_mut().fill_buf().await.unwrap().is_empty());
+    fake.say(json!({"type": "host_tool_cancel", "id": "c", "targetId": "h1"}))
+        .await;
+    fake.say(json!({"type": "agent_settled"})).await;
+    // With this event the client has read the cancellation, while half a line is written.
+    while events.next().await.unwrap().unwrap() != (Event::AgentSettled { aborted: false }) {}
+    assert_eq!(fake.expect("host_tool_result").await["id"], "h1");
+    let (steered, _) = tokio::join!(
+        client.steer("x"),
+        fake.answer("steer", json!({"disposition": "queued"}))
+    );
+    steered.unwrap();
+}
+
+#[tokio::test]
+async fn command_of_dropped_caller_is_written_whole() {
+    let (client, mut fake) = pair(options(), 0).await;
+    let long = "x".repeat(LONG);
+    tokio::select! {
+        _ = client.steer(&long) => panic!("nothing was answered"),
+        begun = fake.lines.get_mut().fill_buf() => assert!(!begun.unwrap().is_empty()),
+    }
+    assert_eq!(fake.expect("steer").await["message"], long);
     let (steered, _) = tokio::join!(
         client.steer("x"),
         fake.answer("steer", json!({"disposition": "queued"}))

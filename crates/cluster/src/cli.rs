@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use cluster::address::{Address, NatsAddress};
 use cluster::gateway::{self, GatewayOptions, Input, Output};
 use cluster::limits::{LEASE_SECONDS, WORKER_SESSIONS};
-use cluster::worker::{self, WorkerOptions, WorkspaceHooks};
+use cluster::worker::{self, StateDir, WorkerOptions, WorkspaceHooks};
 use store::SessionId;
 
 fn nats(url: &str) -> Result<NatsAddress> {
@@ -61,14 +61,13 @@ pub(crate) fn worker_options(words: &[&str], host: Option<&str>) -> Result<Worke
             other => bail!("unknown option {other} of worker"),
         }
     }
-    let process = std::process::id();
     let name = match name {
         Some(name) => name.to_owned(),
-        None => format!("{}-{process}", host.unwrap_or("worker")),
+        None => format!("{}-{}", host.unwrap_or("worker"), std::process::id()),
     };
     let state_dir = match state {
-        Some(dir) => here.join(dir),
-        None => std::env::temp_dir().join(format!("pinion-worker-{process}")),
+        Some(dir) => StateDir::At(here.join(dir)),
+        None => StateDir::NewIn(std::env::temp_dir()),
     };
     Ok(WorkerOptions {
         address: nats(url.context("--nats URL is missing, for example --nats nats://127.0.0.1:4222")?)?,
@@ -148,7 +147,7 @@ pub(crate) async fn attach_many(url: &str) -> Result<ExitCode> {
 
 #[cfg(test)]
 mod tests {
-    use super::{gateway_options, worker_options};
+    use super::{StateDir, gateway_options, worker_options};
 
     #[test]
     fn attach_address_ends_with_the_session() {
@@ -179,6 +178,7 @@ mod tests {
         let options = worker_options(&words, Some("host")).unwrap();
         assert_eq!((options.sessions, options.args.len()), (3, 2));
         assert!(options.name.starts_with("host-"));
+        assert_eq!(options.state_dir, StateDir::NewIn(std::env::temp_dir()));
         assert!(worker_options(&["--nats", "nats://h", "--lease-seconds", "0"], None).is_err());
         assert!(worker_options(&[], None).is_err());
     }

@@ -25,6 +25,10 @@ pub const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// Longest wait for the connection to one NATS server before the next one is tried.
 pub const NATS_CONNECT_WAIT: Duration = Duration::from_secs(2);
 
+/// Sequences before the last one where the search for an event begins; eight times as many in each further step. Clients that connect again
+/// lack little, and a search in the whole stream would load its oldest blocks.
+pub const SEARCH_STEP: u64 = 1 << 10;
+
 /// Times an append to S3 is sent before the store gives up; a response may have been lost each time.
 pub const APPEND_TRIES: u32 = 4;
 
@@ -64,6 +68,13 @@ pub const BATCH_BYTES: usize = 1 << 20;
 
 /// Longest wait for the next message of a batch. The leader of the stream is asked for the rest.
 pub const BATCH_WAIT: Duration = Duration::from_secs(1);
+
+/// Messages before it that a message of a session names. With more, a long session needs fewer requests one after the other, and each message
+/// is larger.
+pub const NAMED_BEFORE: usize = 32;
+
+/// Messages of one session that are read at the same time, each with 128 KiB at most.
+pub const READ_AT_ONCE: usize = 16;
 
 /// Bytes of one part of a larger append. Below the default limit of a NATS server for one message (1 MiB) with its headers.
 pub const PART_BYTES: usize = 512 << 10;
@@ -137,11 +148,15 @@ pub const QUEUED_COMMANDS: i64 = 10_000;
 /// Bytes of one command through NATS.
 pub const COMMAND_BYTES: usize = 900 << 10;
 
-/// Bytes of an idempotency key.
+/// Bytes of a client's name and a command's id up to which they are the idempotency key. The key of longer ones is a hash of them.
 pub const KEY_BYTES: usize = 96;
 
 /// Time for which the record of an answered command is kept, to recognise the same command again.
 pub const RECORD_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Age of a queued command from which a missing record does not tell that no worker has begun it: the record may have expired. Less than
+/// `RECORD_AGE`, because the clocks of a worker and of NATS differ.
+pub const COMMAND_AGE: Duration = Duration::from_secs(23 * 60 * 60);
 
 /// Longest wait for the agent to open a session.
 pub const OPEN_WAIT: Duration = Duration::from_secs(30);

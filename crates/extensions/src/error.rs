@@ -16,6 +16,15 @@ pub enum ProcessError {
     /// It answered that it could not do it.
     #[error("{0}")]
     Failed(String),
+    /// What it was to be sent does not fit into a line.
+    #[error(
+        "The line to the extension process would have {size} bytes; the limit is {limit}",
+        limit = crate::limits::MAX_LINE
+    )]
+    TooLong {
+        /// Bytes of the line.
+        size: usize,
+    },
     /// Its answer has the wrong type.
     #[error("The extension process sent an invalid answer: {0}")]
     Odd(String),

@@ -358,6 +358,8 @@ pub struct Registered {
     pub events: Vec<String>,
     /// Model providers, with their configuration.
     pub providers: Vec<Provider>,
+    /// MCP servers for the session.
+    pub mcp_servers: Vec<McpServer>,
 }
 
 /// A tool for the model.
@@ -429,5 +431,16 @@ pub struct Provider {
     /// Its id.
     pub name: String,
     /// As in `models.json`, functions left out; `streams` when the extension answers requests itself.
+    pub config: Value,
+}
+
+/// An MCP server. A configured server of the same name comes first.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct McpServer {
+    /// Its name.
+    pub name: String,
+    /// As in `mcp.json`.
     pub config: Value,
 }

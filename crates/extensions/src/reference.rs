@@ -145,7 +145,7 @@ pub const OF_PROGRAM: &[Method] = &[
         "sendMessage",
         "{message: {customType, content, display?, details?}, options?: {deliverAs?, triggerTurn?}}",
         "",
-        "Adds a message of the extension for the model: during a run as `steer` or `followUp`, otherwise at once, with the next prompt (`nextTurn`), or as the start of a run (`triggerTurn`).",
+        "Adds a message of the extension for the model: during a run as `steer` or `followUp`, otherwise at once, with the next prompt (`nextTurn`), or as the start of a run (`triggerTurn`). With `triggerTurn: false`, a run continues without it: the message follows the turn that is active.",
     ),
     method(
         "sendUserMessage",
@@ -217,7 +217,12 @@ pub const OF_PROGRAM: &[Method] = &[
         "null",
         "Loads all extensions, skills and templates again. Fails while a run is active.",
     ),
-    method("shutdown", "{}", "", "Ends the program after pending responses."),
+    method(
+        "shutdown",
+        "{}",
+        "",
+        "Ends the program after pending responses; in another session than the first, closes that session.",
+    ),
     method(
         "tool.execute",
         "{name, args, callerId}",
@@ -358,9 +363,9 @@ pub const EVENTS: &[Event] = &[
     ),
     event(
         "before_agent_start",
-        "prompt, images?, systemPrompt, systemPromptOptions",
+        "messageType, prompt?, images?, message?, systemPrompt, systemPromptOptions",
         "{messages?, systemPrompt?}",
-        "Before a run starts.",
+        "Before a run starts. `messageType` is `user` with a `prompt`, or `custom` with the `message` of an extension (newest pi only).",
     ),
     event("agent_start", "", "", "A run starts."),
     event("turn_start", "turnIndex, timestamp", "", "A turn starts."),

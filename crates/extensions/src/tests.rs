@@ -299,6 +299,36 @@ async fn hanging_process_is_killed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn session_that_is_behind_does_not_end_process() {
+    let (process, _said, mut played) = open().await;
+    let mut behind = process.attach("behind");
+    let asking = process.event("s", "x", &json!({})).unwrap();
+    let event = played.next().await;
+    // One more than there is room for: nothing after it is read.
+    let call = json!({"type": "call", "session": "behind", "method": "m"});
+    for _ in 0..=limits::SAID {
+        played.say(&call).await;
+    }
+    for _ in 0..3 {
+        let ping = played.next().await;
+        assert_eq!(ping["type"], "ping");
+        played.say(&json!({"type": "pong", "id": ping["id"]})).await;
+    }
+    assert!(!process.is_gone());
+    for _ in 0..=limits::SAID {
+        behind.recv().await.unwrap();
+    }
+    played
+        .say(&json!({"type": "result", "id": event["id"], "value": true}))
+        .await;
+    assert_eq!(asking.await.unwrap().value, true);
+    // A process that is silent now is ended all the same.
+    let asking = process.event("s", "x", &json!({})).unwrap();
+    let error = asking.await.unwrap_err();
+    assert!(error.to_string().contains("did not answer for 10 s"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn slow_handler_is_allowed_while_pings_are_answered() {
     let (process, _said, mut played) = open().await;
     let asking = process.event("s", "x", &json!({})).unwrap();
@@ -337,6 +367,34 @@ async fn unread_input_beyond_limit_kills_extension_process() {
     let asking = process.event("s", "x", &json!({})).unwrap();
     assert!(matches!(asking.await, Err(ProcessError::Gone(_))));
     (&mut played.killed).await.unwrap();
+}
+
+#[tokio::test]
+async fn request_longer_than_a_line_fails_at_once() {
+    let (process, mut said, mut played) = open().await;
+    let event = json!({"text": "x".repeat(limits::MAX_LINE)});
+    let (call, _updates) = process.stream("s", "provider.stream", &event).unwrap();
+    for asking in [process.event("s", "context", &event).unwrap(), call] {
+        let error = asking.await.unwrap_err();
+        assert!(matches!(error, ProcessError::TooLong { size } if size > limits::MAX_LINE));
+        let text = error.to_string();
+        assert!(text.contains(&limits::MAX_LINE.to_string()), "{text}");
+    }
+    // The process learns that there is no answer to its own call.
+    process.answer(7, &event).unwrap();
+    let refused = played.next().await;
+    assert_eq!(
+        (&refused["type"], &refused["id"]),
+        (&json!("error"), &json!(7)),
+        "{refused}"
+    );
+    process.tell("s", "agent_end", &event).unwrap();
+    assert!(matches!(said.recv().await, Some(ProcessMessage::Log(level, _)) if level == "warn"));
+    // Other requests are answered.
+    let asking = process.event("s", "input", &json!({})).unwrap();
+    let id = played.next().await["id"].clone();
+    played.say(&json!({"type": "result", "id": id, "value": 1})).await;
+    assert_eq!(asking.await.unwrap().value, 1);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::limits;
 
-/// Reads the URL of a call.
+/// Reads the URL of a call. Its host has no dot at the end: rules name the host without one, and the name server gives the same machine.
 ///
 /// # Errors
 /// The text for the model: no URL of the web, too long, or with a name and password.
@@ -18,12 +18,17 @@ pub fn parse(text: &str) -> Result<Url, String> {
     if text.len() > limits::FETCH_URL {
         return Err(format!("The URL is longer than {} bytes", limits::FETCH_URL));
     }
-    let url = Url::parse(text.trim()).map_err(|error| format!("Not a URL: {text} ({error})"))?;
+    let mut url = Url::parse(text.trim()).map_err(|error| format!("Not a URL: {text} ({error})"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(format!("Not an http or https URL: {text}"));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err("A URL with a user name or password is not fetched".to_owned());
+    }
+    let host = url.host_str().and_then(|host| host.strip_suffix('.'));
+    if let Some(host) = host.map(|host| host.trim_end_matches('.').to_owned()) {
+        url.set_host(Some(&host))
+            .map_err(|error| format!("Not a URL: {text} ({error})"))?;
     }
     Ok(url)
 }
@@ -142,6 +147,26 @@ mod tests {
             parse(" https://EXAMPLE.com/a b ").unwrap().as_str(),
             "https://example.com/a%20b"
         );
+    }
+
+    #[test]
+    fn host_loses_dot_at_its_end() {
+        for (written, read) in [
+            (
+                "http://wiki.corp.example./secret",
+                "http://wiki.corp.example/secret",
+            ),
+            (
+                "https://wiki.corp.example.:8443/",
+                "https://wiki.corp.example:8443/",
+            ),
+            ("http://wiki%2E/", "http://wiki/"),
+            ("http://127.0.0.1./", "http://127.0.0.1/"),
+            ("http://example.com/a.", "http://example.com/a."),
+        ] {
+            assert_eq!(parse(written).unwrap().as_str(), read, "{written}");
+        }
+        assert!(parse("http://./").is_err());
     }
 
     #[tokio::test]

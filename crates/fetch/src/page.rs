@@ -1,20 +1,23 @@
 //! From a body to the text for the model. Pages are hostile: the parser's work grows with the square of the depth, and the converter calls
-//! itself for each level, so pages that are too deep never reach them.
+//! itself for each level, so a page that becomes too deep is parsed no further. The depth is that of the parser and not of the tags: the
+//! parser ignores tags, and opens and closes elements without any.
 
+use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Instant;
 
 use htmd::{HtmlToMarkdown, Node};
+use html5ever::tendril::TendrilSink as _;
+use html5ever::tree_builder::Tracer;
+use html5ever::{ParseOpts, Parser, parse_document};
+use markup5ever_rcdom::RcDom;
 
 use crate::limits;
 
 /// Elements whose content is no text for a reader.
 const SKIPPED: [&str; 7] = ["head", "script", "style", "noscript", "template", "svg", "iframe"];
-/// Elements without an end, or whose end is often left out: they nest nothing.
-const UNNESTED: [&str; 27] = [
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
-    "wbr", "p", "li", "td", "th", "tr", "dt", "dd", "option", "optgroup", "thead", "tbody", "tfoot",
-    "colgroup",
-];
+/// Bytes that are parsed between two looks at the depth: they add some thousand levels at most.
+const PART: usize = 4096;
 
 /// A page as text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,19 +40,53 @@ pub(crate) fn from_html(html: String) -> Page {
 
 fn convert(html: &str) -> Page {
     let title = title(html);
-    let text = structured(html).unwrap_or_else(|| strip_tags(html));
+    let text = structured(html, Instant::now() + limits::FETCH_TIME).unwrap_or_else(|| strip_tags(html));
     Page { title, text }
 }
 
-/// Markdown; none if the page is too deep.
-fn structured(html: &str) -> Option<String> {
-    if nesting(html) > limits::FETCH_DEPTH {
+/// Markdown; none if the page is too deep, or not parsed in time.
+fn structured(html: &str, end: Instant) -> Option<String> {
+    let tree = parse(html, end)?;
+    // Elements may have moved below others that are closed.
+    if depth(&tree) > 2 * limits::FETCH_DEPTH {
         return None;
     }
     let converter = HtmlToMarkdown::builder().skip_tags(SKIPPED.to_vec()).build();
-    let tree = converter.html_to_tree(html).ok()?;
-    // The parser may have nested more than the tags do.
-    (depth(&tree) <= 2 * limits::FETCH_DEPTH).then(|| converter.tree_to_markdown(&tree))
+    Some(converter.tree_to_markdown(&tree))
+}
+
+fn parse(html: &str, end: Instant) -> Option<Rc<Node>> {
+    let mut parser = parse_document(RcDom::default(), ParseOpts::default());
+    let mut rest = html;
+    while !rest.is_empty() {
+        let (part, after) = rest.split_at(rest.floor_char_boundary(PART));
+        parser.process(part.into());
+        // Other work than that of the depth grows with the square of the page, too.
+        if nesting(&parser) > limits::FETCH_DEPTH || Instant::now() > end {
+            return None;
+        }
+        rest = after;
+    }
+    Some(parser.finish().document)
+}
+
+/// Elements that the parser keeps open, or opens again for the next text.
+fn nesting(parser: &Parser<RcDom>) -> usize {
+    let counter = Counter::default();
+    parser.tokenizer.sink.trace_handles(&counter);
+    counter.0.get()
+}
+
+/// Counts elements.
+#[derive(Default)]
+struct Counter(Cell<usize>);
+
+impl Tracer for Counter {
+    type Handle = Rc<Node>;
+
+    fn trace_handle(&self, _: &Rc<Node>) {
+        self.0.set(self.0.get() + 1);
+    }
 }
 
 fn depth(tree: &Rc<Node>) -> usize {
@@ -65,20 +102,6 @@ fn depth(tree: &Rc<Node>) -> usize {
         );
     }
     deepest
-}
-
-/// The most elements that are open at once, as the tags say.
-fn nesting(html: &str) -> usize {
-    let (mut open, mut most) = (0_usize, 0_usize);
-    for (_, tag) in tags(html) {
-        match tag.strip_prefix('/') {
-            Some(_) => open = open.saturating_sub(1),
-            None if UNNESTED.iter().any(|name| tag.eq_ignore_ascii_case(name)) => {}
-            None => open += 1,
-        }
-        most = most.max(open);
-    }
-    most
 }
 
 /// Names of tags with their places, those of ends with their slash.
@@ -192,6 +215,9 @@ mod tests {
             "<p><b>",
             "<table><tr><td>",
             "<a href=x>",
+            "<div></x>",
+            "<div><!--</div>-->",
+            "<li><dd>",
             "<select><option>",
             "<svg><title>",
             "<template>",
@@ -214,6 +240,35 @@ mod tests {
             "{:?}",
             start.elapsed()
         );
+    }
+
+    #[test]
+    fn depth_is_that_of_the_parser() {
+        let start = Instant::now();
+        let end = start + Duration::from_secs(60);
+        let is_structured = |unit: &str| structured(&unit.repeat(300), end).is_some();
+        for deep in [
+            "<div>",
+            "<div></x>",
+            "<div><!--</div>-->",
+            "<div title='</div>'>",
+            "<li><dd>",
+        ] {
+            assert!(!is_structured(deep), "{deep}");
+        }
+        for flat in [
+            "<ul><li>a<li>b</ul>",
+            "<li>one<p>two<br>",
+            "<p>a<img src=x><hr>",
+            "<tr><td>1<td>2",
+            "<dl><dt>a<dd>b</dl>",
+            "<div><span>a</div>",
+            "<!-- <div><div> -->",
+            "<script>'<div><div>'</script>",
+        ] {
+            assert!(is_structured(flat), "{flat}");
+        }
+        assert_eq!(structured("<p>late", start), None, "the time is over");
     }
 
     #[test]

@@ -3,11 +3,13 @@
 //! Every reader of such files asks a [`Root`]. It says whose the files are: links in the user's own files are followed, links in a
 //! project's files only as long as they stay in the project (`walk`). Both kinds are regular files, are opened without blocking,
 //! and are read up to a limit. Files with rules for walks (`.gitignore`) are read the same way ([`IgnoreRules`]). What the files mean, and whether a project is trusted, is the caller's business.
+//! Files that pi writes, too, are changed under its lock ([`PiLock`]).
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod boundaries;
 mod ignore_rules;
+mod pi_lock;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,7 @@ use std::sync::Arc;
 
 pub use boundaries::Boundaries;
 pub use ignore_rules::{IgnoreFiles, IgnoreRules};
+pub use pi_lock::PiLock;
 pub use read::{Text, dangling_link, is_absent};
 
 /// Whose files are read, and where these may lie.

@@ -63,11 +63,11 @@ pub(crate) fn found(meta: &Metadata) -> Found {
 
 /// The names in a directory, one more than `limit` at most.
 pub(crate) fn list(dir: &Path, limit: usize) -> io::Result<Vec<OsString>> {
-    let entries = std::fs::read_dir(dir)?.flatten();
-    Ok(entries
-        .map(|entry| entry.file_name())
+    let entries = std::fs::read_dir(dir)?;
+    entries
+        .map(|entry| entry.map(|entry| entry.file_name()))
         .take(limit.saturating_add(1))
-        .collect())
+        .collect()
 }
 
 pub(crate) fn bytes(file: File, limit: u64) -> io::Result<(Vec<u8>, bool)> {

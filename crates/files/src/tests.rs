@@ -3,10 +3,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-use crate::{Boundaries, Kind, Root};
+use crate::{Boundaries, Kind, PiLock, Root};
 
 struct Place(TempDir);
 
@@ -174,4 +175,21 @@ fn only_regular_files_are_opened_without_blocking() {
         let text = root.read(&place.at("repo/docs/a"), 4).unwrap();
         assert_eq!((text.text.as_str(), text.cut), ("repo", true));
     }
+}
+
+#[test]
+fn pi_lock_excludes_others_until_released_or_stale() {
+    let place = Place::new();
+    let (file, dir) = (place.at("agent/auth.json"), place.at("agent/auth.json.lock"));
+    let lock = PiLock::take(&file, Duration::ZERO).unwrap();
+    assert!(dir.is_dir());
+    let error = PiLock::take(&file, Duration::ZERO).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists);
+    drop(lock);
+    assert!(!dir.exists());
+    fs::create_dir(&dir).unwrap();
+    let before = SystemTime::now() - Duration::from_secs(60);
+    fs::File::open(&dir).unwrap().set_modified(before).unwrap();
+    drop(PiLock::take(&file, Duration::from_secs(30)).unwrap());
+    assert!(!dir.exists());
 }

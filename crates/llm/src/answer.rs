@@ -385,9 +385,14 @@ impl Answer {
         if let Some(AssistantBlock::ToolCall(call)) = self.message.content.get_mut(index)
             && !args.trim().is_empty()
         {
-            match argument_problem(&args).filter(|_| is_whole) {
-                None => call.arguments = parse_arguments(&args),
-                Some(problem) => {
+            let arguments = if is_whole {
+                whole_arguments(&args)
+            } else {
+                Ok(parse_arguments(&args))
+            };
+            match arguments {
+                Ok(arguments) => call.arguments = arguments,
+                Err(problem) => {
                     let error = format!("{problem}\n\nReceived arguments:\n{args}");
                     call.set_arguments_error(cut(&error, MAX_ERROR_TEXT_BYTES));
                 }
@@ -397,21 +402,29 @@ impl Answer {
     }
 }
 
-/// Why arguments are not complete, in the words of the JSON parser that pi has. `None` if they are, perhaps after a repair.
-fn argument_problem(text: &str) -> Option<String> {
-    let error = serde_json::from_str::<IgnoredAny>(text).err()?;
+/// Complete arguments, perhaps after a repair, or why they are not complete, in the words of the JSON parser that pi has. JSON that is
+/// no object gives no arguments.
+fn whole_arguments(text: &str) -> Result<Map<String, Value>, String> {
+    if let Ok(arguments) = serde_json::from_str(text) {
+        return Ok(arguments);
+    }
     let mut partial = PartialJson::new();
     partial.push(text);
-    if partial.is_complete() || text.trim().is_empty() {
-        return None;
+    if partial.is_complete() {
+        return partial.parsed().map_err(|error| error.to_string());
     }
+    // The grammar first: its errors say where the text ends. It accepts numbers and depths that no value can have.
+    let syntax = serde_json::from_str::<IgnoredAny>(text).err();
+    let Some(error) = syntax.or_else(|| serde_json::from_str::<Value>(text).err()) else {
+        return Ok(Map::new());
+    };
     if !error.to_string().starts_with("EOF while parsing a string") {
-        return Some(error.to_string());
+        return Err(error.to_string());
     }
     let line = text.rsplit('\n').next().unwrap_or_default();
     let (position, column) = (text.encode_utf16().count(), line.encode_utf16().count() + 1);
     let lines = text.matches('\n').count() + 1;
-    Some(format!(
+    Err(format!(
         "Unterminated string in JSON at position {position} (line {lines} column {column})"
     ))
 }

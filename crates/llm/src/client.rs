@@ -114,6 +114,15 @@ impl Client {
         }
     }
 
+    /// Waits until refreshes of logins that are under way are stored, and lets no other begin. To be called before the process
+    /// ends, which would lose their tokens. Returns at once if there are none, else after [`auth::login::limits::HTTP`] at most.
+    /// Needs a tokio runtime with time.
+    pub async fn finish_logins(&self) {
+        if let Some(refresher) = &self.refresher {
+            refresher.finish().await;
+        }
+    }
+
     /// Returns an HTTP client for an address, with the configured proxies and certificates, for requests that do not go
     /// to a model. Redirects stay within one origin.
     ///

@@ -29,7 +29,7 @@ enum Data {
     None,
     /// One line so far, still in the buffer.
     Line(Range<usize>),
-    /// Several lines, copied.
+    /// Copied: several lines, or a line with much else behind it.
     Joined(Vec<u8>),
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct SseScanner {
     data: Data,
     /// Lines with something in them, so far.
     lines: u64,
-    /// Data of the event that was handed out last, if it had several lines.
+    /// Data of the event that was handed out last, if it was copied.
     joined: Vec<u8>,
     /// Repaired data of that event, if it was not UTF-8.
     repaired: String,
@@ -67,6 +67,13 @@ impl SseScanner {
 
     /// Takes the next piece of the stream.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
+        // A line in the buffer keeps everything behind it there, comments without end included.
+        if let Data::Line(range) = &self.data
+            && self.line - range.end > KEPT_BYTES
+        {
+            let line = self.buf.get(range.clone()).unwrap_or_default().to_vec();
+            self.data = Data::Joined(line);
+        }
         let keep = match &self.data {
             Data::Line(range) => range.start,
             Data::None | Data::Joined(_) => self.line,
@@ -81,6 +88,12 @@ impl SseScanner {
         }
         self.forget();
         self.buf.extend_from_slice(bytes);
+    }
+
+    /// Bytes in the buffer.
+    #[cfg(test)]
+    pub(crate) fn buffered(&self) -> usize {
+        self.buf.len()
     }
 
     /// Gives back what a long event needed, once it is worked off.

@@ -1,5 +1,6 @@
 //! `mcp-auth.json`: what logins at servers gave, for its owner only. One entry for each name and address, as in pi; written
-//! in one step, under a lock that other agents keep to as well.
+//! in one step, under a file lock of the system, which ends with its process, and the lock of pi, so that neither agent
+//! overwrites what the other stores.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -8,13 +9,14 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use files::PiLock;
 use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::McpError;
 
-/// How long the lock is waited for.
+/// How long each lock is waited for.
 const LOCK: Duration = Duration::from_secs(30);
 
 /// The file.
@@ -92,16 +94,36 @@ impl Logins {
 
     /// Changes the file under the lock; gives what the change gives.
     fn change<T>(&self, change: impl FnOnce(&mut Document) -> T) -> Result<T, McpError> {
-        let _lock = self.lock("lock")?;
+        let target = self.target();
+        let _ours = self.lock(&target, "pinion-lock")?;
+        let _pis = self.lock_against_pi(&target)?;
         let mut document = self.read()?;
         let outcome = change(&mut document);
         let text = serde_json::to_vec_pretty(&document).map_err(|error| self.failed(&error.into()))?;
-        self.replace(&text).map_err(|error| self.failed(&error))?;
+        replace(&target, &text).map_err(|error| self.failed(&error))?;
         Ok(outcome)
     }
 
-    /// Locks the file against other processes. Blocks.
-    fn lock(&self, suffix: &str) -> Result<File, McpError> {
+    /// The real path of the file, which pi locks as well: a link stays a link.
+    fn target(&self) -> PathBuf {
+        fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone())
+    }
+
+    /// Takes the lock of pi. Blocks.
+    fn lock_against_pi(&self, target: &Path) -> Result<PiLock, McpError> {
+        // Earlier versions made a file of this name. Pi can neither make its directory then nor remove the file.
+        let left = beside(target, "lock");
+        if left.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
+            let _gone = fs::remove_file(&left);
+        }
+        PiLock::take(target, LOCK).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => self.locked(),
+            _ => self.failed(&error),
+        })
+    }
+
+    /// Locks a file next to `target` against other processes of this agent. Blocks.
+    fn lock(&self, target: &Path, suffix: &str) -> Result<File, McpError> {
         let failed = |error: &io::Error| self.failed(error);
         if let Some(dir) = self.path.parent() {
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
@@ -112,7 +134,7 @@ impl Logins {
             .create(true)
             .truncate(false)
             .mode(0o600)
-            .open(self.beside(suffix))
+            .open(beside(target, suffix))
             .map_err(|error| failed(&error))?;
         let until = Instant::now() + LOCK;
         loop {
@@ -122,44 +144,45 @@ impl Logins {
                 Err(fs::TryLockError::WouldBlock) if Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(20));
                 }
-                Err(fs::TryLockError::WouldBlock) => {
-                    return Err(McpError::Store(format!(
-                        "{} is locked by another process",
-                        self.path.display()
-                    )));
-                }
+                Err(fs::TryLockError::WouldBlock) => return Err(self.locked()),
             }
         }
     }
 
-    fn replace(&self, text: &[u8]) -> io::Result<()> {
-        let draft = self.beside(&format!("{}.tmp", std::process::id()));
-        let _left = fs::remove_file(&draft);
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&draft)?;
-        let written = file
-            .write_all(text)
-            .and_then(|()| file.sync_all())
-            .and_then(|()| fs::rename(&draft, &self.path));
-        if written.is_err() {
-            let _gone = fs::remove_file(&draft);
-        }
-        written
-    }
-
-    fn beside(&self, suffix: &str) -> PathBuf {
-        let mut name = self.path.as_os_str().to_owned();
-        name.push(".");
-        name.push(suffix);
-        name.into()
+    fn locked(&self) -> McpError {
+        McpError::Store(format!("{} is locked by another process", self.path.display()))
     }
 
     fn failed(&self, error: &io::Error) -> McpError {
         McpError::Store(format!("{}: {error}", self.path.display()))
     }
+}
+
+/// Replaces a file in one step.
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let draft = beside(path, &format!("{}.tmp", std::process::id()));
+    let _left = fs::remove_file(&draft);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&draft)?;
+    let written = file
+        .write_all(text)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&draft, path));
+    if written.is_err() {
+        let _gone = fs::remove_file(&draft);
+    }
+    written
+}
+
+/// A path next to another: its name, a dot and this suffix.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    name.into()
 }
 
 fn key(name: &str, url: &str) -> String {
@@ -220,16 +243,56 @@ impl CredentialStore for Kept {
 
     /// Two agents do not use up the same token.
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
-        let held = self.beside(|logins, _| logins.lock("refresh")).await?;
+        let held = self
+            .beside(|logins, _| logins.lock(&logins.target(), "refresh"))
+            .await?;
         Ok(Some(CredentialRefreshGuard::new(held)))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::time::SystemTime;
 
     use super::*;
+
+    #[test]
+    fn logins_are_changed_under_lock_of_pi() {
+        let dir = tempfile::tempdir().unwrap();
+        let logins = Logins::new(dir.path().join("mcp-auth.json"));
+        let lock = dir.path().join("mcp-auth.json.lock");
+        // A file of an earlier version is in the way of the directory of pi.
+        fs::write(&lock, "").unwrap();
+        logins
+            .change(|_| assert!(lock.is_dir(), "pi may write meanwhile"))
+            .unwrap();
+        assert!(lock.symlink_metadata().is_err(), "pi cannot take its lock");
+        // A directory of a pi that died is taken over.
+        fs::create_dir(&lock).unwrap();
+        let before = SystemTime::now() - Duration::from_secs(60);
+        File::open(&lock).unwrap().set_modified(before).unwrap();
+        logins.change(|_| ()).unwrap();
+        assert!(lock.symlink_metadata().is_err());
+    }
+
+    #[test]
+    fn linked_logins_file_stays_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().join("real.json");
+        fs::write(&real, "{}").unwrap();
+        let logins = Logins::new(dir.path().join("mcp-auth.json"));
+        symlink("real.json", logins.path()).unwrap();
+        // Pi locks the file that the link leads to.
+        let lock = dir.path().join("real.json.lock");
+        let change = logins.change(|document| {
+            assert!(lock.is_dir());
+            document.servers.insert(key("a", "http://x/"), Value::Null);
+        });
+        change.unwrap();
+        assert!(logins.path().is_symlink() && logins.has("a", "http://x/"));
+        assert!(fs::read_to_string(&real).unwrap().contains("http://x/"));
+    }
 
     #[tokio::test]
     async fn mcp_logins_are_readable_by_owner_only() {

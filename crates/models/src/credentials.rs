@@ -219,7 +219,7 @@ impl Credentials {
     /// Notes everything that is or may be a credential, as far as one can tell without running commands. All are collected
     /// before they are used, so that no text reveals even unused ones.
     pub(crate) fn learn(&self, providers: &Providers) {
-        let secrets = &self.secrets;
+        let secrets = Secrets::default();
         let env = |name: &str| (self.env)(name);
         for name in self.key_variables(providers) {
             env(&name).iter().for_each(|value| secrets.learn(value));
@@ -255,9 +255,12 @@ impl Credentials {
                 .for_each(|url| secrets.learn_url(url));
             for (name, value) in def.all_headers() {
                 let value = value.as_str().and_then(literal);
-                value.iter().for_each(|value| secrets.learn_header(name, value));
+                value
+                    .iter()
+                    .for_each(|value| secrets.learn_configured_header(name, value));
             }
         }
+        self.secrets.keep(&secrets);
     }
 }
 

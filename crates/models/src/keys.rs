@@ -187,7 +187,7 @@ impl Registry {
         {
             let what = format!("header \"{name}\" of provider \"{provider}\"");
             let value = self.credentials.resolve(provider, value, &what)?;
-            self.secrets().learn_header(name, &value);
+            self.secrets().learn_configured_header(name, &value);
             headers.push((name.clone(), value));
         }
         if self.providers.sends_bearer(provider) {

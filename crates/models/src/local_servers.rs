@@ -10,7 +10,7 @@ use wire::Model;
 use crate::credentials::Credentials;
 use crate::error::RegistryError;
 use crate::limits::{LOCAL_CHANGES, LOCAL_FRESH};
-use crate::local::{Kind, LocalSources, Place, Server, places};
+use crate::local::{Kind, LocalSources, Place, Probe, Server, places};
 use crate::providers::Providers;
 
 /// The servers found so far. Callers hold references to models, so lists are never freed: a change appends a new list,
@@ -18,7 +18,8 @@ use crate::providers::Providers;
 #[derive(Debug, Default)]
 struct Found {
     first: List,
-    /// When each place was asked last, by provider id.
+    /// When each place was asked last, by provider id. Locked until the answers are noted, so that a thread that needs a
+    /// server which another thread asks right now waits for its answer.
     asked: Mutex<BTreeMap<String, Instant>>,
 }
 
@@ -37,7 +38,17 @@ impl Found {
         self.lists().last().map_or(&[], |list| &list.servers)
     }
 
-    /// Replaces the servers of these places with the found ones.
+    /// Asks those of the places that were not asked just now. Waits for threads that are asking.
+    fn ask(&self, places: Vec<Place>, probe: &Probe) {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let places = due(&mut asked, places);
+        if !places.is_empty() {
+            let found = probe(places.clone());
+            self.note(&places, found);
+        }
+    }
+
+    /// Replaces the servers of these places with the found ones. One thread at a time may do so.
     fn note(&self, places: &[Place], found: Vec<Server>) {
         let mut servers = self.servers().to_vec();
         servers.retain(|server| !places.iter().any(|place| place.id == server.id));
@@ -45,30 +56,22 @@ impl Found {
         if servers == self.servers() || self.lists().count() > LOCAL_CHANGES {
             return;
         }
-        let mut list = Box::new(List {
-            servers,
-            next: OnceLock::new(),
-        });
-        // Another thread may append a list at the same time.
-        while let Some(last) = self.lists().last() {
-            match last.next.set(list) {
-                Ok(()) => return,
-                Err(back) => list = back,
-            }
+        if let Some(last) = self.lists().last() {
+            let next = OnceLock::new();
+            let _appended = last.next.set(Box::new(List { servers, next }));
         }
     }
+}
 
-    /// Those of the places that were not asked just now; they count as asked from here on.
-    fn due(&self, mut places: Vec<Place>) -> Vec<Place> {
-        let now = Instant::now();
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        places.retain(|place| {
-            let last = asked.get(&place.id);
-            last.is_none_or(|last| now.duration_since(*last) >= LOCAL_FRESH)
-        });
-        asked.extend(places.iter().map(|place| (place.id.clone(), now)));
-        places
-    }
+/// Those of the places that were not asked just now; they count as asked from here on.
+fn due(asked: &mut BTreeMap<String, Instant>, mut places: Vec<Place>) -> Vec<Place> {
+    let now = Instant::now();
+    places.retain(|place| {
+        let last = asked.get(&place.id);
+        last.is_none_or(|last| now.duration_since(*last) >= LOCAL_FRESH)
+    });
+    asked.extend(places.iter().map(|place| (place.id.clone(), now)));
+    places
 }
 
 /// Local servers: where they may be and which have answered. A reload of the registry shares the found servers.
@@ -116,7 +119,8 @@ impl LocalServers {
     }
 
     /// Asks servers for their models, unless that was done within the last seconds: the one with this provider id, or all of
-    /// them. Blocks for as long as that takes: milliseconds, and at most [`crate::limits::LOCAL_WHOLE`].
+    /// them. Blocks for as long as that takes, and until other threads have their answers: milliseconds, and at most
+    /// [`crate::limits::LOCAL_WHOLE`] for each.
     pub(crate) fn look(&self, only: Option<&str>, credentials: &Credentials, providers: &Providers) {
         let Some(probe) = &self.sources.probe else { return };
         if only.is_none() && self.sources.only_named {
@@ -124,11 +128,7 @@ impl LocalServers {
         }
         let mut places = self.places(credentials, providers);
         places.retain(|place| only.is_none_or(|id| place.id == id));
-        let places = self.found.due(places);
-        if !places.is_empty() {
-            let found = probe(places.clone());
-            self.found.note(&places, found);
-        }
+        self.found.ask(places, probe);
     }
 
     /// Places where a server may be, with the keys to ask with.

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use wire::Model;
 
 use crate::merge::{Entries, merge};
@@ -26,6 +26,52 @@ pub struct Registered {
     changes_models: bool,
     /// True if it lists its models itself.
     refreshes: bool,
+}
+
+/// The providers of several extensions, which may describe the same one.
+#[derive(Default)]
+pub struct Registrations {
+    /// Each provider, with everything that was said of it.
+    providers: Vec<(Registered, Value)>,
+}
+
+impl Registrations {
+    /// Adds what an extension says of a provider. As in pi, what it leaves out stays as an extension before it said.
+    ///
+    /// # Errors
+    /// As [`Registered::parse`]; the provider then stays as it was.
+    pub fn add(&mut self, id: &str, config: &Value) -> Result<(), String> {
+        let at = self.providers.iter().position(|(known, _)| known.id == id);
+        let before = at.and_then(|at| self.providers.get(at));
+        let config = laid_over(before.map(|(_, config)| config), config);
+        let parsed = Registered::parse(id, &config)?;
+        // The place among the others is that of the last registration.
+        if let Some(at) = at {
+            self.providers.remove(at);
+        }
+        self.providers.push((parsed, config));
+        Ok(())
+    }
+
+    /// The providers as all registrations together describe them.
+    #[must_use]
+    pub fn into_providers(self) -> Vec<Registered> {
+        self.providers.into_iter().map(|(provider, _)| provider).collect()
+    }
+}
+
+/// A configuration, with the members that it leaves out from the one before.
+fn laid_over(before: Option<&Value>, config: &Value) -> Value {
+    // A whole provider object has nothing in common with a configuration.
+    let is_native = |config: &Map<String, Value>| config.get("native") == Some(&Value::Bool(true));
+    match (before, config) {
+        (Some(Value::Object(before)), Value::Object(own)) if !is_native(before) && !is_native(own) => {
+            let mut merged = before.clone();
+            merged.extend(own.clone());
+            Value::Object(merged)
+        }
+        _ => config.clone(),
+    }
 }
 
 /// Hides key and headers.

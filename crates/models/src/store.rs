@@ -222,7 +222,8 @@ impl Registry {
     }
 
     /// Asks local servers for their models, unless that was done within the last seconds: the one with this provider id, or
-    /// all of them. Blocks for as long as that takes: milliseconds, and at most [`crate::limits::LOCAL_WHOLE`].
+    /// all of them. Blocks for as long as that takes, and until other threads have their answers: milliseconds, and at most
+    /// [`crate::limits::LOCAL_WHOLE`] for each.
     pub fn look_for_local(&self, only: Option<&str>) {
         self.local.look(only, &self.credentials, &self.providers);
     }

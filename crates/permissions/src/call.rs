@@ -37,6 +37,12 @@ impl Call {
         Self::new(tool, Subject::Command(Box::new(Script::parse(command))))
     }
 
+    /// Input that is typed into a program, which may be a shell: judged like a command line of `tool`.
+    #[must_use]
+    pub fn input(tool: &str, input: &str) -> Self {
+        Self::new(tool, Subject::Command(Box::new(Script::typed(input))))
+    }
+
     /// A file: `named` is the path in the call, absolute and without `..`; `real` is the same with every link followed.
     #[must_use]
     pub fn file(tool: &str, named: PathBuf, real: PathBuf) -> Self {

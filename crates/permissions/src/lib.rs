@@ -28,3 +28,4 @@ pub use policy::{Policy, Verdict, denied_programs};
 pub use question::{Existing, Proposal, Question, Source};
 pub use rule::tool_of;
 pub use settings::{PermissionLayer, PermissionSettings};
+pub use shell::is_lone_key;

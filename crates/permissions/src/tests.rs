@@ -500,6 +500,44 @@ fn long_or_deep_lines_do_not_bypass_rules() {
 }
 
 #[test]
+fn editing_keys_make_typed_line_opaque() {
+    let denies = policy("auto", &[], &[], &["bash(touch *)"]);
+    let allows = policy("ask", &["bash(ls *)"], &[], &[]);
+    let typed = |policy: &Policy, input: &str| word(policy.judge(&Call::input("bash", input)));
+    for keys in ["\u{15}", "\u{7f}", "\u{4}", "\u{3}", "\u{1b}[A", "\u{1b}[B", "\t"] {
+        assert_eq!(typed(&denies, &format!("tou{keys}ch x\n")), "refuse", "{keys:?}");
+        assert_eq!(typed(&allows, &format!("ls {keys}x\n")), "ask", "{keys:?}");
+    }
+    // Nothing is typed that they could change.
+    for key in ["\u{3}", "\u{4}", "\u{1a}", "\u{3}\u{3}", "\u{1b}[B\u{1b}OB\r"] {
+        assert_eq!(
+            (typed(&denies, key), typed(&allows, key)),
+            ("run", "ask"),
+            "{key:?}"
+        );
+    }
+    // An earlier line of the shell, which may be the user's own, or another place of the line.
+    for keys in [
+        "\u{1b}[A\r",
+        "\u{1b}[B\u{1b}[A\r",
+        "\u{1b}[D\r",
+        "\u{10}\r",
+        "^X^o\n",
+        "true; !tou\n",
+        "!!:s/X/o/\n",
+    ] {
+        assert_eq!(typed(&denies, keys), "refuse", "{keys:?}");
+    }
+    assert_eq!(
+        (typed(&denies, "ls x\n"), typed(&allows, "ls x\n")),
+        ("run", "run")
+    );
+    assert_eq!(typed(&denies, "x != y, hello!\n"), "run");
+    // In a command of bash they are letters.
+    assert_eq!(bash(&denies, "echo '\u{1b}[A'"), "run");
+}
+
+#[test]
 fn command_line_is_split_into_commands() {
     let script = Script::parse("cd 'my dir' && git commit -m \"it's\" | cat");
     let commands: Vec<&str> = script.commands().collect();

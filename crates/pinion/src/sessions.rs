@@ -6,7 +6,7 @@ use anyhow::bail;
 use session::Opening;
 
 use crate::args::Args;
-use crate::environment::Environment;
+use crate::environment::{Environment, complain};
 
 /// Where session files go; none for `--no-session`. The flag says whether it is the default place for this working
 /// directory alone.
@@ -31,7 +31,8 @@ pub(crate) fn session_dir(args: &Args, env: &Environment, setting: Option<&str>)
     }
 }
 
-/// The session to begin with. `--resume` takes the id or path from the first message, if it is one.
+/// The session to begin with. `--resume` takes the id or path from the first message, if a session has it. As in pi, `--no-session`
+/// precedes the options that name a session: nothing of what follows may be stored.
 pub(crate) fn opening(
     args: &mut Args,
     env: &Environment,
@@ -61,10 +62,15 @@ pub(crate) fn opening(
             id: args.session_id.clone(),
         });
     }
-    if let Some(wanted) = args.session.clone() {
-        return find(&wanted, env, dir);
+    let Some(dir) = dir else {
+        if args.session.is_some() {
+            complain("Warning: --session has no effect with --no-session, which starts a new session");
+        }
+        return Ok(new);
+    };
+    if let Some(wanted) = &args.session {
+        return find(wanted, env, Some(dir));
     }
-    let Some(dir) = dir else { return Ok(new) };
     if let Some(id) = &args.session_id {
         // An id that exists is opened, so that an embedder can always start the same way (pi-1.5-delta.md 6).
         let cwd = env.cwd.to_string_lossy();
@@ -73,12 +79,14 @@ pub(crate) fn opening(
             .find(|found| found.id == *id && (is_own || found.cwd.is_empty() || found.cwd == cwd));
         return Ok(known.map_or(new, |found| Opening::File(found.path)));
     }
+    // The first message may be a prompt with a slash, which is no path then.
     if args.resume
         && let Some(first) = args.messages.first()
-        && let Ok(found) = find(first, env, Some(dir))
+        && let Ok(Opening::File(path)) = find(first, env, Some(dir))
+        && path.is_file()
     {
         args.messages.remove(0);
-        return Ok(found);
+        return Ok(Opening::File(path));
     }
     if args.continue_latest || args.resume {
         let cwd = env.cwd.to_string_lossy();
@@ -90,6 +98,10 @@ pub(crate) fn opening(
 
 /// A session by path, or by the beginning of its id: first among those of this working directory, then among all.
 fn find(wanted: &str, env: &Environment, dir: Option<&PathBuf>) -> anyhow::Result<Opening> {
+    // Every id begins with it.
+    if wanted.is_empty() {
+        bail!("{}", unknown(wanted, env, dir));
+    }
     if wanted.contains(['/', '\\']) || wanted.ends_with(".jsonl") {
         return Ok(Opening::File(env.path(wanted)));
     }

@@ -1,10 +1,11 @@
 //! The meaning of a line where it depends on the dialect (dialects.md 5, rows 12, 15 and 16). No code behind this module
 //! depends on the client's dialect.
 
+use serde_json::Value;
 use session::{ClientId, Origin, SessionRequest};
 use wire::command::{MessageParams, OpenSessionParams, PromptParams, SwitchParams};
 use wire::hosted::Frame;
-use wire::omp::ContinueSessionParams;
+use wire::omp::{BAD_EVENT_FILTER, BAD_PAGE_LIMIT, ContinueSessionParams};
 use wire::{Command, Dialect, ManagerCommand, Response, SessionCommand};
 
 use crate::manner::Manner;
@@ -35,6 +36,17 @@ pub fn mail(
                     origin,
                     SessionCommand::ContinueSession(ContinueSessionParams { session_dir }),
                 ),
+                // Without a directory it would open a further session in this process, which a client of oh-my-pi does not expect.
+                Command::Manager(ManagerCommand::OpenSession(params))
+                    if manner.dialect == Dialect::OmpNow && params == OpenSessionParams::default() =>
+                {
+                    let response = Response {
+                        id: origin.id,
+                        command: Some(origin.command.into()),
+                        outcome: Err("open_session requires sessionDir".to_owned()),
+                    };
+                    SessionRequest::Reject(client, response)
+                }
                 Command::Manager(asked) => SessionRequest::Manager(origin, asked),
                 Command::Connection(asked) => SessionRequest::Connection(origin, asked),
             };
@@ -59,7 +71,22 @@ fn refusal(mut response: Response, manner: Manner) -> Response {
     if manner.chosen && manner.dialect == Dialect::Xcsh {
         response.id = None;
     }
+    if manner.dialect == Dialect::OmpNow
+        && let Err(error) = &mut response.outcome
+        && let Some(words) = omp_words(response.command.as_ref(), error)
+    {
+        words.clone_into(error);
+    }
     response
+}
+
+/// What oh-my-pi says about parameters that do not fit, where its description names a text (dialects.md 14).
+fn omp_words(command: Option<&Value>, error: &str) -> Option<&'static str> {
+    match command?.as_str()? {
+        "set_event_filter" => Some(BAD_EVENT_FILTER),
+        "get_messages_page" if error.contains("expected i64") => Some(BAD_PAGE_LIMIT),
+        _ => None,
+    }
 }
 
 /// A command in today's terms. Its answer goes by the name that the client wrote.
@@ -83,19 +110,18 @@ fn command(command: SessionCommand, dialect: Dialect) -> SessionCommand {
             })
         }
         // Row 15: as a prompt it starts a run when none is under way.
-        SessionCommand::Steer(params) if dialect.steering_starts_runs() => prompt(params, "steer"),
-        SessionCommand::FollowUp(params) if dialect.steering_starts_runs() => prompt(params, "followUp"),
+        SessionCommand::Steer(params) if dialect.steering_starts_runs() => steering_prompt(params),
         other => other,
     }
 }
 
-/// A prompt that is queued when a run is under way.
-fn prompt(params: MessageParams, behavior: &str) -> SessionCommand {
+/// A prompt that steers when a run is under way.
+fn steering_prompt(params: MessageParams) -> SessionCommand {
     SessionCommand::Prompt(PromptParams {
         message: params.message,
         images: params.images,
         attachments: Vec::new(),
-        streaming_behavior: Some(behavior.to_owned()),
+        streaming_behavior: Some("steer".to_owned()),
         limits: None,
         fallback_models: None,
         output_schema: None,

@@ -89,10 +89,7 @@ impl Sink {
     pub async fn buffer(&mut self) -> Result<Vec<u8>, Error> {
         // Wait until the long batch is written, or memory would hold two of them.
         if std::mem::take(&mut self.is_full) {
-            while self.free.len() < BATCHES {
-                let buffer = self.returned().await?;
-                self.free.push(buffer);
-            }
+            self.flush().await?;
         }
         match self.free.pop() {
             Some(buffer) => Ok(buffer),
@@ -138,17 +135,16 @@ impl Sink {
         }
     }
 
-    /// Waits until everything handed over was written.
+    /// Waits until everything handed over was written. A caller that drops the future can call it again.
     ///
     /// # Errors
     /// When writing failed.
     pub async fn flush(&mut self) -> Result<(), Error> {
-        let mut buffers = Vec::with_capacity(BATCHES);
         // With all buffers in hand, none is being written.
-        for _ in 0..BATCHES {
-            buffers.push(self.buffer().await?);
+        while self.free.len() < BATCHES {
+            let buffer = self.returned().await?;
+            self.free.push(buffer);
         }
-        self.free = buffers;
         Ok(())
     }
 

@@ -30,6 +30,11 @@ impl AnswerRoutes {
         }
     }
 
+    /// Returns true if the session is not the first one of its connection.
+    pub(crate) fn is_of_another(&self) -> bool {
+        self.session.is_some()
+    }
+
     /// This session asks a question.
     pub(crate) fn open(&self, id: &str) -> AnswerRoute {
         self.lock().insert(id.to_owned(), self.session.clone());

@@ -22,6 +22,9 @@ pub enum SessionError {
         /// Where we are.
         current: PathBuf,
     },
+    /// Entries that are in memory only would be lost.
+    #[error("{0}")]
+    Unstored(String),
     /// The choice of a model.
     #[error(transparent)]
     Registry(#[from] models::RegistryError),

@@ -271,6 +271,7 @@ impl Agent {
     /// Returns true if a model can only be known once its local server was asked.
     #[must_use]
     pub fn must_ask_for(&self, provider: &str, id: &str) -> bool {
+        // Servers on the user's machine are contacted only for a model of theirs (GUARANTEES.md, 27).
         self.registry.is_local(provider) && self.registry.find(provider, id).is_none()
     }
 
@@ -407,7 +408,6 @@ impl Agent {
                 base_delay_ms: settings.retry.base_delay_ms,
                 max_delay_ms: settings.retry.max_agent_delay_ms.unwrap_or(MAX_RETRY_DELAY_MS),
             },
-            has_fallback: !settings.fallback_models.is_empty(),
             // Only oh-my-pi asks again after an answer with nothing but reasoning (dialects.md 5, row 41).
             silent_answers: match self.options.dialect.asks_for_text() {
                 true => SILENT_ANSWERS,
@@ -465,6 +465,7 @@ impl Agent {
             settings: &self.settings,
             packages: &self.options.resources.packages,
             agent_dir: &self.agent_dir,
+            // Trust was decided for this directory: of another one, no code of the project is loaded (`Places::is_trusted`).
             home: &self.cwd,
             cwd,
             boundaries: &self.options.resources.boundaries,

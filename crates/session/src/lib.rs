@@ -26,6 +26,7 @@ mod ui_capabilities;
 pub use error::SessionError;
 pub use factory::{Agent, AgentFactory, Options, SessionHome, ToolFilter};
 pub use input_record::{InputRecord, InputWriter};
+pub use llm::{is_context_overflow, is_retryable};
 pub use manager::{AgentByDirectory, Eviction, Lane, SessionManager};
 pub use outbox::{ClientId, Origin, Outbox, Outgoing, Responder, WriterGone, outbox};
 pub use requests::{RequestReceiver, RequestSender, SessionRequest, request_queue};

@@ -6,6 +6,7 @@ use std::time::Duration;
 pub const OUTBOX: usize = 1024;
 
 /// Time for a client to take the `tool_execution_start` of an `edit` or `write`, until which the file stays as it was.
+// Editors read the file when they receive that event, and must find it as it was (see `Toolbox::turn` of the crate `tools`).
 pub const START_LINE_WAIT: Duration = Duration::from_secs(10);
 
 /// Bytes of queued deltas of about the same length. With more, the session waits. Deltas of all lengths together can take seven
@@ -14,15 +15,18 @@ pub const OUTBOX_DELTA_BYTES: usize = 1 << 20;
 
 /// Bytes of queued responses of about the same length. With more, the session waits. One longer response is queued if nothing else
 /// is.
+// The number of places alone bounds no memory: 1,000 requests for trees or texts took 0.5 GB.
 pub const OUTBOX_RESPONSE_BYTES: usize = 8 << 20;
 
 /// Least output limit, in tokens, to which a session lowers that of the model so that it fits into the context window.
+// With less room the limit of the model stays, since an estimate of the context can be too high (pi-1.5-delta.md 5).
 pub const LEAST_OUTPUT: u64 = 1_024;
 
 /// Queued commands of a session. With more, the reader waits.
 pub const MAILBOX: usize = 1024;
 
 /// Most messages that a client can ask for in a page of `get_messages_page`.
+// This number and the next two are those of oh-my-pi (dialects.md 14).
 pub const PAGE_MESSAGES: usize = 256;
 
 /// Messages in a page if the client names no limit.
@@ -36,6 +40,9 @@ pub const REPORTS: usize = 256;
 
 /// Queued reports of commands that clients run with `bash`. With more, the commands wait.
 pub const SHELL_REPORTS: usize = 8;
+
+/// How often a session whose queue has no room looks whether its senders are gone.
+pub const END_POLL: Duration = Duration::from_millis(100);
 
 /// Time for a session without a client to end and save its run.
 pub const END_WAIT: Duration = Duration::from_secs(2);
@@ -59,6 +66,7 @@ pub const CLIENT_UPDATES: usize = 16;
 pub const OPEN_SESSIONS: usize = 4_096;
 
 /// Time for which a session waits for a place while all open sessions are busy. Then its requests are refused.
+// Promised to users (GUARANTEES.md, 49).
 pub const ROOM_WAIT: Duration = Duration::from_secs(10);
 
 /// Sessions that wait for a place. Further ones are refused.
@@ -74,6 +82,7 @@ pub const LEFT_SESSIONS: usize = 16;
 pub const STORAGE_RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 
 /// Time for a session to report whether it is idle.
+// An idle session answers at once. The manager delivers nothing else while it waits (`SessionManager::wait_for_place`).
 pub const RETIRE_WAIT: Duration = Duration::from_millis(250);
 
 /// Time for an evicted session to end before it is opened again.
@@ -116,9 +125,11 @@ pub const SHOWN: usize = 256;
 pub const DESCRIBE_WAIT: Duration = Duration::from_secs(2);
 
 /// Messages in both queues together. Further ones are refused.
+// Clients read this number in the reply of `get_protocol`.
 pub const QUEUED: usize = 1_000;
 
 /// Default context window of a model, in tokens.
+// The number is that of pi, for budgets of branch summaries (pi-core.md 3.7).
 pub const DEFAULT_WINDOW: u64 = 128_000;
 
 /// Client tools.
@@ -140,6 +151,7 @@ pub const HOST_SCHEMES: usize = 64;
 pub const HOST_SCHEME_BYTES: usize = 4 << 10;
 
 /// Open dialogs of a session. Further ones return their default.
+// Clients read this number in the reply of `get_protocol`.
 pub const OPEN_DIALOGS: usize = 64;
 
 /// Factor for the timeout of a dialog with an editor.
@@ -155,6 +167,7 @@ pub const ASKED_WAIT: Duration = Duration::from_secs(5);
 pub const DENIAL_REASON: usize = 2_000;
 
 /// Restarts of an extension process within [`RESTART_WINDOW`].
+// Promised to users (GUARANTEES.md, 32).
 pub const RESTARTS: usize = 3;
 
 /// Period in which restarts are counted.
@@ -167,6 +180,7 @@ pub const OPEN_WAIT: Duration = Duration::from_secs(10);
 pub const ANSWER_FIRST: Duration = Duration::from_millis(10);
 
 /// Time for which the response to a new model waits for the extensions that hear of it.
+// As in today's pi, handlers hear of it before the client does. A handler that hangs must not keep the response back.
 pub const MODEL_HANDLERS: Duration = Duration::from_secs(10);
 
 /// Time for which an answer of the model waits for the extensions that hear of the response.
@@ -179,6 +193,7 @@ pub const COMPACTION_HANDLERS: Duration = Duration::from_secs(10);
 pub const LEVEL_HANDLERS: Duration = Duration::from_secs(1);
 
 /// Timeout of `session_shutdown`.
+// Also the time that handlers have after an abort (`AbortGrace`). For `message_end` it is promised (GUARANTEES.md, 36).
 pub const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Time for the extension process to handle pending events at the end of a session.
@@ -205,6 +220,7 @@ pub const REFRESH_MODELS: Duration = Duration::from_secs(10);
 /// Retries of such a request.
 pub const EXTENSION_RETRIES: u32 = 10;
 /// Time for which prompts wait for MCP servers that are connecting.
+// Promised to users (GUARANTEES.md, 39).
 pub const MCP_WAIT: Duration = Duration::from_secs(10);
 
 /// Interval between two progress reports of an MCP call to clients.
@@ -217,9 +233,11 @@ pub const MCP_TEXT: usize = 20 << 10;
 pub const MCP_STRUCTURED: usize = 256 << 10;
 
 /// Concurrent `bash` commands of the user. Further ones are refused.
+// Clients read this number in the reply of `get_protocol`.
 pub const BASH_RUNNING: usize = 64;
 
 /// Background processes of one session that run at the same time.
+// Promised to users, and so is `PROCESS_OUTPUT` (GUARANTEES.md, 92).
 pub(crate) const PROCESSES: usize = 50;
 
 /// Ended background processes that a session keeps.
@@ -283,6 +301,7 @@ pub(crate) const SUBAGENT_TRANSCRIPTS: usize = 256;
 pub(crate) const SUBAGENT_TRANSCRIPT_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Subordinate sessions of the extensions of one session.
+// Promised to users (GUARANTEES.md, 34).
 pub(crate) const SUBORDINATES: usize = 16;
 /// Bytes of the output of a hook.
 pub const HOOK_OUTPUT: usize = 16 << 20;
@@ -306,6 +325,7 @@ pub const HOOKS_AT_ONCE: usize = 4;
 pub const HOOK_LANE: usize = 256;
 
 /// Characters (UTF-16 units) of the preview of an entry in `get_session_tree`.
+// The pages of the web protocol expect at most this length (web.md 1.5).
 pub const PREVIEW: usize = 140;
 
 /// Queued lines of the record of inputs (`--record-inputs`), and bytes of them. Further lines are dropped.
@@ -320,6 +340,7 @@ pub const INPUT_RECORD_FILE_BYTES: usize = 256 << 20;
 pub const INPUT_RECORD_END: Duration = Duration::from_secs(2);
 
 /// How long after a request its entry in the provider's prompt cache is refreshed while a run continues.
+// The figures of cache warming are those of pi 1.5.
 pub const CACHE_WARMING_RUNNING: Duration = Duration::from_secs(3600);
 
 /// The same while the session is idle.

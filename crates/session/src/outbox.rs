@@ -102,6 +102,17 @@ impl<R: Into<Reply>> Responder<R> {
         }
     }
 
+    /// Replies that the command has begun. The reply to its end follows.
+    pub(crate) async fn respond_early(&self, reply: R) {
+        let response = Response {
+            id: self.origin.id.clone(),
+            command: Some(self.origin.command.into()),
+            outcome: Ok(reply.into()),
+        };
+        // As in `respond`.
+        let _gone = respond(&self.queue, self.origin.client, response).await;
+    }
+
     /// Replies that the command failed.
     pub(crate) async fn refuse(self, error: impl Into<String>) {
         self.respond(Err(error.into())).await;
@@ -219,6 +230,11 @@ impl Outbox {
             ..other
         };
         (other, receiver)
+    }
+
+    /// Returns true for the queue of another session than the first one of the connection.
+    pub(crate) fn is_of_another(&self) -> bool {
+        self.routes.is_of_another()
     }
 
     /// A queue for a session that an extension opens. The extension gives its answers to the session itself.

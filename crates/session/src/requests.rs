@@ -1,7 +1,7 @@
 //! What comes in: commands in the order they came, and the end of input. Lines become requests in `serve`.
 //!
 //! Order is kept even for the control lane, so that `prompt` and `abort` in one write mean what they say. Only while a
-//! command waits for the run to end do urgent requests overtake what came before it.
+//! command waits, for the run to end or for something to load, do urgent requests overtake what came before them.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -136,9 +136,11 @@ pub struct RequestReceiver {
     incoming: mpsc::Receiver<QueuedRequest>,
     /// Requests that came while only urgent ones were wanted.
     held_back: VecDeque<QueuedRequest>,
+    /// The end of the queue was returned, and nothing was taken from `held_back` since.
+    is_end_told: bool,
 }
 
-/// A slot and its request_queue, bounded.
+/// Both ends of a bounded queue of requests.
 #[must_use]
 pub fn request_queue() -> (RequestSender, RequestReceiver) {
     let (sender, incoming) = mpsc::channel(limits::MAILBOX);
@@ -147,6 +149,7 @@ pub fn request_queue() -> (RequestSender, RequestReceiver) {
         RequestReceiver {
             incoming,
             held_back: VecDeque::new(),
+            is_end_told: false,
         },
     )
 }
@@ -246,24 +249,50 @@ impl RequestReceiver {
         self.incoming.recv().await
     }
 
-    /// The next request, in the order it came; `None` when there will be no more and nothing is held back. With `urgent_only` everything else is held
-    /// back, as much of it as the requests holds, and comes later in its order. Cancel-safe.
+    /// Takes out the commands that are held back and for which `fits` returns true, in order.
+    pub(crate) fn take_held_back(&mut self, fits: impl Fn(&SessionCommand) -> bool) -> Vec<SessionRequest> {
+        let is_taken = |queued: &QueuedRequest| matches!(&*queued.request, SessionRequest::Command(_, command) if fits(command));
+        let (taken, kept): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.held_back)
+            .into_iter()
+            .partition(is_taken);
+        self.held_back = kept;
+        taken.into_iter().map(QueuedRequest::into_request).collect()
+    }
+
+    /// Returns true while requests are held back that came in and were not returned.
+    pub(crate) fn holds_back(&self) -> bool {
+        !self.held_back.is_empty()
+    }
+
+    /// No more requests can come in.
+    async fn tell_end(&mut self) -> Option<SessionRequest> {
+        if self.is_end_told && self.holds_back() {
+            // The session knows, and must not be woken for it again and again.
+            return std::future::pending().await;
+        }
+        self.is_end_told = true;
+        None
+    }
+
+    /// The next request, in the order it came; `None` when no more can come in. With `urgent_only` everything else is held back, as
+    /// much of it as the queue holds, and comes later in its order. While requests are held back, the end is returned once for
+    /// each of them: what they wait for may never happen unless the end of input stops it. Cancel-safe.
     pub(crate) async fn next(&mut self, urgent_only: bool) -> Option<SessionRequest> {
         if !urgent_only && let Some(queued) = self.held_back.pop_front() {
+            self.is_end_told = false;
             return Some(*queued.request);
         }
         loop {
             if self.held_back.len() >= limits::MAILBOX {
-                // No room to look further for urgent requests: the sender waits, as at every full queue.
-                return std::future::pending().await;
+                // No room to look further for urgent requests: the sender waits, as at every full queue. Nothing wakes a receiver that
+                // does not receive when the last sender goes.
+                while !self.incoming.is_closed() {
+                    tokio::time::sleep(limits::END_POLL).await;
+                }
+                return self.tell_end().await;
             }
             let Some(queued) = self.incoming.recv().await else {
-                // The session ends with the last request, so `None` must not come while some are held back.
-                return if self.held_back.is_empty() {
-                    None
-                } else {
-                    std::future::pending().await
-                };
+                return self.tell_end().await;
             };
             if !urgent_only || queued.request.is_urgent() {
                 return Some(*queued.request);
@@ -346,13 +375,37 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn held_back_commands_are_taken_out_in_order() {
+        let (sender, mut requests) = request_queue();
+        let resume =
+            || SessionRequest::Command(origin("continue"), SessionCommand::Continue(NoParams::default()));
+        for request in [resume(), state(), manager(), resume(), abort()] {
+            assert!(sender.try_send(request));
+        }
+        assert_eq!(next(&mut requests, true).await, "abort");
+        let taken = requests.take_held_back(|command| matches!(command, SessionCommand::Continue(_)));
+        assert_eq!(
+            taken.iter().map(name).collect::<Vec<_>>(),
+            ["continue", "continue"]
+        );
+        assert_eq!(next(&mut requests, false).await, "get_state");
+        assert_eq!(next(&mut requests, false).await, "list_open_sessions");
+        assert!(is_pending(requests.next(false)));
+    }
+
+    #[tokio::test]
     async fn queue_ends_after_held_back_requests() {
         let (sender, mut requests) = request_queue();
-        assert!(sender.try_send(state()));
+        for request in [state(), manager()] {
+            assert!(sender.try_send(request));
+        }
         drop(sender);
-        assert!(is_pending(requests.next(true)), "one request is held back");
-        assert_eq!(next(&mut requests, false).await, "get_state");
-        assert!(requests.next(false).await.is_none());
+        for left in ["get_state", "list_open_sessions"] {
+            assert!(requests.next(true).await.is_none() && requests.holds_back());
+            assert!(is_pending(requests.next(true)), "the end was told");
+            assert_eq!(next(&mut requests, false).await, left);
+        }
+        assert!(requests.next(false).await.is_none() && !requests.holds_back());
         assert!(requests.next(true).await.is_none());
     }
 

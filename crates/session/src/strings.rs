@@ -54,6 +54,9 @@ pub(crate) fn not_available(command: &str) -> String {
     format!("{command} is not available here")
 }
 
+/// An extension wanted something of a session that was left before it was done.
+pub(crate) const SESSION_LEFT: &str = "The session was left before this was done";
+
 /// An entry that is not there.
 pub(crate) fn entry_not_found(id: &str) -> String {
     format!("Entry not found: {id}")
@@ -83,10 +86,17 @@ pub(crate) const NO_CHECKPOINTS_IN_MEMORY: &str =
 
 /// A framing that is not spoken.
 pub(crate) fn unknown_protocol(version: &serde_json::Value) -> String {
-    format!("Unsupported RPC protocol version: {version}")
+    // As JavaScript writes a value into a text.
+    let shown = match version {
+        serde_json::Value::Null => "undefined".to_owned(),
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    format!("Unsupported RPC protocol version: {shown}")
 }
 
 /// A cursor that no page has.
+// The words of oh-my-pi, as in the next two texts (dialects.md 14).
 pub(crate) const BAD_PAGE_CURSOR: &str = "Invalid RPC message cursor";
 
 /// A page of too many or too few messages.
@@ -115,6 +125,14 @@ pub(crate) fn too_many_processes(most: usize) -> String {
 /// Input for a background process that has ended.
 pub(crate) fn process_ended(id: &str) -> String {
     format!("Process {id} has ended")
+}
+
+/// Input for a background process whose line other input has changed since permission rules judged it.
+pub(crate) fn line_changed(id: &str) -> String {
+    format!(
+        "Nothing was written: other input for {id} has changed the line since permissions checked this call. \
+         Write it again, one call at a time"
+    )
 }
 
 /// Input for a background process that does not read it.
@@ -176,10 +194,15 @@ pub(crate) fn subagent_limit(limit: wire::run_limits::ReachedLimit, text: &str) 
 /// A sub-agent that gave no result.
 pub(crate) const SUBAGENT_SILENT: &str = "The sub-agent ended without a result";
 
+/// A task whose prompt no model gets.
+pub(crate) const TASK_HANDLED: &str =
+    "A hook or an extension has handled the prompt of this task, so no sub-agent works on it";
+
 /// A sub-agent whose session ended.
 pub(crate) const SUBAGENT_GONE: &str = "The session of the sub-agent has ended";
 
 /// Messages of no sub-agent.
+// The words of oh-my-pi, as in the next text (dialects.md 14).
 pub(crate) const WHICH_SUBAGENT: &str = "get_subagent_messages requires subagentId or sessionFile";
 
 /// Messages of a sub-agent that does not exist.
@@ -191,6 +214,7 @@ pub(crate) fn unknown_subagent(id: Option<&str>) -> String {
 }
 
 /// A handoff during a run.
+// The words of oh-my-pi, as in the next three texts (dialects.md 14).
 pub(crate) const HANDOFF_BUSY: &str = "Cannot hand off while a response is in progress";
 
 /// A handoff of an empty conversation.
@@ -203,6 +227,7 @@ pub(crate) const NO_HANDOFF: &str = "Nothing to hand off (already compacted)";
 pub(crate) const NOT_STORED: &str = "open_session requires session persistence (omit --no-session)";
 
 /// A fork at something that is no user message.
+// The words of pi (pi-core.md 2.9).
 pub(crate) const BAD_FORK: &str = "Invalid entry ID for forking";
 
 /// `open_session` names a file to open and a file to copy.
@@ -292,6 +317,7 @@ pub(crate) const BAD_BRANCH_INDEX: &str = "Invalid entry index for branching";
 pub(crate) const NOT_SAVED: &str =
     "This session has not been saved yet. Send a message before cloning or forking it.";
 /// A clone of an empty session.
+// Instead of `Entry <id> not found`, which pi answers for an empty session (behaviour.md 1.7).
 pub(crate) const NOTHING_TO_CLONE: &str = "Cannot clone session: no current entry selected";
 
 /// A queued message that does not wait any more.
@@ -445,13 +471,14 @@ pub(crate) fn not_permitted(why: impl fmt::Display) -> String {
 /// A call that was aborted before it ran.
 pub(crate) const ABORTED: &str = "Operation aborted";
 
-/// ExtensionProcesses are not loaded anew in the middle of something (pi-1.5-delta.md 2).
+/// Extensions are not loaded anew in the middle of something (pi-1.5-delta.md 2).
 pub(crate) const RELOAD_BUSY: &str = "Cannot reload while the agent is working; wait until it is idle";
 
 /// An extension that looks at the user's commands failed.
 pub(crate) const UNSEEN_COMMAND: &str = "The command was not run: an extension that looks at commands failed";
 
 /// A slash command of an extension came as steering or as a follow-up.
+// The words of pi (pi-core.md 1.7).
 pub(crate) fn not_queueable(name: &str) -> String {
     format!(
         "Extension command \"/{name}\" cannot be queued. Use prompt() or execute the command when not streaming."

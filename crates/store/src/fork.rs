@@ -92,8 +92,12 @@ impl Fork<'_> {
             let parent_id = self.copy.leaf_id().map(str::to_owned);
             let mut copy = Arc::clone(entry);
             if copy.parent_id != parent_id {
-                line = with_parent(&line, parent_id.as_deref())?;
-                Arc::make_mut(&mut copy).parent_id = parent_id;
+                Arc::make_mut(&mut copy).parent_id.clone_from(&parent_id);
+                line = match serde_json::from_slice(&line) {
+                    Ok(map) => with_parent(map, parent_id.as_deref())?,
+                    // The source's line could be read only after mending: the fork gets the mended entry.
+                    Err(_) => json_line(&*copy)?,
+                };
             }
             self.add(copy, line)?;
         }
@@ -139,8 +143,7 @@ impl Fork<'_> {
     }
 }
 
-fn with_parent(line: &[u8], parent_id: Option<&str>) -> Result<Vec<u8>> {
-    let mut map: Map<String, Value> = serde_json::from_slice(line)?;
+fn with_parent(mut map: Map<String, Value>, parent_id: Option<&str>) -> Result<Vec<u8>> {
     map.insert("parentId".to_owned(), parent_id.into());
     json_line(&map)
 }

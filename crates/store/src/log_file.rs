@@ -285,6 +285,19 @@ impl LogFile {
         })
     }
 
+    /// Gives up the lock of the file, if there is one.
+    pub(crate) fn unlock(&self) {
+        if let Some(medium) = &self.medium {
+            // If it stays, opening the file fails with `StoreError::Locked`.
+            drop(medium.unlock());
+        }
+    }
+
+    /// Takes the lock of the file again.
+    pub(crate) fn lock(&mut self) -> Result<()> {
+        self.medium.as_mut().map_or(Ok(()), |medium| medium.lock())
+    }
+
     /// The path, for errors.
     pub(crate) fn name(&self) -> PathBuf {
         self.path.clone().unwrap_or_default()

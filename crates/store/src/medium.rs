@@ -40,6 +40,17 @@ pub trait Medium: Send + std::fmt::Debug {
     fn replace(&mut self, bytes: &[u8]) -> io::Result<Option<PathBuf>>;
     /// Writes the content to the path again after another program removed the file.
     fn restore(&mut self) -> io::Result<()>;
+    /// Gives up the lock, so that the file can be opened anew. Only a file has one.
+    fn unlock(&self) -> io::Result<()> {
+        Ok(())
+    }
+    /// Takes the lock again.
+    ///
+    /// # Errors
+    /// When another writer has the file by now: nothing is written to it any more.
+    fn lock(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A session file that is open and locked. The lock is `flock` on the file itself: no second file is left behind, it ends with
@@ -86,7 +97,13 @@ impl FileMedium {
     pub fn create(path: &Path) -> Result<Self> {
         let unsynced_dirs = make_dir_of(path)?;
         let file = create_new(path).map_err(|e| StoreError::io("cannot create", path, e))?;
-        lock::try_lock(&file, path)?;
+        if let Err(error) = lock::try_lock(&file, path) {
+            // An empty file that stays would refuse the next attempt. A file that another process has locked belongs to it.
+            if !matches!(error, StoreError::Locked { .. }) {
+                drop(fs::remove_file(path));
+            }
+            return Err(error);
+        }
         Ok(Self {
             file,
             path: path.to_path_buf(),
@@ -112,7 +129,7 @@ impl FileMedium {
         let written = (|| {
             file.write_all(bytes)?;
             file.sync_all()?;
-            file.try_lock().map_err(io::Error::from)?;
+            lock::try_lock(&file, &temporary).map_err(io::Error::other)?;
             if let Some(backup) = backup {
                 fs::hard_link(&self.path, backup).or_else(|_| copy_new(&self.path, backup))?;
             }
@@ -215,7 +232,7 @@ impl Medium for FileMedium {
         let mut file = create_new(&self.path)?;
         if let Err(error) = file
             .write_all(&bytes)
-            .and_then(|()| file.try_lock().map_err(io::Error::from))
+            .and_then(|()| lock::try_lock(&file, &self.path).map_err(io::Error::other))
         {
             drop(fs::remove_file(&self.path));
             return Err(error);
@@ -223,6 +240,16 @@ impl Medium for FileMedium {
         self.file = file;
         self.unsynced_dirs = unsynced_dirs;
         Ok(())
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.file.unlock()
+    }
+
+    fn lock(&mut self) -> Result<()> {
+        let locked = lock::try_lock(&self.file, &self.path);
+        self.read_only |= locked.is_err();
+        locked
     }
 }
 

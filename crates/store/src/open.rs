@@ -15,6 +15,21 @@ use crate::medium::Medium;
 use crate::migrate;
 use crate::texts::{self, Texts};
 
+/// Gives up the lock of a session's file, so that this process can open the file anew. The session must not be written to until its
+/// lock is [taken again](lock_again).
+pub fn unlock(log: &SessionLog) {
+    log.file.unlock();
+}
+
+/// Takes the lock of a session's file again.
+///
+/// # Errors
+/// [`StoreError::Locked`] if another writer has the file by now, or [`StoreError::Io`]. Entries wait then, as for a file without write
+/// permission.
+pub fn lock_again(log: &mut SessionLog) -> Result<()> {
+    log.file.lock()
+}
+
 /// Opens a session; an empty file becomes a new one with the working directory `cwd`. `path` is only used as a name.
 pub(crate) fn open(mut medium: Box<dyn Medium>, path: &Path, cwd: &str, texts: Texts) -> Result<SessionLog> {
     let failed = |e| StoreError::io("cannot read", path, e);

@@ -248,9 +248,14 @@ impl Clients {
         self.state().log.begin_after(place);
     }
 
-    /// Sends a frame without a number to each client.
-    pub(crate) fn tell_all(&self, frame: &FrameText) {
-        let ids: Vec<ClientId> = self.state().clients.keys().copied().collect();
+    /// Sends a frame without a number to each client that gets events about the subject.
+    pub(crate) fn tell_all(&self, subject: &Subject, frame: &FrameText) {
+        let ids: Vec<ClientId> = {
+            let state = self.state();
+            let clients = state.clients.iter();
+            let wanting = clients.filter(|(_, client)| is_wanted(&client.options, subject));
+            wanting.map(|(id, _)| *id).collect()
+        };
         for id in ids {
             self.tell(id, frame.clone());
         }
@@ -338,22 +343,26 @@ impl Clients {
 
     /// Removes a dialog that is over. Returns false if it was not open.
     pub(crate) fn settled(&self, id: &str) -> bool {
-        self.remove_dialogs(|open| open.id == id)
+        self.remove_dialog(|open| open.id == id).is_some()
     }
 
-    fn remove_dialogs(&self, is_over: impl Fn(&OpenDialog) -> bool) -> bool {
+    /// Removes the dialog that is over; ids are unique.
+    fn remove_dialog(&self, is_over: impl Fn(&OpenDialog) -> bool) -> Option<OpenDialog> {
         let questions = &mut self.state().questions;
-        let before = questions.len();
-        questions.retain(|open| !is_over(open));
-        questions.len() < before
+        let at = questions.iter().position(is_over)?;
+        Some(questions.remove(at))
     }
 
-    /// Withdraws a dialog from all other clients after one client answered it. An answer to another session
-    /// than that of the dialog does not reach it, and must not take the dialog from clients that can answer.
+    /// Withdraws a dialog from all other clients after one client answered it. An answer that names no session goes to the
+    /// session that asked (docs/internals/decisions/29-answer-routes.md). An answer to another session than that of the
+    /// dialog does not reach it, and must not take the dialog from clients that can answer.
     pub(crate) fn settle_for_all(&self, id: &str, session: Option<&str>) {
-        if !self.remove_dialogs(|open| open.id == id && open.session.as_deref() == session) {
+        let is_answered = |open: &OpenDialog| {
+            open.id == id && session.is_none_or(|session| open.session.as_deref() == Some(session))
+        };
+        let Some(dialog) = self.remove_dialog(is_answered) else {
             return;
-        }
+        };
         let target = serde_json::Value::from(id);
         let cancel = format!(
             "{{\"type\":\"extension_ui_request\",\"id\":{target},\"method\":\"cancel\",\"targetId\":{target}"
@@ -361,7 +370,7 @@ impl Clients {
         self.push(Entry {
             subject: Subject {
                 name: "extension_ui_request",
-                session: None,
+                session: dialog.session,
             },
             text: Text::Line(cancel.into()),
         });
@@ -521,9 +530,7 @@ impl Client {
             if self.place < until {
                 let from = frames.len();
                 let options = &self.reading;
-                let wanted = |subject: &Subject| {
-                    options.wants(subject.name) && options.wants_session(subject.session.as_deref())
-                };
+                let wanted = |subject: &Subject| is_wanted(options, subject);
                 self.place = log.read(self.place, until, WEB_READ_BYTES, wanted, frames)?;
                 bytes += frames.iter().skip(from).map(FrameText::len).sum::<usize>();
                 continue;
@@ -542,6 +549,11 @@ impl Client {
         }
         Ok(())
     }
+}
+
+/// Returns true if a client with these options gets events about the subject.
+fn is_wanted(options: &NegotiatedOptions, subject: &Subject) -> bool {
+    options.wants(subject.name) && options.wants_session(subject.session.as_deref())
 }
 
 impl Drop for Subscription {

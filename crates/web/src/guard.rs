@@ -304,7 +304,7 @@ fn given_tokens(request: &Parts) -> Vec<String> {
     let mut given = Vec::new();
     for pair in request.uri.query().unwrap_or_default().split('&') {
         if let Some(value) = pair.strip_prefix("token=") {
-            given.push(percent_decoded(value));
+            given.push(query_value(value));
         }
     }
     let text = |name: HeaderName| {
@@ -328,9 +328,14 @@ fn given_tokens(request: &Parts) -> Vec<String> {
     given
 }
 
-/// A value of a query.
-pub(crate) fn percent_decoded(value: &str) -> String {
-    let bytes = value.as_bytes();
+/// A value of a query, in which `+` means a space.
+fn query_value(value: &str) -> String {
+    percent_decoded(&value.replace('+', " "))
+}
+
+/// Decodes the escaped bytes of a URL.
+pub(crate) fn percent_decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while let Some((byte, tail)) = rest.split_first() {
@@ -343,10 +348,6 @@ pub(crate) fn percent_decoded(value: &str) -> String {
             (b'%', Some(decoded)) => {
                 out.push(decoded);
                 rest = tail.get(2..).unwrap_or_default();
-            }
-            (b'+', _) => {
-                out.push(b' ');
-                rest = tail;
             }
             (byte, _) => {
                 out.push(*byte);

@@ -145,12 +145,12 @@ fn answered(status: StatusCode, frame: &FrameText, subscription: Subscription) -
     response
 }
 
-/// Waits for the first frame for this client.
+/// Waits for the first frame for this client. Events that the command switches on may follow it.
 async fn first(subscription: &Subscription) -> Option<FrameText> {
     let mut frames = Vec::new();
     loop {
         let outcome = subscription.take(&mut frames);
-        if let Some(frame) = frames.pop() {
+        if let Some(frame) = frames.drain(..).next() {
             return Some(frame);
         }
         outcome.ok()?;
@@ -249,4 +249,29 @@ fn json(status: StatusCode, body: Body) -> Response {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first;
+    use crate::broadcaster::first_options;
+    use crate::clients::Clients;
+    use crate::log::{Entry, Subject, Text};
+    use crate::memory::Memory;
+
+    #[tokio::test]
+    async fn response_precedes_events_that_it_switches_on() {
+        let clients = Clients::new(Memory::default());
+        let client = clients.join_for_answer(clients.account()).unwrap();
+        clients.tell(client.id(), "response".to_owned().into());
+        clients.agree(client.id(), first_options());
+        let subject = Subject {
+            name: "agent_start",
+            session: None,
+        };
+        let text = Text::Line("{\"type\":\"agent_start\"".to_owned().into());
+        clients.push(Entry { subject, text });
+        clients.publish();
+        assert_eq!(first(&client).await.unwrap().text(), "response");
+    }
 }

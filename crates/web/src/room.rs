@@ -18,6 +18,7 @@ use wire::{Command, ConnectionCommand, EVENT_NAMES, Response};
 
 use crate::broadcaster::{MODEL, rules};
 use crate::clients::Clients;
+use crate::frame_text::FrameText;
 use crate::limits::WEB_GATEWAY_EVENTS;
 use crate::log::{Delta, Entry, Place, Subject, Text};
 
@@ -66,6 +67,8 @@ struct Feed {
     /// Commands that wait for a response: the client and its id.
     pending: HashMap<String, (ClientId, Option<Value>)>,
     sent: u64,
+    /// The session refused to list its open dialogs. The room asks again once the session carries out a command.
+    lacks_dialogs: bool,
 }
 
 impl Room {
@@ -231,7 +234,12 @@ impl Room {
     /// Takes a dialog away from all clients. The frame has no number, since the session did not send it.
     fn withdraw(&self, id: &str) {
         let frame = json!({"type": "extension_ui_request", "id": id, "method": "cancel", "targetId": id});
-        self.clients.tell_all(&frame.to_string().into());
+        self.tell_all("extension_ui_request", &frame.to_string().into());
+    }
+
+    /// Sends a frame without a number to all clients that get events of this name.
+    fn tell_all(&self, name: &'static str, frame: &FrameText) {
+        self.clients.tell_all(&Subject { name, session: None }, frame);
     }
 
     /// Takes a line of the session.
@@ -284,19 +292,28 @@ impl Room {
                 None => self.close(),
             },
             DIALOGS => {
-                let dialogs = data("snapshot").and_then(|snapshot| snapshot.get("dialogs"));
-                self.dialogs(dialogs.and_then(Value::as_array));
+                let snapshot = data("snapshot");
+                // A refusal says nothing about dialogs, so the known ones stay. Closing the room would cost clients the
+                // responses that they wait for, among them the reason why the session cannot be opened.
+                self.feed().lacks_dialogs = snapshot.is_none();
+                if let Some(snapshot) = snapshot {
+                    self.dialogs(snapshot.get("dialogs").and_then(Value::as_array));
+                }
             }
             _ => {
                 let Some((client, own)) = self.feed().pending.remove(&id) else {
                     return;
                 };
+                let is_success = response.get("success") == Some(&json!(true));
                 match own {
                     Some(own) => drop(response.insert("id".to_owned(), own)),
                     None => drop(response.shift_remove("id")),
                 }
                 self.clients
                     .tell(client, Value::Object(response).to_string().into());
+                if is_success && std::mem::take(&mut self.feed().lacks_dialogs) {
+                    self.ask(json!({"type": "replay"}), DIALOGS);
+                }
             }
         }
     }
@@ -324,7 +341,7 @@ impl Room {
         });
         let (new, over) = self.clients.ask_instead(frames.collect());
         for frame in new {
-            self.clients.tell_all(&frame);
+            self.tell_all("extension_ui_request", &frame);
         }
         for id in over {
             self.withdraw(&id);
@@ -365,7 +382,7 @@ impl Room {
         self.clients.push(Entry { subject, text });
         self.clients.publish();
         if let Some(failed) = failed {
-            self.clients.tell_all(&failed.to_string().into());
+            self.tell_all("extension_error", &failed.to_string().into());
         }
         self.open_at(seq);
         is_new && name == "agent_settled" && self.clients.has_questions()

@@ -60,7 +60,7 @@ pub struct ChangesParams {
     #[serde(default)]
     pub scope: ChangeScope,
     /// An entry of the run or turn. Default: the last entry of the conversation. Without effect for `session`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "entry_id", skip_serializing_if = "Option::is_none")]
     pub entry_id: Option<String>,
 }
 
@@ -153,6 +153,7 @@ pub enum RewindTarget {
 #[serde(rename_all = "camelCase")]
 pub struct RewindParams {
     /// The entry to go to. Files become what they were when this entry was the last one. A user message counts as not sent.
+    #[serde(alias = "entry_id")]
     pub entry_id: String,
     /// The part of the session to restore. Default: `both`.
     #[serde(default)]

@@ -64,14 +64,14 @@ pub struct PromptParams {
     pub streaming_behavior: Option<String>,
     /// Models that the run that the prompt starts falls back to, in this order, as `provider/id`; instead of those of the session. Fails
     /// if the message would be queued.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "fallback_models", skip_serializing_if = "Option::is_none")]
     pub fallback_models: Option<Vec<String>>,
     /// Limits of the run that the prompt starts, in addition to those of the session. Fails if the message would be queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<crate::RunLimits>,
     /// JSON Schema (2020-12, or as its `$schema` says) of the result that the run must give; at most 64 KiB. `agent_end` has the result.
     /// Fails if the message would be queued.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "output_schema", skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
 }
 
@@ -89,6 +89,7 @@ pub struct FallbackModelsParams {
 #[serde(rename_all = "camelCase")]
 pub struct EditQueuedParams {
     /// Id of the queued message, from `get_queue`.
+    #[serde(alias = "queued_id")]
     pub queued_id: String,
     /// The new text. Slash commands, skills and templates are expanded. Images are kept.
     pub message: String,
@@ -100,6 +101,7 @@ pub struct EditQueuedParams {
 #[serde(rename_all = "camelCase")]
 pub struct RemoveQueuedParams {
     /// Id of the queued message, from `get_queue`.
+    #[serde(alias = "queued_id")]
     pub queued_id: String,
 }
 
@@ -136,6 +138,7 @@ pub struct NewSessionParams {
 #[serde(rename_all = "camelCase", default)]
 pub struct StatsParams {
     /// Whether the response contains the cost of each model. Default: false.
+    #[serde(alias = "by_model")]
     pub by_model: bool,
 }
 
@@ -353,14 +356,15 @@ pub struct BranchParams {
 #[serde(rename_all = "camelCase", default)]
 pub struct NavigateParams {
     /// Id of the target entry. For a user message, the session moves to the entry before it.
-    #[serde(deserialize_with = "text_or_nothing")]
+    #[serde(alias = "target_id", deserialize_with = "text_or_nothing")]
     pub target_id: String,
     /// Whether the model summarises the abandoned branch. The summary is added to the new position.
     pub summarize: bool,
     /// Instructions for the summary.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "custom_instructions", skip_serializing_if = "Option::is_none")]
     pub custom_instructions: Option<String>,
     /// Whether these instructions replace the built-in ones.
+    #[serde(alias = "replace_instructions")]
     pub replace_instructions: bool,
     /// Label for the summary, or for the entry if there is no summary.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -373,7 +377,7 @@ pub struct NavigateParams {
 #[serde(rename_all = "camelCase", default)]
 pub struct LoginParams {
     /// Id of a provider from `get_login_providers`.
-    #[serde(deserialize_with = "text_or_nothing")]
+    #[serde(alias = "provider_id", deserialize_with = "text_or_nothing")]
     pub provider_id: String,
 }
 
@@ -383,7 +387,7 @@ pub struct LoginParams {
 #[serde(rename_all = "camelCase", default)]
 pub struct LabelParams {
     /// The entry.
-    #[serde(deserialize_with = "text_or_nothing")]
+    #[serde(alias = "target_id", deserialize_with = "text_or_nothing")]
     pub target_id: String,
     /// The label. If it is absent or empty, the label is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -399,10 +403,10 @@ pub struct OpenSessionParams {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// Path of the session file. Default: a new session.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "session_path", skip_serializing_if = "Option::is_none")]
     pub session_path: Option<String>,
     /// Path of another session file. The session begins as a copy of it, in a file of its own. Excludes `sessionPath`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "fork_path", skip_serializing_if = "Option::is_none")]
     pub fork_path: Option<String>,
     /// Working directory. Default: that of the session file or of the process.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -411,7 +415,7 @@ pub struct OpenSessionParams {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
     /// For clients of oh-my-pi: the command means `continue_session` with this directory.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "session_dir", skip_serializing_if = "Option::is_none")]
     pub session_dir: Option<String>,
 }
 

@@ -199,7 +199,7 @@ impl Dialect {
         }
     }
 
-    /// Row 15: returns true if a steering message starts a run when none is active.
+    /// Row 15: returns true if `steer` starts a run when none is active. `follow_up` waits in every dialect.
     #[must_use]
     pub const fn steering_starts_runs(self) -> bool {
         matches!(self, Self::OmpNow)
@@ -211,8 +211,15 @@ impl Dialect {
         matches!(self, Self::OmpNow)
     }
 
-    /// Row 40: returns true if `agent_end` is left out for a run that the agent continues by itself. The RPC client of oh-my-pi waits for
-    /// one `agent_end` per prompt.
+    /// Row 42: returns true if a slash command of an extension is answered when it begins. The client of oh-my-pi waits 30 seconds for
+    /// that response, and a dialog of the command may take longer.
+    #[must_use]
+    pub const fn answers_commands_early(self) -> bool {
+        matches!(self, Self::OmpNow)
+    }
+
+    /// Row 40: returns true if `agent_end` comes when the agent does nothing more by itself, and is left out for a run that it continues.
+    /// The RPC client of oh-my-pi waits for one `agent_end` per prompt.
     #[must_use]
     pub const fn has_one_end(self) -> bool {
         matches!(self, Self::OmpNow)
@@ -304,7 +311,8 @@ impl Dialect {
         matches!(self, Self::Web) || !FOR_SEVERAL.contains(&event)
     }
 
-    /// Do the lines of a message have a `messageId` (dialects.md 14)?
+    /// Returns true if the lines of a message have a `messageId`, and `agent_end` says whether the run ended for good (dialects.md
+    /// 14).
     #[must_use]
     pub const fn has_message_ids(self) -> bool {
         matches!(self, Self::OmpNow)

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 pub struct McpServersParams {
     /// Servers by name, each as an entry of `mcp.json`: `command`, `args`, `env` and `cwd`, or `url` and `headers`; also
     /// `timeout` in seconds, `enabled` and `tools`, a list of patterns. An error says which member is wrong.
+    #[serde(alias = "mcp_servers")]
     pub mcp_servers: Map<String, Value>,
 }
 

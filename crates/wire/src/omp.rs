@@ -12,6 +12,12 @@ pub const PAGE_BUSY: &str = "Cannot page messages while the session is changing"
 /// Error of `get_messages_page` with the cursor of another conversation.
 pub const PAGE_STALE: &str = "RPC message cursor is stale";
 
+/// Error of `set_event_filter` with anything but names or null.
+pub const BAD_EVENT_FILTER: &str = "events must be null or an array of non-empty event type strings";
+
+/// Error of `get_messages_page` with a limit beyond the largest page, or none that is a whole number.
+pub const BAD_PAGE_LIMIT: &str = "RPC message page limit must be between 1 and 256";
+
 /// Parameters of `set_event_filter`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -25,9 +31,8 @@ pub struct EventFilterParams {
 fn event_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
     let names = Option::<Vec<String>>::deserialize(deserializer);
     let fits = |names: &Option<Vec<String>>| names.iter().flatten().all(|name| !name.is_empty());
-    names.ok().filter(fits).ok_or_else(|| {
-        serde::de::Error::custom("events must be null or an array of non-empty event type strings")
-    })
+    let names = names.ok().filter(fits);
+    names.ok_or_else(|| serde::de::Error::custom(BAD_EVENT_FILTER))
 }
 
 /// Response to `set_event_filter`.
@@ -123,6 +128,7 @@ pub struct Handoff {
 #[serde(rename_all = "camelCase")]
 pub struct ContinueSessionParams {
     /// The directory of the session files. It is created if it does not exist.
+    #[serde(alias = "session_dir")]
     pub session_dir: String,
 }
 

@@ -145,8 +145,15 @@ impl PartialJson {
     /// The value so far; empty when nothing usable arrived.
     #[must_use]
     pub fn finish(&self) -> Map<String, Value> {
-        let text = format!("{}{}", self.stable(), self.closer());
-        serde_json::from_str(&text).unwrap_or_default()
+        self.parsed().unwrap_or_default()
+    }
+
+    /// The value so far.
+    ///
+    /// # Errors
+    /// The grammar allows what no value can have: numbers that no 64-bit float can hold, and deeper nesting than the parser takes.
+    pub fn parsed(&self) -> serde_json::Result<Map<String, Value>> {
+        serde_json::from_str(&format!("{}{}", self.stable(), self.closer()))
     }
 
     fn settle(&mut self) {

@@ -61,12 +61,13 @@ pub struct ProcessesReply {
 #[serde(rename_all = "camelCase")]
 pub struct ReadProcessParams {
     /// The process.
+    #[serde(alias = "process_id")]
     pub process_id: String,
     /// Where to begin, in bytes since the start of the process: `nextByte` of the response before. Default: 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "from_byte", skip_serializing_if = "Option::is_none")]
     pub from_byte: Option<u64>,
     /// Most bytes of the response. Default and maximum: 512 KiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "max_bytes", skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<u64>,
     /// Send the event `process_output` once, as soon as the process has printed more. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,6 +97,7 @@ pub struct ProcessData {
 #[serde(rename_all = "camelCase")]
 pub struct WriteProcessParams {
     /// The process.
+    #[serde(alias = "process_id")]
     pub process_id: String,
     /// What to write to its input.
     pub data: String,
@@ -107,6 +109,7 @@ pub struct WriteProcessParams {
 #[serde(rename_all = "camelCase")]
 pub struct ResizeProcessParams {
     /// The process, which must have a terminal.
+    #[serde(alias = "process_id")]
     pub process_id: String,
     /// Characters of a line.
     pub columns: u16,
@@ -120,5 +123,6 @@ pub struct ResizeProcessParams {
 #[serde(rename_all = "camelCase")]
 pub struct KillProcessParams {
     /// The process.
+    #[serde(alias = "process_id")]
     pub process_id: String,
 }

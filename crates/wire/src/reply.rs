@@ -35,6 +35,23 @@ pub struct Accepted {
     /// If it was queued: its id for `edit_queued` and `remove_queued`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// Where a slash command of an extension stands. Never on the wire.
+    #[serde(skip)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub stage: CommandStage,
+}
+
+/// Where a slash command of an extension stands when its prompt is answered. Clients of today's oh-my-pi get the response when the
+/// command begins, and `prompt_result` when it ends (dialects.md 5, row 42).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CommandStage {
+    /// The response says all: no command runs, or it has ended.
+    #[default]
+    Whole,
+    /// The command has begun. A second response follows. Clients of oh-my-pi get this one, all others the second.
+    Begun,
+    /// The second response: the command has ended. Contains true if a run of the command follows.
+    Ended(bool),
 }
 
 impl Accepted {
@@ -44,6 +61,16 @@ impl Accepted {
         Self {
             disposition,
             id: None,
+            stage: CommandStage::Whole,
+        }
+    }
+
+    /// An extension has the message, and its command stands there.
+    #[must_use]
+    pub fn by_command(stage: CommandStage) -> Self {
+        Self {
+            stage,
+            ..Self::new(Disposition::Handled)
         }
     }
 }

@@ -8,23 +8,27 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase", default)]
 pub struct RunLimits {
     /// Requests to a model. Retries and the summaries of compactions count.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "max_turns", skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u64>,
     /// Tool calls that may start, calls made by tools included.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "max_tool_calls", skip_serializing_if = "Option::is_none")]
     pub max_tool_calls: Option<u64>,
     /// Tokens of all requests: input, output, cache reads and cache writes.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "max_tokens", skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     /// US dollars. Needs a model whose price is known.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "optional_number")]
+    #[serde(
+        alias = "max_cost",
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "optional_number"
+    )]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub max_cost: Option<f64>,
     /// Seconds during which a run is active.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "max_seconds", skip_serializing_if = "Option::is_none")]
     pub max_seconds: Option<u64>,
     /// Times that the model may make the same tool calls in a row with the same results.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "max_repeats", skip_serializing_if = "Option::is_none")]
     pub max_repeats: Option<u64>,
     /// Whether the model gets a message once when 80 % of a limit is used. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -256,13 +256,13 @@ pub struct Subagents {
 #[serde(rename_all = "camelCase", default)]
 pub struct SubagentMessagesParams {
     /// The sub-agent, which may have ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "subagent_id", skip_serializing_if = "Option::is_none")]
     pub subagent_id: Option<String>,
     /// Or its session file.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "session_file", skip_serializing_if = "Option::is_none")]
     pub session_file: Option<String>,
     /// Where to begin in the file, in bytes: `nextByte` of the response before. Default: 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "from_byte", skip_serializing_if = "Option::is_none")]
     pub from_byte: Option<u64>,
 }
 

@@ -249,6 +249,12 @@ class _AgentEndEvent(TypedDict, total=False):
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
 
+    #: Whether no other run follows by itself: always true. Dialects: omp-now.
+    isTerminal: bool
+
+    #: Whether the agent has finished its turn: always true. Dialects: omp-now.
+    yielded: bool
+
 
 class AgentEndEvent(_AgentEndEvent):
     """A run ended."""
@@ -1741,6 +1747,9 @@ class _AssistantMessage(TypedDict, total=False):
     #: The thinking level of the request. Absent while the answer streams, and in files of older agents.
     #: Levels of other agents are kept.
     thinkingLevel: str
+
+    #: The HTTP status of the response that made the answer fail. Dialects: omp-now.
+    errorStatus: int
 
 
 class AssistantMessage(_AssistantMessage):
@@ -3706,8 +3715,17 @@ class _SessionState(TypedDict, total=False):
     #: Whether the session is idle and every prompt has its `prompt_result`. Dialects: omp-now.
     isSettled: bool
 
-    #: Whether an automatic retry waits. Dialects: omp-now.
+    #: Whether background work may wake an idle session: always false. Dialects: omp-now.
     hasPendingAsyncWork: bool
+
+    #: Whether fast mode is on: always false. Dialects: omp-now.
+    fastModeEnabled: bool
+
+    #: Whether requests use fast mode: always false. Dialects: omp-now.
+    fastModeActive: bool
+
+    #: The speed of the newest answer: always null. Dialects: omp-now.
+    tokensPerSecond: None
 
 
 class SessionState(_SessionState):
@@ -4476,6 +4494,9 @@ class _Usage(TypedDict, total=False):
 
     #: Tokens written to the cache for an hour, part of `cacheWrite`.
     cacheWrite1h: int
+
+    #: The same as `reasoning`. Dialects: omp-now.
+    reasoningTokens: int
 
 
 class Usage(_Usage):

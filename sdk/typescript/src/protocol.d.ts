@@ -2466,6 +2466,10 @@ export interface AgentEndEvent {
   resultError?: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
+  /** Whether no other run follows by itself: always true. Dialects: omp-now. */
+  isTerminal?: boolean;
+  /** Whether the agent has finished its turn: always true. Dialects: omp-now. */
+  yielded?: boolean;
 }
 
 /**
@@ -3322,7 +3326,7 @@ export interface PromptResultEvent {
   /** How the run ended. */
   status: "completed" | "aborted" | "error";
   /** Why it failed. */
-  error?: { message: string; provider?: string; model?: string; retryable: boolean };
+  error?: { message: string; provider?: string; model?: string; httpStatus?: number; retryable: boolean };
   /** Whether the session is idle and no other prompt is open. */
   sessionSettled: boolean;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
@@ -3462,6 +3466,8 @@ export interface AssistantMessage {
    * of other agents are kept.
    */
   thinkingLevel?: string;
+  /** The HTTP status of the response that made the answer fail. Dialects: omp-now. */
+  errorStatus?: number;
 }
 
 /** A file that came with a prompt. */
@@ -4978,8 +4984,14 @@ export interface SessionState {
   settingsError?: string;
   /** Whether the session is idle and every prompt has its `prompt_result`. Dialects: omp-now. */
   isSettled?: boolean;
-  /** Whether an automatic retry waits. Dialects: omp-now. */
+  /** Whether background work may wake an idle session: always false. Dialects: omp-now. */
   hasPendingAsyncWork?: boolean;
+  /** Whether fast mode is on: always false. Dialects: omp-now. */
+  fastModeEnabled?: boolean;
+  /** Whether requests use fast mode: always false. Dialects: omp-now. */
+  fastModeActive?: boolean;
+  /** The speed of the newest answer: always null. Dialects: omp-now. */
+  tokensPerSecond?: null;
 }
 
 /**
@@ -5561,6 +5573,8 @@ export interface Usage {
   reasoning?: number;
   /** Tokens written to the cache for an hour, part of `cacheWrite`. */
   cacheWrite1h?: number;
+  /** The same as `reasoning`. Dialects: omp-now. */
+  reasoningTokens?: number;
 }
 
 /** A block of a user message or of a tool result. */

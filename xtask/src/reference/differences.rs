@@ -20,8 +20,8 @@ const KNOWN: [(&str, &str); 3] = [
         ".ci/conformance/pi-1.5.2.differences",
     ),
     (
-        "oh-my-pi 18.2.3, the dialect `omp-now`",
-        ".ci/conformance/omp-18.2.3.differences",
+        "oh-my-pi 18.3.4, the dialect `omp-now`",
+        ".ci/conformance/omp-18.3.4.differences",
     ),
 ];
 const HEARD: &str = "crates/session/src/session/extensions/heard.txt";

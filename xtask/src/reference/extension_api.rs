@@ -79,7 +79,7 @@ const API: &[Doc] = &[
     ("unregisterVirtualModel(model)", "Accepted without effect."),
     (
         "registerMcpServer(name, config)",
-        "Add an MCP server to the session.",
+        "Add an MCP server to the session, with a `config` as in `mcp.json`. A configured server of the same name comes first.",
     ),
     ("unregisterMcpServer(name)", "Remove such a server."),
     ("getMcpServers()", "List the MCP servers of all extensions."),
@@ -140,7 +140,10 @@ const CONTEXT: &[Doc] = &[
     ("getSystemPrompt()", "The system prompt."),
     ("getSystemPromptOptions()", "The parts it was made from."),
     ("abort()", "Stop the run."),
-    ("shutdown()", "End the program after pending responses."),
+    (
+        "shutdown()",
+        "End the program after pending responses; in another session than the first, close that session.",
+    ),
     (
         "compact(options)",
         "Compact the session; `onComplete` and `onError` report the end.",
@@ -268,6 +271,7 @@ pub(super) fn render(root: &Path) -> Result<String> {
         .collect();
     ensure!(!names.is_empty(), "no members that need a terminal were found");
     out.push_str(&format!("{}.\n\nExports of pi's packages that need a terminal can be imported. They fail with `not available headless` when they are used.\n", names.join(", ")));
+    out.push_str("\nOf `systemPromptOptions` in `before_agent_start`, changes to `sections`, `selectedTools`, `promptGuidelines` and `forceSystemPrompt` count. Changes to other members are ignored.\n");
     Ok(out)
 }
 

@@ -24,7 +24,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
     ("cluster", &["store", "wire"]),
     ("export", &["wire", "store"]),
     ("extensions", &["wire", "files", "process"]),
-    ("mcp", &["wire", "net", "process"]),
+    ("mcp", &["wire", "files", "net", "process"]),
     ("permissions", &["wire"]),
     ("config", &["wire", "files", "agent", "permissions", "extensions"]),
     (

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use session::{Outgoing, SessionRequest};
 use wire::hosted::Frame;
+use wire::reply::{Messages, OpenedSession};
 use wire::ui::{UiMethod, UiRequest};
 use wire::{Event, Reply, Response, SessionCommand};
 
@@ -14,6 +15,7 @@ use crate::connection::Connection;
 use crate::host::Host;
 use crate::output::Output;
 use crate::port::ClientPort;
+use crate::purpose::Command;
 use crate::rpc::{self, Message};
 use crate::{elicitation, permission, prompt, tool_calls};
 
@@ -353,6 +355,77 @@ fn terminal_logins_need_a_terminal() {
     assert_eq!(replies[3]["error"]["code"], -32602);
 }
 
+/// The message that was written last.
+fn last_message(connection: &mut Connection) -> Value {
+    let mut batch = Vec::new();
+    assert!(!connection.out.write(&mut batch));
+    let text = String::from_utf8(batch).unwrap();
+    serde_json::from_str(text.lines().last().unwrap()).unwrap()
+}
+
+/// Answers a command. Returns the command that follows.
+fn answer(connection: &mut Connection, command: Command, outcome: Result<Reply, String>) -> Option<Command> {
+    let (SessionRequest::Command(origin, _) | SessionRequest::Manager(origin, _)) = command.0 else {
+        panic!("no command");
+    };
+    let response = Response {
+        id: origin.id,
+        command: None,
+        outcome,
+    };
+    connection.outgoing(None, &Outgoing::Response(origin.client, response), None)
+}
+
+/// Begins to load a session. Returns the first command after it was opened.
+fn loading(connection: &mut Connection) -> Command {
+    let mut send = |line: Value| connection.message(rpc::parse(line.to_string().as_bytes()));
+    send(request(1, "initialize", json!({"protocolVersion": 1})));
+    let params = json!({"sessionId": "stored", "cwd": "/tmp", "mcpServers": []});
+    let list = send(request(2, "session/load", params)).unwrap();
+    let listed = json!({
+        "path": "/tmp/stored.jsonl",
+        "id": "stored",
+        "cwd": "/tmp",
+        "created": "",
+        "modified": "",
+        "messageCount": 1,
+        "firstMessage": "Hi",
+        "allMessagesText": "",
+    });
+    let sessions = serde_json::from_value(json!({"sessions": [listed]})).unwrap();
+    let open = answer(connection, list, Ok(Reply::Sessions(sessions))).unwrap();
+    let opened = OpenedSession {
+        session: "s1".to_owned(),
+        session_id: "stored".to_owned(),
+        session_file: None,
+        cwd: "/tmp".to_owned(),
+    };
+    answer(connection, open, Ok(Reply::OpenedSession(Box::new(opened)))).unwrap()
+}
+
+#[test]
+fn failed_load_closes_its_session() {
+    let changed = || -> Result<Reply, String> { Err("The file was changed".to_owned()) };
+    let messages = Messages { messages: Vec::new() };
+    // Either the history cannot be read, or, after it and the usage, the options.
+    for before in [Vec::new(), vec![Ok(Reply::Messages(messages)), changed()]] {
+        let mut connection = connection();
+        let mut command = loading(&mut connection);
+        for outcome in before {
+            command = answer(&mut connection, command, outcome).unwrap();
+        }
+        let close = answer(&mut connection, command, changed());
+        let Some((SessionRequest::Command(_, SessionCommand::CloseSession(_)), handle)) = close else {
+            panic!("the session stays open");
+        };
+        assert_eq!(handle.as_deref(), Some("s1"));
+        assert!(connection.sessions.is_empty() && connection.names.is_empty());
+        let error = json!({"code": -32603, "message": "The file was changed"});
+        let failed = json!({"jsonrpc": "2.0", "id": 2, "error": error});
+        assert_eq!(last_message(&mut connection), failed);
+    }
+}
+
 /// The response to `authenticate` when the session's login ends like this.
 fn authenticated(outcome: Result<Reply, String>) -> Value {
     let mut connection = connection();
@@ -370,10 +443,7 @@ fn authenticated(outcome: Result<Reply, String>) -> Value {
     };
     let follows = connection.outgoing(None, &Outgoing::Response(origin.client, response), None);
     assert!(follows.is_none());
-    let mut batch = Vec::new();
-    assert!(!connection.out.write(&mut batch));
-    let text = String::from_utf8(batch).unwrap();
-    serde_json::from_str(text.lines().last().unwrap()).unwrap()
+    last_message(&mut connection)
 }
 
 #[test]

@@ -36,6 +36,7 @@ pub(super) fn region_start(branch: &[Arc<Entry>]) -> usize {
             .iter()
             .take(at)
             .position(|e| e.id == body.first_kept_entry_id);
+        // An id that is not before the compaction is its own, so it kept nothing (pi-1.5-delta.md 3), or is not on this branch.
         kept.unwrap_or(at + 1)
     })
 }

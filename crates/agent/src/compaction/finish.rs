@@ -84,6 +84,7 @@ pub fn finish(plan: &Plan, answers: Vec<String>) -> Result<Finished, Refusal> {
             first_kept_entry_id: plan.first_kept_entry_id.clone(),
             tokens_before: plan.tokens_before,
             details,
+            // Here and above: the caller adds it, which has made the requests.
             usage: None,
         },
     })

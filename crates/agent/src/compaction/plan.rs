@@ -32,6 +32,7 @@ impl Settings {
         keep_recent: u64,
     ) -> Self {
         let (default_reserve, keep_limit) = match window {
+            // Unknown, and so never full (pi-core.md 3.2): there is nothing to fit the settings into.
             0 => (default_reserve, u64::MAX),
             _ => {
                 let default_reserve = default_reserve.min(window / 2);

@@ -47,6 +47,7 @@ pub fn answer_under_test(branch: &[Arc<Entry>]) -> Option<&AssistantMessage> {
 #[must_use]
 pub fn pressure(branch: &[Arc<Entry>], moment: Moment) -> Option<u64> {
     let answer = answer_under_test(branch)?;
+    // Before a prompt aborted answers count, as in pi (pi-core.md 1.11).
     let aborted = answer.stop_reason == StopReason::Aborted && moment == Moment::Run;
     (!aborted).then(|| context_tokens(branch))
 }

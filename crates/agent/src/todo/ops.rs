@@ -130,14 +130,17 @@ pub(super) fn apply(mut phases: Vec<TodoPhase>, ops: Vec<Op>) -> (Vec<TodoPhase>
 fn carry_out(phases: &mut Vec<TodoPhase>, op: Op) -> Result<(), String> {
     match op {
         Op::Replace(list) => {
-            // First, so that the ids of the new list begin at 1.
-            phases.clear();
+            // A list of its own: its ids begin at 1, and a step that is skipped leaves the present list as it is.
+            let mut replacement = Vec::new();
             list.into_iter()
-                .try_for_each(|(name, tasks)| add_phase(phases, name, tasks))
+                .try_for_each(|(name, tasks)| add_phase(&mut replacement, name, tasks))?;
+            *phases = replacement;
+            Ok(())
         }
         Op::AddPhase(name, tasks) => add_phase(phases, name, tasks),
         Op::AddTask(id, item) => {
             room_for(phases, 1)?;
+            // Over all phases: `update` and `remove_task` name an item without its phase.
             let number = next_number("task", items(phases).map(|item| item.id.as_str()));
             let phase = phases.iter_mut().find(|phase| phase.id == id);
             let phase = phase.ok_or_else(|| format!("Phase \"{id}\" not found"))?;

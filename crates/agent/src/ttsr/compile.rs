@@ -257,6 +257,7 @@ impl Place {
 impl PathGlob {
     fn new(text: &str) -> Result<Self, String> {
         let text = text.trim().trim_start_matches("./");
+        // `*` stays inside of a directory: `src/*.rs` does not mean `src/b/a.rs`.
         let glob = GlobBuilder::new(text)
             .literal_separator(true)
             .build()
@@ -271,6 +272,7 @@ impl PathGlob {
         paths.iter().any(|path| {
             let path = path.replace('\\', "/");
             let path = path.trim_start_matches("./");
+            // Models also name files by absolute paths, and globs begin at the working directory.
             // An empty directory would be a prefix of every path.
             let inside = path
                 .strip_prefix(cwd)

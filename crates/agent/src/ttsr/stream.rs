@@ -168,6 +168,7 @@ impl Head {
         };
         for byte in piece.bytes() {
             match automaton.next_state(&mut self.cache, state, byte) {
+                // The rest of the piece does not matter: `Buffer::push` feeds a rule that has matched no more.
                 Ok(next) if next.is_match() => {
                     self.state = Some(next);
                     return true;

@@ -45,12 +45,22 @@ fn unsent_messages_have_zero_weight() {
 }
 
 #[test]
+fn system_message_has_prompt_and_tools() {
+    let tools = json!([{"name": "read"}]);
+    let declared = message(
+        json!({"role": "system", "content": "ab", "sections": {"prompt": "cdef", "gone": null}, "toolsAdded": tools}),
+    );
+    // 2 and 4 characters, and 17 of the list as JSON.
+    assert_eq!((estimate(&declared), weight(&declared)), (6, 6));
+}
+
+#[test]
 fn context_shown_counts_unsent_messages() {
     let image = json!({"type": "message", "message": {"role": "user", "content": [
         {"type": "image", "data": "AA==", "mimeType": "image/png"}]}});
     let hidden = json!({"type": "message", "message": {"role": "bashExecution", "command": "ls", "output": long(9),
         "excludeFromContext": true}});
-    let unknown = json!({"type": "message", "message": {"role": "system", "content": "prompt"}});
+    let unknown = json!({"type": "message", "message": {"role": "later", "content": "prompt"}});
     let mut branch = Branch::default();
     let agrees = |branch: &Branch, shown: u64, sent: u64| {
         assert_eq!(stats::context_tokens(&messages(branch)), shown);

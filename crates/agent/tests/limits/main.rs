@@ -6,7 +6,8 @@ mod simulation;
 use std::sync::Arc;
 
 use pinion_agent::{
-    Change, Effect, Input, LoopSettings, Machine, ModelInput, Prepared, RetrySettings, ToolInput, Verdict,
+    Change, CompactOutcome, Effect, Input, LoopSettings, Machine, ModelInput, Prepared, RetrySettings, Spent,
+    ToolInput, Verdict,
 };
 use serde_json::{Map, Value, json};
 use wire::content::AssistantBlock;
@@ -41,6 +42,7 @@ impl World {
         for effect in out {
             let follows = match &effect {
                 Effect::CheckContext => Some(Input::Context(false)),
+                Effect::ChooseModel => Some(Input::Fallback(None)),
                 Effect::PrepareTool(slot, _) => Some(Input::Tool(*slot, ToolInput::Prepared(Prepared::Run))),
                 Effect::Decide(slot) => Some(Input::Tool(*slot, ToolInput::Decided(Prepared::Run))),
                 _ => None,
@@ -82,10 +84,14 @@ impl World {
     }
 
     fn fail(&mut self) {
+        self.fail_as(Verdict::Retry(None));
+    }
+
+    fn fail_as(&mut self, verdict: Verdict) {
         let mut answer = AssistantMessage::begin("api", "provider", "model", self.now);
         answer.stop_reason = StopReason::Error;
         answer.error_message = Some("overloaded".to_owned());
-        self.step(Input::Model(ModelInput::Finished(answer, Verdict::Retry(None))));
+        self.step(Input::Model(ModelInput::Finished(answer, verdict)));
     }
 
     fn done(&mut self, slot: usize, text: &str) {
@@ -240,6 +246,72 @@ fn time_ends_run_that_is_aborted_at_deadline() {
     world.now = 60_000;
     assert_eq!(world.machine.budget().used().seconds, 2.0);
     assert_eq!(world.machine.deadline(), None);
+}
+
+#[test]
+fn time_is_named_beside_other_limits() {
+    let mut world = World::new(limits(json!({"maxTurns": 1, "maxSeconds": 2})));
+    world.prompt(None);
+    world.answer(&["a"], 0.0);
+    world.now = 2_000;
+    world.step(Input::Abort);
+    world.done(0, "late");
+    assert_eq!(world.ends(), [Some((LimitKind::Seconds, 2.0))]);
+}
+
+#[test]
+fn time_over_in_retry_delay_is_named() {
+    let mut world = World::new(limits(json!({"maxSeconds": 2})));
+    world.prompt(None);
+    world.fail();
+    world.now = 2_000;
+    assert_eq!(world.machine.deadline(), Some(2_000));
+    world.step(Input::Abort);
+    assert_eq!(world.ends(), [None, Some((LimitKind::Seconds, 2.0))]);
+    assert_eq!(world.requests(), 1);
+    assert!(world.machine.is_idle());
+}
+
+#[test]
+fn limit_in_retry_delay_ends_retries() {
+    let mut world = World::new(limits(json!({"maxTurns": 5})));
+    world.prompt(None);
+    world.fail();
+    let limits = limits(json!({"maxTurns": 1}));
+    world.step(Change::Limits { limits, reset: false }.into());
+    world.step(Input::RetryDue);
+    assert_eq!(world.ends(), [None, Some((LimitKind::Turns, 1.0))]);
+    let mut ends = world.effects.iter().filter_map(|effect| match effect {
+        Effect::Emit(Event::AutoRetryEnd { final_error, .. }) => final_error.as_deref(),
+        _ => None,
+    });
+    assert_eq!(ends.next(), Some("Limit reached: 1 turn"));
+}
+
+#[test]
+fn limit_reached_by_recovery_is_named() {
+    let mut world = World::new(limits(json!({"maxTurns": 2})));
+    world.prompt(None);
+    world.fail_as(Verdict::Overflow);
+    let summary = Spent {
+        requests: 1,
+        ..Spent::default()
+    };
+    world.step(Input::Spent(summary));
+    world.step(Input::Compacted(CompactOutcome::Failed("no".to_owned())));
+    assert_eq!(world.ends(), [None, Some((LimitKind::Turns, 2.0))]);
+    assert_eq!(world.requests(), 1);
+    assert!(world.machine.is_idle());
+}
+
+#[test]
+fn overflow_at_limit_reports_no_recovery() {
+    let mut world = World::new(limits(json!({"maxTurns": 1})));
+    world.prompt(None);
+    world.fail_as(Verdict::Overflow);
+    assert_eq!(world.ends(), [Some((LimitKind::Turns, 1.0))]);
+    let is_recovery = |effect: &Effect| matches!(effect, Effect::Emit(Event::CompactionEnd { .. }));
+    assert!(!world.effects.iter().any(is_recovery));
 }
 
 #[test]

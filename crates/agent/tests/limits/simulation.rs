@@ -54,6 +54,7 @@ struct World {
     chance: Chance,
     /// The model of the run, by its place in `PRICES`.
     model: usize,
+    has_fallback: bool,
     /// Whether the session heeds that a price is unknown.
     heeds_prices: bool,
     machine: Machine,
@@ -74,9 +75,9 @@ impl World {
     fn new(seed: u64, heeds_prices: bool) -> Self {
         let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let limits = some_limits(&mut chance);
+        let has_fallback = chance.once_in(2);
         let settings = LoopSettings {
             limits,
-            has_fallback: chance.once_in(2),
             retry: RetrySettings {
                 max_retries: 2,
                 ..RetrySettings::default()
@@ -87,6 +88,7 @@ impl World {
             machine: Machine::new(settings, Vec::new()),
             chance,
             model: 0,
+            has_fallback,
             heeds_prices,
             now: 0,
             limits,
@@ -339,6 +341,9 @@ impl World {
 
     /// As `session::fallbacks` does it: a model that the budget does not allow is skipped.
     fn fall_back(&mut self) -> Option<Fallback> {
+        if !self.has_fallback {
+            return None;
+        }
         for _ in 0..=self.chance.below(2) {
             let next = usize::try_from(self.chance.below(3)).unwrap_or(0);
             let prices = Prices {

@@ -20,6 +20,8 @@ pub(crate) struct World {
     pub(crate) asks_itself: bool,
     /// Is every call allowed in the same breath?
     pub(crate) decides_itself: bool,
+    /// Does the test say which model takes over? Otherwise none does, as in a session without fallback models.
+    pub(crate) has_fallback: bool,
 }
 
 impl World {
@@ -32,6 +34,7 @@ impl World {
             full: false,
             asks_itself: true,
             decides_itself: true,
+            has_fallback: false,
         }
     }
 
@@ -40,7 +43,11 @@ impl World {
         let mut out = Vec::new();
         self.now += 1;
         self.machine.step(input, self.now, &mut out);
-        self.log.extend(out.iter().filter_map(short));
+        let fails = !self.has_fallback && out.contains(&Effect::ChooseModel);
+        let noted = out
+            .iter()
+            .filter(|&effect| !fails || *effect != Effect::ChooseModel);
+        self.log.extend(noted.filter_map(short));
         self.effects.extend(out.iter().cloned());
         // As a session without permissions does.
         let asked = out.iter().find_map(|effect| match effect {
@@ -53,6 +60,9 @@ impl World {
         if self.asks_itself && out.contains(&Effect::CheckContext) {
             let full = std::mem::take(&mut self.full);
             out.extend(self.step(Input::Context(full)));
+        }
+        if fails {
+            out.extend(self.step(Input::Fallback(None)));
         }
         out
     }

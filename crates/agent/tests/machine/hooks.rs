@@ -7,7 +7,7 @@ use pinion_agent::{
     Change, Effect, HookPoint, HooksOutcome, Input, LoopSettings, ModelInput, NestedCall, Prepared,
     Subscriptions, ToolInput, Verdict,
 };
-use wire::{AssistantMessage, Event, Message, StopReason, ToolResult};
+use wire::{AssistantMessage, Event, Message, RunLimits, StopReason, ToolResult};
 
 fn world(points: &[&str]) -> World {
     let mut world = World::new(LoopSettings::default());
@@ -169,6 +169,123 @@ fn hooks_that_want_to_continue_get_one_request() {
     world.take();
     done(&mut world, HooksOutcome::Unchanged);
     assert_eq!(world.take(), ["settled", "IDLE"]);
+}
+
+#[test]
+fn abort_before_settling_prevents_continuation() {
+    let mut world = world(&["agent_before_settle"]);
+    world.prompt("go");
+    world.answer(&[], StopReason::Stop);
+    world.step(Change::Add(user("note")).into());
+    assert!(world.machine.is_idle() && !world.machine.has_settled());
+    world.take();
+    world.step(Input::Abort);
+    done(&mut world, HooksOutcome::Continue);
+    assert_eq!(world.take(), ["settled", "IDLE"]);
+    assert!(world.machine.has_settled());
+    // The abort is about that run only.
+    world.prompt("again");
+    world.answer(&[], StopReason::Stop);
+    world.step(Change::Add(user("more")).into());
+    world.take();
+    done(&mut world, HooksOutcome::Continue);
+    assert_eq!(world.take(), ["IDLE", "agent_start", "turn_start", "CALL"]);
+}
+
+#[test]
+fn abort_at_last_event_prevents_continuation() {
+    let mut world = world(&["turn_end", "agent_before_settle"]);
+    world.prompt("go");
+    world.take();
+    world.fail("no", Verdict::Final);
+    assert_eq!(world.take(), ["assistant Error", "HOOKS turn_end"]);
+    assert!(world.machine.is_idle() && !world.machine.has_settled());
+    world.step(Input::Abort);
+    assert_eq!(
+        world.take(),
+        [
+            "CANCEL HOOKS",
+            "turn_end 0",
+            "agent_end 2",
+            "HOOKS agent_before_settle"
+        ]
+    );
+    done(&mut world, HooksOutcome::Continue);
+    assert_eq!(world.take(), ["settled", "IDLE"]);
+}
+
+#[test]
+fn abort_withdraws_start_of_held_call() {
+    let mut world = world(&["tool_execution_end"]);
+    world.prompt("go");
+    world.answer(&["a", "b"], StopReason::ToolUse);
+    world.prepared(0);
+    world.take();
+    // The last call is prepared, so the first one would start behind its end.
+    world.refused(1, "no");
+    assert_eq!(world.take(), ["HOOKS tool_execution_end"]);
+    world.step(Input::Abort);
+    assert_eq!(
+        world.take(),
+        [
+            "CANCEL HOOKS",
+            "end b no",
+            "CANCEL TOOLS",
+            "HOOKS tool_execution_end"
+        ]
+    );
+    done(&mut world, HooksOutcome::Unchanged);
+    assert_eq!(world.take().first().unwrap(), "end a Operation aborted");
+    assert!(!world.effects.contains(&Effect::RunTool(0)));
+    assert!(world.machine.is_idle());
+}
+
+#[test]
+fn replaced_answer_counts_use_of_its_request() {
+    let mut world = world(&["message_end"]);
+    world.prompt("go");
+    done(&mut world, HooksOutcome::Unchanged);
+    world.step(Input::Model(ModelInput::Started(head())));
+    let mut billed = answer(&[], StopReason::Stop);
+    billed.usage.input = 10;
+    world.step(Input::Model(ModelInput::Finished(billed, Verdict::Final)));
+    let without_usage = answer(&[], StopReason::Stop);
+    done(&mut world, HooksOutcome::Answer(without_usage));
+    assert_eq!(world.machine.budget().used().tokens, 10);
+}
+
+#[test]
+fn limits_of_prompt_hold_for_request_of_hooks() {
+    let mut world = world(&["agent_before_settle"]);
+    world.step(Input::Prompt {
+        messages: vec![user("go")],
+        full: false,
+        limits: Some(RunLimits {
+            max_turns: Some(1),
+            ..RunLimits::default()
+        }),
+        wants_result: false,
+    });
+    world.answer(&[], StopReason::Stop);
+    world.step(Change::Add(user("note")).into());
+    world.take();
+    done(&mut world, HooksOutcome::Continue);
+    let refusal = "HOOKS FAILED agent_before_settle a limit is reached, so the model is not asked again";
+    assert_eq!(world.take(), [refusal, "settled", "IDLE"]);
+    world.prompt("without limits");
+    assert!(world.take().contains(&"CALL".to_owned()));
+}
+
+#[test]
+fn reread_conversation_keeps_message_at_hooks() {
+    let mut world = world(&["message_end"]);
+    world.prompt("go");
+    world.step(Change::Conversation(vec![user("old")]).into());
+    assert_eq!(world.machine.messages(), [user("old"), user("go")]);
+    world.take();
+    done(&mut world, HooksOutcome::Unchanged);
+    world.step(Change::Conversation(vec![user("old")]).into());
+    assert_eq!(world.machine.messages(), [user("old")], "it is stored now");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::World;
-use pinion_agent::{Activity, Input, LoopSettings, ModelInput, QueueKind, Queued, Verdict};
+use pinion_agent::{Activity, Change, Fallback, Input, LoopSettings, ModelInput, QueueKind, Queued, Verdict};
 use wire::state::{InterruptMode, QueueMode};
 use wire::{Message, StopReason};
 
@@ -226,6 +226,24 @@ fn immediate_steering_cancels_remaining_tools() {
             "CALL",
         ]
     );
+}
+
+#[test]
+fn fallback_keeps_messages_behind_failed_answer() {
+    let mut world = world();
+    world.has_fallback = true;
+    world.prompt("go");
+    world.fail("gone", Verdict::Unavailable);
+    assert!(world.take().ends_with(&["CHOOSE".to_owned()]));
+    let note = Arc::new(Message::user("note", 0));
+    world.step(Change::Add(Arc::clone(&note)).into());
+    world.step(Input::Fallback(Some(Fallback {
+        from: "a/b".to_owned(),
+        to: "c/d".to_owned(),
+    })));
+    let messages = world.machine.messages();
+    assert_eq!(messages.len(), 2, "the failed answer has left the conversation");
+    assert_eq!(messages.last(), Some(&note));
 }
 
 #[test]

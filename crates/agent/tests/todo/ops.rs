@@ -1,5 +1,6 @@
 //! The model's tool.
 
+use pinion_agent::limits::TODO_PHASES;
 use pinion_agent::todo::{Op, TOOL, tool_spec};
 use serde_json::{Value, json};
 
@@ -136,6 +137,20 @@ fn failed_todo_operations_are_reported_remaining_ones_apply() {
     assert_eq!(lines(&todos), ["task-1 in_progress y"]);
     let nothing = json!([{"op": "replace", "phases": []}]);
     assert_eq!(write(&mut todos, &nothing), "Todo list cleared.");
+}
+
+#[test]
+fn new_list_that_is_too_large_keeps_the_old_one() {
+    let mut todos = empty();
+    write(&mut todos, &plan());
+    let before = lines(&todos);
+    let phases = vec![json!({"name": "A"}); TODO_PHASES + 1];
+    let text = write(&mut todos, &json!([{"op": "replace", "phases": phases}]));
+    assert!(
+        text.starts_with("Errors: There can be 200 phases at most"),
+        "{text}"
+    );
+    assert_eq!(lines(&todos), before);
 }
 
 #[test]

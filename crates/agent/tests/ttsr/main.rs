@@ -80,6 +80,9 @@ impl World {
         if self.effects[from..].contains(&Effect::CheckContext) {
             self.step(Input::Context(false));
         }
+        if self.effects[from..].contains(&Effect::ChooseModel) {
+            self.step(Input::Fallback(None));
+        }
     }
 
     fn prompt(&mut self) {

@@ -13,7 +13,7 @@ use super::LoginError;
 use super::auth_file::AuthFile;
 use super::fields::{Fields, Member};
 use super::json_file::{plain_json, read_text};
-use super::limits::MAX_KEY;
+use super::limits::{MAX_KEY, TOKEN_ROOM};
 use super::lock::{Guard, lock};
 use super::tokens::{Tokens, kept};
 
@@ -64,9 +64,9 @@ impl AuthStore {
         AuthFile::read(&self.path)
     }
 
-    /// Locks the file against changes by other tasks and processes.
+    /// Locks the file against changes by other tasks and processes. The lock of a link is that of its target, as in pi.
     pub(super) async fn lock(&self) -> Result<Guard, LoginError> {
-        lock(&self.path).await
+        lock(&self.target()).await
     }
 
     /// Stores tokens. The guard says that the lock is held; it is given back with the work done.
@@ -82,16 +82,22 @@ impl AuthStore {
             .map(|_| ())
     }
 
-    /// Fails when the file could not be written. To be asked before a token is used up that works only once.
-    pub(super) fn check(&self) -> Result<(), LoginError> {
-        let target = self.target();
-        self.document()?;
-        let (path, _) = draft(&target).map_err(|error| self.failed(&error))?;
+    /// Fails when the file could not be written, for example because the disk is full. To be asked before a token is used up
+    /// that works only once.
+    pub(super) async fn check(&self) -> Result<(), LoginError> {
+        let store = self.clone();
+        off_thread(move || store.check_now()).await
+    }
+
+    /// Writes a draft as long as the file can become: an empty one needs no space.
+    fn check_now(&self) -> Result<(), LoginError> {
+        let length = self.text(&self.document()?)?.len() + TOKEN_ROOM;
+        let path = draft(&self.target(), &vec![b' '; length]).map_err(|error| self.failed(&error))?;
         let _gone = fs::remove_file(path);
         Ok(())
     }
 
-    /// Changes one entry; returns whether it existed. Writing waits for the disk, so it runs on a blocking thread.
+    /// Changes one entry; returns whether it existed.
     pub(super) async fn put(
         &self,
         guard: Guard,
@@ -99,12 +105,11 @@ impl AuthStore {
         change: impl FnOnce(Option<&Member>) -> Option<Fields> + Send + 'static,
     ) -> Result<bool, LoginError> {
         let (store, provider) = (self.clone(), provider.to_owned());
-        let work = tokio::task::spawn_blocking(move || {
+        off_thread(move || {
             let _held = guard;
             store.put_now(&provider, change)
-        });
-        work.await
-            .unwrap_or_else(|error| Err(LoginError::System(error.to_string())))
+        })
+        .await
     }
 
     fn put_now(
@@ -119,10 +124,15 @@ impl AuthStore {
             None if !root.remove(provider) => return Ok(false),
             None => {}
         }
-        let mut text = serde_json::to_vec_pretty(&root).map_err(|error| self.unreadable(&error))?;
-        text.push(b'\n');
-        replace(&self.target(), &text).map_err(|error| self.failed(&error))?;
+        replace(&self.target(), &self.text(&root)?).map_err(|error| self.failed(&error))?;
         Ok(was_there)
+    }
+
+    /// The text of the file with this content.
+    fn text(&self, root: &Fields) -> Result<Vec<u8>, LoginError> {
+        let mut text = serde_json::to_vec_pretty(root).map_err(|error| self.unreadable(&error))?;
+        text.push(b'\n');
+        Ok(text)
     }
 
     /// The whole file.
@@ -180,31 +190,40 @@ fn literal(key: &str) -> Result<String, LoginError> {
     })
 }
 
-/// Creates an empty file in the directory of `target` that only its owner can read.
-fn draft(target: &Path) -> io::Result<(PathBuf, File)> {
+/// Work that waits for the disk, on a blocking thread.
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, LoginError> + Send + 'static,
+) -> Result<T, LoginError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(LoginError::System(error.to_string())))
+}
+
+/// Writes `text` onto the disk, as a file in the directory of `target` that only its owner can read.
+fn draft(target: &Path, text: &[u8]) -> io::Result<PathBuf> {
     let mut name = target.as_os_str().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let path = PathBuf::from(name);
     let _left = fs::remove_file(&path);
-    let file = OpenOptions::new()
+    let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(&path)?;
-    Ok((path, file))
+    let written = file.write_all(text).and_then(|()| file.sync_all());
+    if written.is_err() {
+        let _gone = fs::remove_file(&path);
+    }
+    written.map(|()| path)
 }
 
 /// Puts `text` in the place of a file in one step, and onto the disk.
 fn replace(target: &Path, text: &[u8]) -> io::Result<()> {
-    let (path, mut file) = draft(target)?;
-    let written = file
-        .write_all(text)
-        .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&path, target));
-    if written.is_err() {
+    let path = draft(target, text)?;
+    let renamed = fs::rename(&path, target);
+    if renamed.is_err() {
         let _gone = fs::remove_file(&path);
     }
-    written?;
+    renamed?;
     // Without this the rename may be lost, with it at least the old file is not.
     if let Some(dir) = target.parent()
         && let Ok(dir) = File::open(dir)

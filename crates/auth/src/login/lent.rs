@@ -20,7 +20,8 @@ pub type Credentials = Map<String, Value>;
 
 impl AuthStore {
     /// Returns the credentials of a provider. `renew` refreshes expired ones, once for all concurrent callers. The work
-    /// goes on after an abort, since the provider accepts a refresh token only once. Needs a tokio runtime.
+    /// goes on after an abort, since the provider accepts a refresh token only once. The end of the process ends it, as it ends
+    /// the extension that does the work. Needs a tokio runtime.
     ///
     /// # Errors
     /// When there are none, they cannot be refreshed, or the file cannot be changed.
@@ -64,7 +65,7 @@ impl AuthStore {
         if !has_ended(&stored) {
             return Ok(stored);
         }
-        self.check()?;
+        self.check().await?;
         let renewed = match timeout(RENEWAL, renew(stored)).await {
             Ok(Ok(renewed)) => renewed,
             Ok(Err(error)) => return Err(LoginError::of_request(provider, &secrets.redact(error))),

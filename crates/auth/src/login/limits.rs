@@ -44,6 +44,9 @@ pub const POLICIES_AT_ONCE: usize = 4;
 /// Longest key that is stored, in bytes.
 pub const MAX_KEY: usize = 64 << 10;
 
+/// Bytes by which new tokens may enlarge `auth.json`. Before a refresh token is spent, the disk must have room for them.
+pub const TOKEN_ROOM: usize = 16 << 10;
+
 /// Timeout for an extension to refresh its login.
 pub const RENEWAL: Duration = Duration::from_secs(20);
 

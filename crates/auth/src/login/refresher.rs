@@ -4,11 +4,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+
 use super::clock::now_ms;
 use super::copilot::copilot_address;
 use super::endpoints::Endpoints;
 use super::file::AuthStore;
-use super::limits::MARGIN_MS;
+use super::limits::{HTTP, MARGIN_MS};
 use super::token_server::Http;
 use super::tokens::Tokens;
 use super::way::way;
@@ -24,6 +27,8 @@ pub struct TokenRefresher {
     pub(super) endpoints: Endpoints,
     /// Learns the tokens that are used, to be taken out of texts.
     secrets: Secrets,
+    /// Counts the refreshes whose refresh token may be spent and whose new tokens are not stored yet.
+    spending: TaskTracker,
 }
 
 /// What a request needs of a login.
@@ -44,7 +49,15 @@ impl TokenRefresher {
             endpoints,
             secrets: clients.secrets().clone(),
             http: Http::new(clients),
+            spending: TaskTracker::new(),
         })
+    }
+
+    /// Waits until the refreshes under way are stored, and lets no other begin. To be called before the process ends, which
+    /// would lose their tokens. Returns at once if there are none, else after [`HTTP`] at most.
+    pub async fn finish(&self) {
+        self.spending.close();
+        let _late = timeout(HTTP, self.spending.wait()).await;
     }
 
     /// Returns the token for a request: the stored one, refreshed if it has expired. `known` is the caller's token, in
@@ -116,7 +129,11 @@ impl TokenRefresher {
         if stored.access != *stale && now_ms() < stored.expires {
             return Ok(stored);
         }
-        self.store.check()?;
+        self.store.check().await?;
+        let _spending = self.spending.token();
+        if self.spending.is_closed() {
+            return Err(LoginError::System("Pinion is ending".to_owned()));
+        }
         self.remember(&stored.refresh);
         let renewed = match provider {
             copilot::PROVIDER => {

@@ -1,9 +1,11 @@
 //! What the agent says: answers, events, calls of tools, dialogs.
 
 use std::borrow::Cow;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -120,6 +122,11 @@ fn id_of(line: &[u8]) -> Option<String> {
     ends.iter().find_map(find)
 }
 
+/// Runs code of the host. None if it panics: the agent waits for an answer all the same.
+async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
+    AssertUnwindSafe(work).catch_unwind().await.ok()
+}
+
 impl Link {
     /// Fails the call that a line answers which cannot be read.
     ///
@@ -194,7 +201,12 @@ impl Link {
         let link = Arc::clone(self);
         self.start(id, async move {
             let outcome = match tool {
-                Some(tool) => tool.run(call.clone()).await.map_err(|error| error.to_string()),
+                Some(tool) => {
+                    let asked = call.clone();
+                    let run = async move { tool.run(asked).await.map_err(|error| error.to_string()) };
+                    let panicked = || Err(format!("Tool {} panicked", call.name()));
+                    caught(run).await.unwrap_or_else(panicked)
+                }
                 None => Err(format!("Tool {} not found", call.name())),
             };
             let members = match outcome {
@@ -219,10 +231,13 @@ impl Link {
         let link = Arc::clone(self);
         self.start(id.clone(), async move {
             let members = match handler {
-                Some(handler) => timeout(limit, (handler.0)(dialog)).await.map_or_else(
-                    |_| json!({ "cancelled": true, "timedOut": true }),
-                    Answer::members,
-                ),
+                Some(handler) => {
+                    let answer = caught(async move { (handler.0)(dialog).await });
+                    timeout(limit, answer).await.map_or_else(
+                        |_| json!({ "cancelled": true, "timedOut": true }),
+                        |answer| answer.unwrap_or(Answer::Cancelled).members(),
+                    )
+                }
                 None => Answer::Cancelled.members(),
             };
             let line = super::line("extension_ui_response", Some(&id), session.as_deref(), members);

@@ -63,7 +63,7 @@ impl Lease {
         let sequence = match bus.leases.publish(publication, &Until::Time(valid_until)).await {
             Ok(sequence) => sequence,
             Err(Fault::Fenced) => return Ok(None),
-            Err(Fault::Unavailable(reason)) => {
+            Err(Fault::Unavailable(reason) | Fault::TooLarge(reason)) => {
                 return Err(StoreError::Engine {
                     action: "take a lease",
                     reason,

@@ -26,6 +26,8 @@ use crate::nats::{batch, engine, repeat, unless_reconnected};
 pub(crate) enum Fault {
     /// Another writer was faster. Nothing was stored.
     Fenced,
+    /// The message has more bytes than the server takes. Nothing was stored.
+    TooLarge(String),
     /// No acknowledgement arrived in time. The message may be stored or not.
     Unavailable(String),
 }
@@ -34,6 +36,7 @@ impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Fenced => f.write_str("another worker has the session"),
+            Self::TooLarge(reason) => write!(f, "NATS does not take a message of this size: {reason}"),
             Self::Unavailable(reason) => write!(f, "NATS did not confirm a message in time: {reason}"),
         }
     }
@@ -131,6 +134,10 @@ impl Log {
                 Ok(acknowledged) => return Ok(acknowledged.sequence),
                 Err(error) if error.kind() == PublishErrorKind::WrongLastSequence && attempt == 0 => {
                     return Err(Fault::Fenced);
+                }
+                // The client did not send it, and would not send it the next time.
+                Err(error) if error.kind() == PublishErrorKind::MaxPayloadExceeded => {
+                    return Err(Fault::TooLarge(error.to_string()));
                 }
                 Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
                     // An earlier attempt may be what took the place, also if most servers have not confirmed it yet.

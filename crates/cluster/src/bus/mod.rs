@@ -21,7 +21,7 @@ use crate::limits::{
 };
 use crate::nats::{client, engine, open_stream, unless_reconnected};
 
-pub(crate) use events::{EventWriter, Frame, Frames, RunEdge, run_of, seq_of};
+pub(crate) use events::{EventWriter, Frame, Frames, RunEdge, complete_seq_of, next_after, run_of, seq_of};
 pub(crate) use lease::{Lease, LeaseState};
 pub(crate) use log::{Fault, Follower, Log, Publication, Until};
 pub(crate) use records::{Begun, RECORDED};

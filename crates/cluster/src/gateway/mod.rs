@@ -12,13 +12,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use async_nats::jetstream::message::StreamMessage;
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 use store::SessionId;
 use uuid::Uuid;
 
 use crate::address::NatsAddress;
 use crate::answer::Answer;
-use crate::bus::{Bus, Follower, Frame, Frames, Publication, Until, run_of, seq_of};
-use crate::limits::{COMMAND_BYTES, GATEWAY_COMMANDS, GATEWAY_END_WAIT, KEY_BYTES, PUBLISH_WAIT};
+use crate::bus::{
+    Bus, Fault, Follower, Frame, Frames, Publication, Until, complete_seq_of, next_after, run_of, seq_of,
+};
+use crate::limits::{
+    COMMAND_BYTES, GATEWAY_COMMANDS, GATEWAY_END_WAIT, KEY_BYTES, PUBLISH_WAIT, SEARCH_STEP,
+};
 use crate::worker::command::{headers, is_frame};
 use connection::{Connection, Local};
 pub use many::attach_many;
@@ -96,7 +101,7 @@ impl Gateway {
     async fn open(bus: Arc<Bus>, options: GatewayOptions, output: Output) -> Result<Self> {
         let subject = bus.subject("event", &options.session);
         let last = bus.events.last(&subject).await?;
-        let next = last.as_ref().map_or(1, |message| message.sequence + 1);
+        let next = last.as_ref().map_or(1, next_after);
         let events = bus.events.follow(subject, next).await?;
         bus.want(&options.session).await?;
         let mut gateway = Self {
@@ -109,7 +114,7 @@ impl Gateway {
             events,
             frames: Frames::default(),
             answer: None,
-            seq: last.as_ref().map_or(0, seq_of),
+            seq: last.as_ref().map_or(0, complete_seq_of),
             pending: HashSet::new(),
         };
         let ready = connection::ready();
@@ -151,7 +156,7 @@ impl Gateway {
         command.shift_remove("session");
         let kind = command.get("type").and_then(Value::as_str).unwrap_or_default();
         let expects_response = !is_frame(kind);
-        let key = self.key(command.get("id"));
+        let key = key(self.client.as_deref(), command.get("id"));
         let text = Value::Object(command.clone()).to_string();
         if text.len() > COMMAND_BYTES {
             let reason = format!(
@@ -164,8 +169,7 @@ impl Gateway {
         publication.headers = headers(&self.name, &key);
         let until = Until::Time(Instant::now() + PUBLISH_WAIT);
         if let Err(fault) = self.bus.commands.publish(publication, &until).await {
-            let reason = format!("The command was not queued: {fault}");
-            return self.refuse(command.get("id"), kind, &reason).await;
+            return self.refuse(command.get("id"), kind, &unconfirmed(&fault)).await;
         }
         if expects_response {
             self.pending.insert(key);
@@ -173,19 +177,6 @@ impl Gateway {
         // Without a server the next look asks again.
         drop(self.bus.want(&self.session).await);
         Ok(())
-    }
-
-    /// The idempotency key of a command.
-    fn key(&self, id: Option<&Value>) -> String {
-        let named = self
-            .client
-            .as_ref()
-            .zip(id)
-            .map(|(client, id)| format!("{client} {id}"));
-        match named {
-            Some(name) if name.len() <= KEY_BYTES => name.bytes().map(|byte| format!("{byte:02x}")).collect(),
-            _ => Uuid::new_v4().simple().to_string(),
-        }
     }
 
     async fn show(&mut self, frame: Frame, message: &StreamMessage) -> Result<()> {
@@ -295,6 +286,19 @@ impl Gateway {
             .await?
             .map_or(0, |last| last.sequence);
         let (mut low, mut high) = (1, last);
+        let mut step = SEARCH_STEP;
+        while step < last {
+            let at = last - step;
+            match self.bus.events.next(subject, at).await? {
+                Some(message) if seq_of(&message) <= after => {
+                    low = message.sequence + 1;
+                    break;
+                }
+                Some(_) => high = at,
+                None => break,
+            }
+            step = step.saturating_mul(8);
+        }
         while low < high {
             let middle = low + (high - low) / 2;
             match self.bus.events.next(subject, middle).await? {
@@ -334,5 +338,59 @@ impl Gateway {
             .line(Value::Object(response).to_string())
             .await
             .context("stdout is closed")
+    }
+}
+
+/// The idempotency key of a command: the same for the same client and id. Without both, no other command gets it.
+fn key(client: Option<&str>, id: Option<&Value>) -> String {
+    let Some((client, id)) = client.zip(id) else {
+        return Uuid::new_v4().simple().to_string();
+    };
+    let name = format!("{client} {id}");
+    let hex = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
+    if name.len() <= KEY_BYTES {
+        hex(name.as_bytes())
+    } else {
+        hex(&Sha256::digest(&name))
+    }
+}
+
+/// The error of a command that NATS did not confirm.
+fn unconfirmed(fault: &Fault) -> String {
+    match fault {
+        Fault::Fenced | Fault::TooLarge(_) => format!("The command was not queued: {fault}"),
+        Fault::Unavailable(_) => {
+            format!(
+                "The command may have been queued; read the state of the session before you send it again: {fault}"
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fault, key, unconfirmed};
+    use serde_json::json;
+
+    #[test]
+    fn long_id_has_same_key_each_time() {
+        let (short, long) = (json!(7), json!("x".repeat(200)));
+        assert_eq!(key(Some("web"), Some(&short)), "7765622037");
+        let first = key(Some("web"), Some(&long));
+        assert_eq!(first.len(), 64);
+        // The worker accepts letters and digits only.
+        assert!(first.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        assert_eq!(key(Some("web"), Some(&long)), first);
+        assert_ne!(key(Some("other"), Some(&long)), first);
+        // Clients without a name use the same ids again.
+        assert_ne!(key(None, Some(&short)), key(None, Some(&short)));
+    }
+
+    #[test]
+    fn unconfirmed_command_may_have_been_queued() {
+        let error = unconfirmed(&Fault::Unavailable("timed out".to_owned()));
+        assert!(error.starts_with("The command may have been queued"), "{error}");
+        let error = unconfirmed(&Fault::TooLarge("1048577 bytes".to_owned()));
+        assert!(error.starts_with("The command was not queued"), "{error}");
     }
 }

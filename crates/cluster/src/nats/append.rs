@@ -32,6 +32,7 @@ pub(super) async fn append(
         lines: lines.len() as u64,
         append: Uuid::new_v4().simple().to_string(),
         parts: 0,
+        before: place.newest.clone(),
         sequence: 0,
     };
     if body.len() <= MESSAGE_BYTES {
@@ -138,7 +139,7 @@ async fn commit(
     let message = PublishMessage::build()
         .payload(payload)
         .headers(record.headers())
-        .expected_last_subject_sequence(place.sequence);
+        .expected_last_subject_sequence(place.sequence());
     let subject = store.subject(session);
     let mut tries = Tries::default();
     let reason = loop {
@@ -149,7 +150,7 @@ async fn commit(
                 return Ok(record.end().position);
             }
             Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
-                match settle(store, session, &record, place).await? {
+                match settle(store, session, &record, &place).await? {
                     Some(position) => return Ok(position),
                     // The message that took the place is gone, so the session was deleted.
                     None if tries.failed == 0 => return Err(stale(session, record.start, 0)),
@@ -164,7 +165,7 @@ async fn commit(
             break reason;
         }
     };
-    match settle(store, session, &record, place).await {
+    match settle(store, session, &record, &place).await {
         Ok(Some(position)) => Ok(position),
         Err(stale @ StoreError::Stale { .. }) => Err(stale),
         // It may still be on its way to the server.
@@ -181,16 +182,17 @@ async fn settle(
     store: &NatsStore,
     session: &SessionId,
     record: &Record,
-    place: Place,
+    place: &Place,
 ) -> Result<Option<u64>> {
     store.forget(session);
-    let Some(winner) = read::next(store, session, place.sequence + 1).await? else {
+    let Some(winner) = read::next(store, session, place.sequence() + 1).await? else {
         return Ok(None);
     };
     if winner.append == record.append {
         let end = winner.end();
+        let position = end.position;
         store.remember(session, end);
-        return Ok(Some(end.position));
+        return Ok(Some(position));
     }
     let end = store.end(session).await?;
     Err(stale(session, record.start, end.position))

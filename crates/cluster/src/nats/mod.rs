@@ -39,11 +39,18 @@ pub struct NatsStore {
     known: Mutex<HashMap<SessionId, Place>>,
 }
 
-/// A point in a session: the position, and the sequence in the stream of the message that leads to it (0 before the first).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A point in a session: the position, and the sequences in the stream of the last messages that lead to it, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Place {
     position: u64,
-    sequence: u64,
+    newest: Vec<u64>,
+}
+
+impl Place {
+    /// The sequence of the last message that leads to it; 0 before the first one.
+    fn sequence(&self) -> u64 {
+        self.newest.first().copied().unwrap_or(0)
+    }
 }
 
 impl fmt::Debug for NatsStore {
@@ -92,7 +99,7 @@ impl NatsStore {
 
     fn known(&self, session: &SessionId) -> Option<Place> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(session).copied()
+        known.get(session).cloned()
     }
 
     fn remember(&self, session: &SessionId, place: Place) {
@@ -114,10 +121,7 @@ impl NatsStore {
         repeat(&self.client, async || {
             match self.stream.get_last_raw_message_by_subject(&subject).await {
                 Ok(message) => Ok(Record::of(session, &message.headers, message.sequence)?.end()),
-                Err(e) if e.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(Place {
-                    position: 0,
-                    sequence: 0,
-                }),
+                Err(e) if e.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(Place::default()),
                 Err(e) => Err(engine("read the end of the session", &e)),
             }
         })
@@ -214,7 +218,7 @@ fn config(name: &str, address: &NatsAddress) -> stream::Config {
         storage: StorageType::File,
         num_replicas: address.replicas,
         discard: DiscardPolicy::New,
-        // For `batch`.
+        // For `batch` and for reading by sequence.
         allow_direct: true,
         ..stream::Config::default()
     }

@@ -3,11 +3,13 @@
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt as _;
 use store::limits::{LOADED_AT_ONCE, MAX_FILE};
 use store::{Result, SessionId, StoreError};
 
 use super::record::Record;
 use super::{NatsStore, Place, batch, engine, repeat};
+use crate::limits::READ_AT_ONCE;
 use crate::lines;
 
 pub(super) async fn load(store: &NatsStore, session: &SessionId, from: u64) -> Result<Vec<Vec<u8>>> {
@@ -19,32 +21,129 @@ pub(super) async fn load(store: &NatsStore, session: &SessionId, from: u64) -> R
             actual: end.position,
         });
     }
-    let mut found = Vec::new();
     if from == end.position {
         store.remember(session, end);
-        return Ok(found);
+        return Ok(Vec::new());
     }
-    let mut next = first_message(store, session, from, end).await?;
-    let (mut position, mut bytes) = (None, 0);
+    let mut loaded = Loaded::new(store, session, from, end.sequence());
+    if let Some(sequences) = sequences(store, session, from, &end).await? {
+        let mut messages = futures_util::stream::iter(sequences)
+            .map(|sequence| message(store, session, sequence))
+            .buffered(READ_AT_ONCE);
+        while let Some(message) = messages.next().await {
+            if loaded.take(message?).await? {
+                return Ok(loaded.lines);
+            }
+        }
+        return Err(damaged(session, from, "its last message is missing".to_owned()));
+    }
+    let mut next = first_message(store, session, from, &end).await?;
     loop {
         for message in messages(store, session, next).await? {
             next = message.sequence + 1;
-            let record = Record::of(session, &message.headers, message.sequence)?;
-            // The first message may begin before the position, and the next ones have to follow it.
-            let expected = *position.get_or_insert(record.start);
-            let lines = lines_of(store, session, &record, expected, message.payload).await?;
-            position = Some(record.end().position);
-            let skipped = usize::try_from(from.saturating_sub(record.start)).unwrap_or(usize::MAX);
-            for line in lines.into_iter().skip(skipped) {
-                bytes += line.len();
-                found.push(line);
-            }
-            if message.sequence >= end.sequence || bytes >= LOADED_AT_ONCE {
-                store.remember(session, record.end());
-                return Ok(found);
+            if loaded.take(message).await? {
+                return Ok(loaded.lines);
             }
         }
     }
+}
+
+/// Lines of a session that were read so far.
+struct Loaded<'a> {
+    store: &'a NatsStore,
+    session: &'a SessionId,
+    from: u64,
+    /// Sequence of the last message.
+    end: u64,
+    /// Where the next message has to begin; none before the first one.
+    position: Option<u64>,
+    bytes: usize,
+    lines: Vec<Vec<u8>>,
+}
+
+impl<'a> Loaded<'a> {
+    fn new(store: &'a NatsStore, session: &'a SessionId, from: u64, end: u64) -> Self {
+        Self {
+            store,
+            session,
+            from,
+            end,
+            position: None,
+            bytes: 0,
+            lines: Vec::new(),
+        }
+    }
+
+    /// Takes the next message. Returns true at the end of the session, and when enough was read for one call.
+    async fn take(&mut self, message: StreamMessage) -> Result<bool> {
+        let record = Record::of(self.session, &message.headers, message.sequence)?;
+        // The first message may begin before the position, and the next ones have to follow it.
+        let expected = *self.position.get_or_insert(record.start);
+        let lines = lines_of(self.store, self.session, &record, expected, message.payload).await?;
+        let end = record.end();
+        self.position = Some(end.position);
+        let skipped = usize::try_from(self.from.saturating_sub(record.start)).unwrap_or(usize::MAX);
+        for line in lines.into_iter().skip(skipped) {
+            self.bytes += line.len();
+            self.lines.push(line);
+        }
+        let is_over = message.sequence >= self.end || self.bytes >= LOADED_AT_ONCE;
+        if is_over {
+            self.store.remember(self.session, end);
+        }
+        Ok(is_over)
+    }
+}
+
+/// The sequences of the messages from a line on, oldest first; they may begin with some before the line. None if a message does not name
+/// those before it, since an older version wrote it.
+///
+/// The server finds the messages of a subject by a search through all messages in between. With it, a session costs as much as the
+/// stream has, and a worker that takes over 250 sessions keeps all servers busy.
+async fn sequences(
+    store: &NatsStore,
+    session: &SessionId,
+    from: u64,
+    end: &Place,
+) -> Result<Option<Vec<u64>>> {
+    let mut found = end.newest.clone();
+    loop {
+        let Some(oldest) = found.last() else {
+            return Ok(None);
+        };
+        let oldest = message(store, session, *oldest).await?;
+        let record = Record::of(session, &oldest.headers, oldest.sequence)?;
+        if record.start <= from {
+            found.reverse();
+            return Ok(Some(found));
+        }
+        match record.before.first() {
+            None => return Ok(None),
+            Some(newest) if *newest >= record.sequence => {
+                let reason = format!("message {} names newer ones as older", record.sequence);
+                return Err(damaged(session, record.start, reason));
+            }
+            Some(_) => found.extend(record.before),
+        }
+    }
+}
+
+/// The message of a session with a sequence.
+async fn message(store: &NatsStore, session: &SessionId, sequence: u64) -> Result<StreamMessage> {
+    // From whichever replica answers. It may not have the message yet, and the stream of an operator may not allow it.
+    let found = match store.stream.direct_get(sequence).await {
+        Ok(message) => message,
+        Err(_) => {
+            let message = store.stream.get_raw_message(sequence).await;
+            message.map_err(|e| engine("read the session", &e))?
+        }
+    };
+    // Sequences are those of this session, unless another program wrote to the stream.
+    if found.subject.as_str() != store.subject(session) {
+        let reason = format!("message {sequence} of the stream belongs to something else");
+        return Err(damaged(session, 0, reason));
+    }
+    Ok(found)
 }
 
 /// The next messages of a session from a sequence on, at least one.
@@ -78,7 +177,7 @@ pub(super) async fn first_message(
     store: &NatsStore,
     session: &SessionId,
     from: u64,
-    end: Place,
+    end: &Place,
 ) -> Result<u64> {
     if from == 0 {
         // Asked from the leader: a replica can still have messages of a session that was deleted and begun again.
@@ -86,9 +185,9 @@ pub(super) async fn first_message(
         return Ok(first.map_or(1, |first| first.sequence));
     }
     if let Some(known) = store.known(session).filter(|known| known.position == from) {
-        return Ok(known.sequence + 1);
+        return Ok(known.sequence() + 1);
     }
-    let (mut low, mut high) = (1, end.sequence);
+    let (mut low, mut high) = (1, end.sequence());
     while low <= high {
         let middle = low + (high - low) / 2;
         let Some(record) = next(store, session, middle).await? else {

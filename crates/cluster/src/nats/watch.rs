@@ -38,9 +38,9 @@ impl NatsWatch {
             });
         }
         let sequence = if from == end.position {
-            end.sequence + 1
+            end.sequence() + 1
         } else {
-            read::first_message(store, session, from, end).await?
+            read::first_message(store, session, from, &end).await?
         };
         let messages = Some(consume(store, session, sequence).await?);
         Ok(Self {

@@ -72,7 +72,9 @@ impl Agent {
         let reader = Arc::clone(&routes);
         tokio::spawn(async move {
             reader.read(stdout).await;
+            // Before the routes end: tasks that wait for a line ask then whether the agent has ended.
             sender.send_replace(true);
+            reader.end();
         });
         Ok(Self {
             stdin: AsyncMutex::new(stdin),
@@ -86,6 +88,11 @@ impl Agent {
     /// Waits until the process has closed its output.
     pub(crate) async fn ended(&self) {
         drop(self.ended.clone().wait_for(|ended| *ended).await);
+    }
+
+    /// Returns true once the process has closed its output.
+    pub(crate) fn has_ended(&self) -> bool {
+        *self.ended.borrow()
     }
 
     /// Kills the process with all its sessions.
@@ -157,7 +164,10 @@ impl Routes {
             };
             self.pass_on(line).await;
         }
-        // Waiting requests fail.
+    }
+
+    /// Lets waiting requests fail and ends the queues of all sessions.
+    fn end(&self) {
         lock(&self.requests).clear();
         lock(&self.sessions).clear();
     }
@@ -183,4 +193,47 @@ impl Routes {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, OnceLock};
+    use std::task::{Context, Wake, Waker};
+
+    use tokio::sync::watch;
+
+    use super::{Agent, AgentCommand};
+
+    /// Notes at its first wake-up whether the agent had ended.
+    struct Woken {
+        ended: watch::Receiver<bool>,
+        saw: OnceLock<bool>,
+    }
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.saw.get_or_init(|| *self.ended.borrow());
+        }
+    }
+
+    #[tokio::test]
+    async fn agent_has_ended_when_its_sessions_wake() {
+        let command = AgentCommand {
+            program: "cat".into(),
+            args: Vec::new(),
+            cwd: std::env::temp_dir(),
+        };
+        let agent = Agent::start(&command).unwrap();
+        let mut lines = agent.route("s");
+        let woken = Arc::new(Woken {
+            ended: agent.ended.clone(),
+            saw: OnceLock::new(),
+        });
+        let waker = Waker::from(Arc::clone(&woken));
+        assert!(lines.poll_recv(&mut Context::from_waker(&waker)).is_pending());
+        agent.kill().await;
+        agent.ended().await;
+        assert!(lines.recv().await.is_none());
+        assert_eq!(woken.saw.get(), Some(&true));
+    }
 }

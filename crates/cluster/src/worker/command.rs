@@ -1,12 +1,15 @@
 //! Commands as they come from gateways: reading them, which of them workers refuse, and what happens to a command that another worker
 //! had begun. Pure.
 
+use std::time::{Duration, SystemTime};
+
 use async_nats::HeaderMap;
 use async_nats::jetstream::message::StreamMessage;
 use serde_json::{Value, json};
 
 use super::child::Line;
-use crate::bus::{Begun, Frame};
+use crate::bus::{Begun, Frame, RECORDED};
+use crate::limits::COMMAND_AGE;
 
 /// Which gateway waits for the response.
 const GATEWAY: &str = "Pinion-Gateway";
@@ -19,6 +22,8 @@ pub(crate) const MAY_HAVE_RUN: &str = "The worker that had this command was lost
 /// A command of the queue.
 pub(crate) struct Command {
     pub(crate) sequence: u64,
+    /// When NATS stored it.
+    pub(crate) stored: SystemTime,
     pub(crate) gateway: String,
     pub(crate) key: String,
     pub(crate) line: Line,
@@ -45,6 +50,7 @@ impl Command {
         };
         Some(Self {
             sequence: message.sequence,
+            stored: message.time.into(),
             gateway: word(GATEWAY)?,
             key: word(KEY)?,
             line,
@@ -112,13 +118,14 @@ pub(crate) enum Fate {
     Unknown(u64),
 }
 
-/// Decides it from the record.
-pub(crate) fn fate(begun: Begun, kind: &str) -> Fate {
+/// Decides it from the record and the time for which the command was queued.
+pub(crate) fn fate(begun: Begun, kind: &str, age: Duration) -> Fate {
     match begun {
-        Begun::New(sequence) => Fate::Run(sequence),
         Begun::Answered(response) => Fate::Answer(response),
-        Begun::Before(sequence) if is_repeatable(kind) => Fate::Run(sequence),
-        Begun::Before(sequence) => Fate::Unknown(sequence),
+        Begun::New(sequence) if age < COMMAND_AGE => Fate::Run(sequence),
+        // The record of an old command may have expired.
+        Begun::New(sequence) | Begun::Before(sequence) if is_repeatable(kind) => Fate::Run(sequence),
+        Begun::New(sequence) | Begun::Before(sequence) => Fate::Unknown(sequence),
     }
 }
 
@@ -131,17 +138,54 @@ fn is_repeatable(kind: &str) -> bool {
         )
 }
 
+/// True for commands that can change the working directory, themselves or by the run that they begin.
+pub(crate) fn can_change_files(kind: &str) -> bool {
+    RECORDED(kind) && !is_repeatable(kind)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Fate, fate};
+    use std::time::Duration;
+
+    use super::{COMMAND_AGE, Fate, can_change_files, fate};
     use crate::bus::Begun;
 
     #[test]
     fn begun_commands_run_again_only_if_harmless() {
+        let fate = |begun, kind| fate(begun, kind, Duration::ZERO);
         assert_eq!(fate(Begun::New(4), "prompt"), Fate::Run(4));
         assert_eq!(fate(Begun::Before(4), "prompt"), Fate::Unknown(4));
         assert_eq!(fate(Begun::Before(4), "bash"), Fate::Unknown(4));
         assert_eq!(fate(Begun::Before(4), "set_model"), Fate::Run(4));
+        assert_eq!(
+            fate(Begun::Answered("{}".into()), "prompt"),
+            Fate::Answer("{}".into())
+        );
+    }
+
+    #[test]
+    fn settings_and_questions_change_no_files() {
+        for kind in ["prompt", "steer", "follow_up", "continue", "bash", "rewind"] {
+            assert!(can_change_files(kind), "{kind}");
+        }
+        for kind in [
+            "set_model",
+            "abort",
+            "clear_queue",
+            "get_state",
+            "list_sessions",
+            "replay",
+        ] {
+            assert!(!can_change_files(kind), "{kind}");
+        }
+    }
+
+    #[test]
+    fn command_older_than_its_record_may_have_run() {
+        let fate = |begun, kind| fate(begun, kind, COMMAND_AGE);
+        assert_eq!(fate(Begun::New(4), "prompt"), Fate::Unknown(4));
+        assert_eq!(fate(Begun::New(4), "bash"), Fate::Unknown(4));
+        assert_eq!(fate(Begun::New(4), "abort"), Fate::Run(4));
         assert_eq!(
             fate(Begun::Answered("{}".into()), "prompt"),
             Fate::Answer("{}".into())

@@ -2,6 +2,7 @@
 //! anything that was written after it reaches a client.
 
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -9,6 +10,11 @@ use serde_json::{Value, json};
 use store::{SessionId, SessionStore};
 
 use crate::lines;
+
+/// What the agent keeps next to a session file: the sessions of sub-agents and the checkpoints. The store does not have it.
+const KEPT: [&str; 2] = ["subagents", "checkpoints"];
+/// The note next to the kept directories: how many lines the session had when it left.
+const LEFT: &str = "left";
 
 /// A session file and how much of it is stored.
 pub(crate) struct SessionFile {
@@ -45,13 +51,16 @@ impl SessionFile {
         }
         let cwd = check(session, all.first())?;
         let path = dir.join(format!("{}.jsonl", session.encoded()));
+        let (kept, position) = (path.clone(), all.len() as u64);
+        // Not here, since checkpoints can be many files, and leases have to be renewed meanwhile.
+        drop(tokio::task::spawn_blocking(move || check_kept(&kept, position)).await);
         let text = lines::join(&all);
-        std::fs::write(&path, &text).with_context(|| format!("{} cannot be written", path.display()))?;
+        write(&path, &text).with_context(|| format!("{} cannot be written", path.display()))?;
         Ok(Self {
             path,
             cwd,
             stored: text.len() as u64,
-            position: all.len() as u64,
+            position,
         })
     }
 
@@ -103,10 +112,50 @@ impl SessionFile {
         Ok(())
     }
 
-    /// Removes the file. The store has the session.
-    pub(crate) fn remove(&self) {
-        drop(std::fs::remove_file(&self.path));
+    /// Removes the file, since the store has the session. What the agent keeps next to it stays, with a note for the next
+    /// [`fetch`](Self::fetch). It goes, too, if the file has lines that were not stored, which it may belong to.
+    pub(crate) async fn remove(&self) {
+        let (path, stored, position) = (self.path.clone(), self.stored, self.position);
+        let removed = tokio::task::spawn_blocking(move || {
+            let is_stored = std::fs::metadata(&path).is_ok_and(|found| found.len() == stored);
+            drop(std::fs::remove_file(&path));
+            if !KEPT.iter().any(|kept| path.with_extension(kept).exists()) {
+                return;
+            }
+            if !is_stored || std::fs::write(path.with_extension(LEFT), position.to_string()).is_err() {
+                remove_kept(&path);
+            }
+        });
+        drop(removed.await);
     }
+}
+
+/// Removes what the agent kept unless the session has as many lines as when it left: then no other worker went on with it.
+fn check_kept(path: &Path, position: u64) {
+    let note = path.with_extension(LEFT);
+    let left = std::fs::read_to_string(&note);
+    drop(std::fs::remove_file(&note));
+    let is_same = left.is_ok_and(|left| left.parse::<u64>() == Ok(position));
+    if !is_same {
+        remove_kept(path);
+    }
+}
+
+fn remove_kept(path: &Path) {
+    for kept in KEPT {
+        drop(std::fs::remove_dir_all(path.with_extension(kept)));
+    }
+}
+
+/// Writes a new file that only this user can read, in place of an older one.
+fn write(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    drop(std::fs::remove_file(path));
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(text)
 }
 
 /// The header of a new session.
@@ -134,4 +183,70 @@ pub(crate) fn check(session: &SessionId, header: Option<&Vec<u8>>) -> Result<Pat
     }
     let cwd = header.get("cwd").and_then(Value::as_str).unwrap_or_default();
     Ok(PathBuf::from(cwd))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use store::{SessionDirectory, SessionId, SessionStore as _};
+
+    use super::SessionFile;
+    use crate::FileStore;
+
+    #[tokio::test]
+    async fn session_file_is_private_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (stored, local) = (dir.path().join("stored"), dir.path().join("local"));
+        std::fs::create_dir(&local).unwrap();
+        // What an earlier worker left, which all users can read.
+        let path = local.join("s.jsonl");
+        std::fs::write(&path, "old").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let store = FileStore::new(SessionDirectory::new(stored, true));
+        let id = SessionId::new("s").unwrap();
+        let file = SessionFile::fetch(&store, &id, &local, dir.path()).await.unwrap();
+        assert_eq!(file.path, path);
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(std::fs::read_to_string(&path).unwrap().contains(r#""id":"s""#));
+        file.remove().await;
+        assert_eq!(std::fs::read_dir(&local).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn checkpoints_stay_while_no_other_worker_had_the_session() {
+        let dir = tempfile::tempdir().unwrap();
+        let (stored, local) = (dir.path().join("stored"), dir.path().join("local"));
+        let kept = ["s.subagents", "s.checkpoints"].map(|name| local.join(name));
+        for kept in &kept {
+            std::fs::create_dir_all(kept).unwrap();
+            std::fs::write(kept.join("file"), "").unwrap();
+        }
+        let names = || std::fs::read_dir(&local).unwrap().count();
+        let store = FileStore::new(SessionDirectory::new(stored, true));
+        let id = SessionId::new("s").unwrap();
+        let fetch = || SessionFile::fetch(&store, &id, &local, dir.path());
+        // Nothing says that they belong to the stored session.
+        let file = fetch().await.unwrap();
+        assert_eq!(names(), 1);
+        for kept in &kept {
+            std::fs::create_dir(kept).unwrap();
+        }
+        file.remove().await;
+        assert!(!file.path.exists() && kept.iter().all(|kept| kept.exists()));
+        let file = fetch().await.unwrap();
+        assert!(kept.iter().all(|kept| kept.exists()));
+        // Without the note.
+        assert_eq!(names(), 3);
+        file.remove().await;
+        let line = br#"{"type":"session_info","id":"a","parentId":null}"#.to_vec();
+        store.append(&id, &[line], 1).await.unwrap();
+        let file = fetch().await.unwrap();
+        assert_eq!(names(), 1);
+        // A line that is not stored.
+        std::fs::create_dir(&kept[1]).unwrap();
+        std::fs::write(&file.path, "").unwrap();
+        file.remove().await;
+        assert_eq!(names(), 0);
+    }
 }

@@ -17,6 +17,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
+use super::state_dir::{OpenStateDir, set_mode};
 use crate::bus::{Bus, LeaseState, Until};
 use crate::limits::{GATE_CALLS, GATE_WAIT};
 
@@ -178,13 +179,10 @@ impl Gate {
 }
 
 /// Writes the extension for the agent and answers its questions. Returns the directory to load.
-pub(crate) fn start(dir: &Path, program: &Path, gate: Arc<Gate>, bus: Arc<Bus>) -> Result<PathBuf> {
-    let folder = dir.join("gate");
-    std::fs::create_dir_all(&folder)?;
-    let socket = dir.join("gate.sock");
-    drop(std::fs::remove_file(&socket));
-    let listener =
-        UnixListener::bind(&socket).with_context(|| format!("{} cannot be opened", socket.display()))?;
+pub(super) fn start(state: &OpenStateDir, program: &Path, gate: Arc<Gate>, bus: Arc<Bus>) -> Result<PathBuf> {
+    let folder = state.private("gate")?;
+    let socket = state.path.join("gate.sock");
+    let listener = listen(&socket)?;
     let manifest = json!({"command": [program, "gate", socket], "name": "worker", "events": ["tool_call"]});
     std::fs::write(folder.join("extension.json"), manifest.to_string())?;
     tokio::spawn(async move {
@@ -194,6 +192,15 @@ pub(crate) fn start(dir: &Path, program: &Path, gate: Arc<Gate>, bus: Arc<Bus>) 
         }
     });
     Ok(folder)
+}
+
+/// Opens the socket in place of an older one. Only the user of the worker can connect, since others may reach its directory.
+fn listen(socket: &Path) -> Result<UnixListener> {
+    drop(std::fs::remove_file(socket));
+    let listener =
+        UnixListener::bind(socket).with_context(|| format!("{} cannot be opened", socket.display()))?;
+    set_mode(socket, 0o600)?;
+    Ok(listener)
 }
 
 /// Answers the questions of one extension process. Calls of different sessions do not wait for each other.
@@ -339,13 +346,23 @@ fn locked<W>(extension: &Mutex<Extension<W>>) -> std::sync::MutexGuard<'_, Exten
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
     use std::time::{Duration, Instant};
 
     use store::SessionId;
     use tokio::sync::{mpsc, watch};
 
-    use super::Gate;
+    use super::{Gate, listen};
     use crate::bus::LeaseState;
+
+    #[tokio::test]
+    async fn socket_is_private() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("gate.sock");
+        std::fs::write(&socket, "what an earlier worker left").unwrap();
+        let _listener = listen(&socket).unwrap();
+        assert_eq!(socket.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
 
     #[tokio::test]
     async fn call_waits_until_its_answer_is_stored() {

@@ -10,6 +10,7 @@ mod health;
 mod interrupted;
 mod queue;
 mod session;
+mod state_dir;
 mod takeover;
 mod workspace;
 
@@ -38,6 +39,7 @@ use gate::Gate;
 pub use gate::extension;
 use health::Load;
 use session::End;
+pub use state_dir::StateDir;
 pub use workspace::WorkspaceHooks;
 
 /// Settings of a worker.
@@ -50,7 +52,7 @@ pub struct WorkerOptions {
     /// Sessions at a time.
     pub sessions: usize,
     /// Directory of session files while the worker has them.
-    pub state_dir: PathBuf,
+    pub state_dir: StateDir,
     /// Working directory of new sessions.
     pub cwd: PathBuf,
     /// Address of the health endpoint.
@@ -94,21 +96,15 @@ pub type Report = fn(&str);
 pub async fn run(options: WorkerOptions, report: Report) -> Result<()> {
     let bus = Arc::new(Bus::connect(&options.address, Some(options.lease)).await?);
     let store = Arc::new(NatsStore::connect(&options.address).await?);
-    let sessions = options.state_dir.join("sessions");
-    std::fs::create_dir_all(&sessions)
-        .with_context(|| format!("{} cannot be created", sessions.display()))?;
+    let state = options.state_dir.open()?;
+    let sessions = state.private("sessions")?;
     let mut args = vec!["--mode".to_owned(), "rpc".to_owned(), "--session-dir".to_owned()];
     args.push(sessions.to_string_lossy().into_owned());
     // The worker closes idle sessions itself. One more, since a session that ends may still be closing.
     args.push("--max-open-sessions".to_owned());
     args.push((options.sessions * 2 + 1).to_string());
     let gate = Arc::new(Gate::default());
-    let folder = gate::start(
-        &options.state_dir,
-        &options.own,
-        Arc::clone(&gate),
-        Arc::clone(&bus),
-    )?;
+    let folder = gate::start(&state, &options.own, Arc::clone(&gate), Arc::clone(&bus))?;
     args.extend(["--extension".to_owned(), folder.to_string_lossy().into_owned()]);
     args.extend(options.args.iter().cloned());
     let agent = Arc::new(Agent::start(&AgentCommand {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use anyhow::{Context as _, Result, bail};
 use async_nats::jetstream::message::StreamMessage;
@@ -56,6 +56,7 @@ struct Pending {
     queued: Vec<u64>,
     /// Sequence of its record, if it has one.
     begun: Option<u64>,
+    can_change_files: bool,
 }
 
 /// The task's state.
@@ -76,6 +77,8 @@ struct SessionTask {
     ended_calls: Vec<String>,
     /// The answer that streams in.
     answer: Option<Answer>,
+    /// True if a command may have changed the working directory since it was last saved.
+    is_unsaved: bool,
 }
 
 /// Runs a session until its end, and closes it. `place` is given back once it is open.
@@ -144,6 +147,7 @@ impl SessionTask {
             pending: HashMap::new(),
             ended_calls: Vec::new(),
             answer: None,
+            is_unsaved: false,
         };
         let opened = task.open_in_agent().await;
         if let Err(error) = opened {
@@ -257,20 +261,15 @@ impl SessionTask {
             )
         };
         if frames.iter().any(has_settled) {
-            tokio::select! {
-                saved = self.shared.workspace.save(&self.id, &self.file.cwd) => saved?,
-                () = self.lease.lost() => bail!("the lease was lost"),
-            }
+            self.save().await?;
         }
         self.until()?;
         self.file.sync(self.shared.store.as_ref(), &self.id).await?;
         let bus = &self.shared.bus;
         let until = self.until()?;
         self.queue.store(bus, &self.id, updates.iter(), &until).await?;
-        if self.pending.is_empty() {
-            self.queue.settled();
-        }
         for (pending, text) in &answered {
+            self.queue.answered(&pending.key);
             if let Some(begun) = pending.begun {
                 bus.answer(&self.id, &pending.key, text, begun, &self.until()?)
                     .await?;
@@ -290,6 +289,17 @@ impl SessionTask {
         for queued in answered.iter().flat_map(|(pending, _)| &pending.queued) {
             bus.commands.remove(*queued).await?;
         }
+        Ok(())
+    }
+
+    /// Saves the working directory for other workers.
+    async fn save(&mut self) -> Result<()> {
+        tokio::select! {
+            saved = self.shared.workspace.save(&self.id, &self.file.cwd) => saved?,
+            () = self.lease.lost() => bail!("the lease was lost"),
+        }
+        // Such a command without a response may change the directory after this.
+        self.is_unsaved = self.pending.values().any(|pending| pending.can_change_files);
         Ok(())
     }
 
@@ -370,6 +380,7 @@ impl SessionTask {
             return self.answer(&command, &command.error(reason)).await;
         }
         if command::is_frame(command.kind()) {
+            self.is_unsaved = true;
             self.send(command.line).await?;
             return Ok(self.shared.bus.commands.remove(message.sequence).await?);
         }
@@ -380,27 +391,30 @@ impl SessionTask {
                 .bus
                 .begin(&self.id, &command.key, &self.until()?)
                 .await?;
-            match command::fate(noted, command.kind()) {
+            let age = SystemTime::now().duration_since(command.stored);
+            match command::fate(noted, command.kind(), age.unwrap_or_default()) {
                 Fate::Run(sequence) => begun = Some(sequence),
                 Fate::Answer(response) => return self.answer(&command, &response).await,
                 Fate::Unknown(sequence) => {
-                    let error = command.error(command::MAY_HAVE_RUN);
-                    let (bus, until) = (&self.shared.bus, self.until()?);
-                    bus.answer(&self.id, &command.key, &error, sequence, &until)
-                        .await?;
-                    return self.answer(&command, &error).await;
+                    return self.fail(&command, sequence, command::MAY_HAVE_RUN).await;
                 }
             }
         }
+        if let (Some(sequence), Some(reason)) = (begun, self.queue.refusal(&command.line)) {
+            return self.fail(&command, sequence, &reason).await;
+        }
+        let can_change_files = command::can_change_files(command.kind());
+        self.is_unsaved |= can_change_files;
         let id = self.shared.agent.id(self.id.as_str());
         let mut line = command.line;
-        self.queue.sent(&line);
+        self.queue.sent(&command.key, &line);
         let pending = Pending {
             key: command.key,
             id: line.insert("id".to_owned(), json!(id)),
             gateways: vec![command.gateway],
             queued: vec![message.sequence],
             begun,
+            can_change_files,
         };
         self.pending.insert(id, pending);
         self.send(line).await
@@ -410,6 +424,15 @@ impl SessionTask {
         self.until()?;
         line.insert("session".to_owned(), json!(self.id.as_str()));
         self.shared.agent.send(&line).await
+    }
+
+    /// Answers a command that was begun with an error, which its record keeps.
+    async fn fail(&mut self, command: &Command, begun: u64, reason: &str) -> Result<()> {
+        let error = command.error(reason);
+        let until = self.until()?;
+        let bus = &self.shared.bus;
+        bus.answer(&self.id, &command.key, &error, begun, &until).await?;
+        self.answer(command, &error).await
     }
 
     /// Publishes a response that the agent did not give.
@@ -443,15 +466,15 @@ impl SessionTask {
         agent.unroute(self.id.as_str());
         let is_stuck = match closed {
             Ok(_) => false,
-            // The agent does not have the session.
-            Err(error) => !error.is::<Refused>(),
+            // The agent does not have the session, or has ended with all of them.
+            Err(error) => !error.is::<Refused>() && !agent.has_ended(),
         };
         if is_stuck {
             self.shared.gate.give_up(&self.id);
         } else {
             self.shared.gate.forget(&self.id);
         }
-        if !is_lost && let Err(error) = self.deliver(rest).await {
+        if !is_lost && let Err(error) = self.leave(rest).await {
             end = End::Lost(error);
         }
         if let End::Idle = end {
@@ -471,13 +494,22 @@ impl SessionTask {
             };
             end = End::Stuck(reason);
         } else {
-            self.file.remove();
+            self.file.remove().await;
         }
         if !self.lease.state().is_lost {
             self.lease.release().await;
         }
         announce(&self.shared.bus, &self.id, &end).await;
         end
+    }
+
+    /// Stores and publishes the rest. Saves the working directory if commands came after the last run.
+    async fn leave(&mut self, rest: Vec<Line>) -> Result<()> {
+        self.deliver(rest).await?;
+        if self.is_unsaved {
+            self.save().await?;
+        }
+        Ok(())
     }
 }
 

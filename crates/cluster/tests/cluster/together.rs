@@ -151,6 +151,9 @@ fn workspace_hooks_move_directory_between_workers() -> Result<()> {
     let mut client = place.attach("work")?;
     client.ask(json!({"id": 1, "type": "prompt", "message": "Go"}))?;
     client.until("agent_settled")?;
+    // No run follows that would save it.
+    let later = client.ask(json!({"id": "later", "type": "bash", "command": "echo later > later"}))?;
+    ensure!(later["success"] == true, "{later}");
     first.signal("-TERM")?;
     ensure!(first.wait()?);
     std::fs::remove_dir_all(place.path("project"))?;
@@ -174,6 +177,7 @@ fn workspace_hooks_move_directory_between_workers() -> Result<()> {
     client.ask(json!({"id": 3, "type": "prompt", "message": "Again"}))?;
     ensure!(answer(&mut client)?["message"]["content"][0]["text"] == "three");
     ensure!(place.path("project").join("made").is_file());
+    ensure!(place.path("project").join("later").is_file());
     Ok(())
 }
 

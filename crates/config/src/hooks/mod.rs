@@ -6,6 +6,7 @@ mod tests;
 
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -42,10 +43,10 @@ pub struct Hook {
     pub scope: Scope,
 }
 
-/// A file or a setting that was to be a hook and is none.
+/// A file or a setting that was to be a hook and is none, or a folder of hooks that cannot be listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// The file, or the program of a setting.
+    /// The file, the folder, or the program of a setting.
     pub path: PathBuf,
     /// Whose it is.
     pub scope: Scope,
@@ -69,7 +70,7 @@ impl Hook {
 pub struct Finding {
     /// In the order in which they are asked.
     pub hooks: Vec<Hook>,
-    /// Files and settings that were meant as hooks and cannot be used.
+    /// Files, folders and settings that were meant for hooks and cannot be used.
     pub refused: Vec<Refused>,
 }
 
@@ -133,9 +134,18 @@ struct Finder {
 
 impl Finder {
     fn folder(&mut self, root: &Root, dir: &Path, scope: Scope) {
-        let listed = root.list(dir, limits::HOOK_ENTRIES);
-        for path in listed.unwrap_or_default().0 {
-            self.file(root, path, scope, false);
+        let problem = match root.list(dir, limits::HOOK_ENTRIES) {
+            Ok((paths, is_cut)) => {
+                for path in paths {
+                    self.file(root, path, scope, false);
+                }
+                is_cut.then(|| format!("It has more than {} entries", limits::HOOK_ENTRIES))
+            }
+            Err(error) => unlisted(dir, &error),
+        };
+        // Any hook may be among the entries that are missing.
+        if let Some(why) = problem {
+            self.refuse(dir.to_path_buf(), scope, why, true);
         }
     }
 
@@ -231,6 +241,19 @@ impl Finder {
             why,
             is_guard,
         });
+    }
+}
+
+/// Why a folder cannot be listed. Returns `None` if nothing has its name: then there are no hooks.
+fn unlisted(dir: &Path, error: &io::Error) -> Option<String> {
+    match files::dangling_link(dir) {
+        _ if !files::is_absent(error) => Some(error.to_string()),
+        Some(link) if link == dir => Some("It is a link that leads nowhere".to_owned()),
+        Some(link) => Some(format!(
+            "It is behind a link that leads nowhere: {}",
+            link.display()
+        )),
+        None => dir.symlink_metadata().is_ok().then(|| error.to_string()),
     }
 }
 

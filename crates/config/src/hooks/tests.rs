@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::find;
+use crate::limits;
 use crate::places::{Choice, Generation, Places};
 use crate::settings::{Settings, SettingsSource};
 use crate::trust::Trust;
@@ -140,6 +141,53 @@ fn hook_file_name_selects_event() {
     let (loaded, refused) = home.found(&none, Some(true));
     assert_eq!(loaded, ["agent_end agent_end.notify"]);
     assert!(refused["nothing"].contains("no such file"));
+}
+
+#[test]
+fn folder_that_cannot_be_listed_is_refused() {
+    let linked = |name: &str, target: &str| {
+        let home = Home::new(&[("agent/settings.json", "{}", 0o644)]);
+        fs::create_dir_all(home.path("cwd/.pi")).unwrap();
+        symlink(target, home.path(name)).unwrap();
+        home
+    };
+    let file = Home::new(&[("agent/hooks", SH, 0o755)]);
+    // A loop fails for every user. A mode would not stop root.
+    for (home, word) in [
+        (linked("agent/hooks", "gone"), "leads nowhere"),
+        (linked("agent/hooks", "hooks"), "os error"),
+        (file, "os error"),
+    ] {
+        let (loaded, refused) = home.found(&Choice::default(), None);
+        assert!(
+            loaded.is_empty() && refused["hooks"].contains(word),
+            "{refused:?}"
+        );
+        let none = Choice {
+            no_hooks: true,
+            ..Choice::default()
+        };
+        assert!(!home.found(&none, None).1.contains_key("hooks"));
+    }
+    let project = linked("cwd/.pi/hooks", "gone");
+    let refused = |approved| project.found(&Choice::default(), approved).1;
+    assert!(refused(Some(true))["hooks"].contains("leads nowhere"));
+    assert!(!refused(None).contains_key("hooks") && !refused(Some(false)).contains_key("hooks"));
+}
+
+#[test]
+fn folder_with_too_many_entries_is_refused() {
+    let home = Home::new(&[("agent/hooks/tool_call.sh", SH, 0o755)]);
+    for number in 1..limits::HOOK_ENTRIES {
+        fs::write(home.path(&format!("agent/hooks/{number}.md")), "").unwrap();
+    }
+    let (loaded, refused) = home.found(&Choice::default(), None);
+    assert_eq!(loaded, ["tool_call tool_call.sh"]);
+    assert!(!refused.contains_key("hooks"), "{refused:?}");
+    // Which entries are listed depends on the file system: the guard may be the last.
+    fs::write(home.path("agent/hooks/0.md"), "").unwrap();
+    let (_, refused) = home.found(&Choice::default(), None);
+    assert!(refused["hooks"].contains("more than 2000 entries"), "{refused:?}");
 }
 
 #[test]

@@ -6,12 +6,12 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use files::Root;
+use files::{PiLock, Root};
 use serde_json::{Value, json};
 
 use crate::settings::jsonc::{self, Layout};
 use crate::settings::limits;
-use crate::trust::Lock;
+use crate::trust::take_lock;
 
 const KEY: &str = "packages";
 
@@ -30,7 +30,7 @@ pub enum PackageEdit {
 #[derive(Debug)]
 pub struct SettingsFileLock {
     path: PathBuf,
-    _lock: Lock,
+    _lock: PiLock,
 }
 
 impl SettingsFileLock {
@@ -42,7 +42,7 @@ impl SettingsFileLock {
         if let Some(dir) = path.parent() {
             fs::create_dir_all(dir)?;
         }
-        let lock = Lock::take(path).map_err(|error| match error.kind() {
+        let lock = take_lock(path).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
                 io::Error::new(error.kind(), "another program is changing it; try again")
             }

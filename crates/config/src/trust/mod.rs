@@ -21,7 +21,7 @@ use crate::diagnostic::Diagnostic;
 pub use access::{ProjectAccess, ProjectTrust};
 pub use brought::{Brought, Project, Texts, held_back};
 use sandboxed::SandboxedDirs;
-pub(crate) use store::Lock;
+pub(crate) use store::take_lock;
 pub use store::{Stored, TrustFile, real};
 
 /// Who decided.

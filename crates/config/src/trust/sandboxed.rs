@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use files::Root;
 
 use super::limits;
-use super::store::{Lock, real};
+use super::store::{real, take_lock};
 
 /// The file with the directories.
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ impl SandboxedDirs {
         if let Some(dir) = self.path.parent() {
             fs::create_dir_all(dir)?;
         }
-        let _lock = Lock::take(&self.path)?;
+        let _lock = take_lock(&self.path)?;
         let mut known = self.read()?;
         known.extend(dirs);
         known.sort();

@@ -5,10 +5,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::SystemTime;
 
-use files::Root;
+use files::{PiLock, Root};
 use serde_json::{Map, Value};
 
 use crate::diagnostic::Diagnostic;
@@ -87,7 +85,7 @@ impl TrustFile {
         if let Some(dir) = self.path.parent() {
             fs::create_dir_all(dir).map_err(failed)?;
         }
-        let _lock = Lock::take(&self.path).map_err(failed)?;
+        let _lock = take_lock(&self.path).map_err(failed)?;
         let mut decisions = self.read()?;
         let key = real(dir).to_string_lossy().into_owned();
         match trusted {
@@ -155,38 +153,7 @@ pub fn real(dir: &Path) -> PathBuf {
     dir.to_path_buf()
 }
 
-/// The directory that pi takes as a lock while it reads and writes a file.
-#[derive(Debug)]
-pub(crate) struct Lock(PathBuf);
-
-impl Lock {
-    pub(crate) fn take(file: &Path) -> io::Result<Self> {
-        let mut name = file.as_os_str().to_owned();
-        name.push(".lock");
-        let dir = PathBuf::from(name);
-        let mut tries = 0;
-        loop {
-            match fs::create_dir(&dir) {
-                Ok(()) => return Ok(Self(dir)),
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                Err(error) if tries >= limits::LOCK_TRIES => return Err(error),
-                Err(_) => {}
-            }
-            let made = fs::metadata(&dir).and_then(|meta| meta.modified());
-            let age = made
-                .ok()
-                .and_then(|made| SystemTime::now().duration_since(made).ok());
-            if age.is_some_and(|age| age > limits::LOCK_STALE) {
-                let _gone = fs::remove_dir(&dir);
-            }
-            tries += 1;
-            sleep(limits::LOCK_WAIT);
-        }
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        let _gone = fs::remove_dir(&self.0);
-    }
+/// Waits for the lock that pi takes on a file of the agent directory.
+pub(crate) fn take_lock(file: &Path) -> io::Result<PiLock> {
+    PiLock::take(file, limits::LOCK)
 }

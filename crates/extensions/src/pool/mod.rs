@@ -17,8 +17,11 @@ use tokio_util::sync::CancellationToken;
 use self::round::Round;
 use crate::combining::{Rule, rule};
 use crate::error::ProcessError;
-use crate::line::{Era, Registered, Source};
+use crate::line::{Era, Provider, Registered, Source};
 use crate::process::{Answer, ExtensionProcess, PendingAnswer, ProcessMessage, Updates};
+
+/// The method that asks a provider for its models.
+const REFRESH_MODELS: &str = "provider.refreshModels";
 
 /// The paths of the extensions that a request concerns.
 type ExtensionPaths = Arc<[String]>;
@@ -127,8 +130,10 @@ impl ExtensionPool {
     pub fn models_found(&self, provider: &str, models: Value) {
         let mut state = self.lock();
         let extensions = state.links.iter_mut().flat_map(|link| link.registered.iter_mut());
-        let mut providers = extensions.flat_map(|extension| extension.providers.iter_mut());
-        if let Some(provider) = providers.find(|known| known.name == provider)
+        let providers = extensions.flat_map(|extension| extension.providers.iter_mut());
+        // The extension that was asked for them (`PoolState::meant`).
+        let mut answering = providers.filter(|known| known.name == provider && known.answers(REFRESH_MODELS));
+        if let Some(provider) = answering.next_back()
             && let Value::Object(config) = &mut provider.config
         {
             config.insert("models".to_owned(), models);
@@ -473,18 +478,39 @@ impl PoolState {
         };
         let has = |extension: &Registered| match what {
             "extension" => extension.path == name || extension.given.as_deref() == Some(name),
-            "provider" => extension.providers.iter().any(|provider| provider.name == name),
+            "provider" => {
+                let mut providers = extension.providers.iter();
+                providers.any(|provider| provider.name == name && provider.answers(method))
+            }
             "shortcut" => extension.shortcuts.iter().any(|key| key.shortcut == name),
             _ if method.starts_with("command.") => {
                 extension.commands.iter().any(|command| command.name == name)
             }
             _ => extension.tools.iter().any(|tool| tool.name == name),
         };
-        let mut links = self.links.iter().enumerate();
-        links.find_map(|(place, link)| {
-            let extension = link.registered.iter().find(|extension| has(extension))?;
-            Some((place, Arc::from([extension.path.clone()])))
-        })
+        let links = self.links.iter().enumerate();
+        let extensions =
+            links.flat_map(|(place, link)| link.registered.iter().map(move |extension| (place, extension)));
+        let mut owners = extensions.filter(|(_, extension)| has(extension));
+        // What a later extension says of a provider counts, and so do its functions.
+        let owner = match what {
+            "provider" => owners.next_back(),
+            _ => owners.next(),
+        };
+        let (place, extension) = owner?;
+        Some((place, Arc::from([extension.path.clone()])))
+    }
+}
+
+impl Provider {
+    /// Returns true if its extension has a function for the method.
+    fn answers(&self, method: &str) -> bool {
+        let member = match method {
+            "provider.stream" => "streams",
+            REFRESH_MODELS => "refreshes",
+            _ => return self.config.get("oauth").is_some_and(Value::is_object),
+        };
+        self.config.get(member) == Some(&Value::Bool(true))
     }
 }
 

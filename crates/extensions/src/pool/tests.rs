@@ -134,7 +134,8 @@ async fn calls_are_routed_to_their_process_and_renumbered() {
 #[tokio::test]
 async fn updates_and_streams_reach_owner_until_it_exits() {
     let (pool, [_one, mut two], [_from_one, mut from_two], _rest) = pair(&[]).await;
-    let registered = json!({"path": "two.py", "providers": [{"name": "own", "config": {}}], "shortcuts": [{"shortcut": "f2"}]});
+    let registered = json!({"path": "two.py", "shortcuts": [{"shortcut": "f2"}],
+        "providers": [{"name": "own", "config": {"streams": true, "refreshes": true}}]});
     pool.register(1, vec![serde_json::from_value(registered).unwrap()]);
     pool.models_found("own", json!([{"id": "m"}]));
     assert_eq!(
@@ -172,4 +173,30 @@ async fn updates_and_streams_reach_owner_until_it_exits() {
         stream(json!({"provider": "own"})),
         Err(ProcessError::Gone(_))
     ));
+}
+
+#[tokio::test]
+async fn provider_of_several_is_asked_where_its_function_is() {
+    let (pool, [mut one, mut two], ..) = pair(&[]).await;
+    let configs = [
+        json!({"streams": true, "oauth": {"name": "One"}, "models": []}),
+        json!({"streams": true, "baseUrl": "http://two"}),
+    ];
+    for (place, config) in configs.into_iter().enumerate() {
+        let registered =
+            json!({"path": place.to_string(), "providers": [{"name": "both", "config": config}]});
+        pool.register(place, vec![serde_json::from_value(registered).unwrap()]);
+    }
+    let ask = |method: &str| pool.call("s", method, &json!({"provider": "both"}), None);
+    let _answer = ask("provider.stream").unwrap();
+    assert_eq!(two.next().await["method"], "provider.stream");
+    let _answer = ask("provider.oauth.login").unwrap();
+    assert_eq!(one.next().await["method"], "provider.oauth.login");
+    // Neither lists its models.
+    assert!(matches!(
+        ask("provider.refreshModels"),
+        Err(ProcessError::Gone(_))
+    ));
+    pool.models_found("both", json!([{"id": "m"}]));
+    assert_eq!(pool.registered_at(0)[0].providers[0].config["models"], json!([]));
 }

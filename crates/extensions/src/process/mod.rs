@@ -260,12 +260,13 @@ impl ExtensionProcess {
     ) -> Result<(PendingAnswer, Updates), ProcessError> {
         let params = raw(params)?;
         let (id, answer, updates) = self.inner.pending.enter_stream();
-        self.send(&ToChild::Call {
+        let call = ToChild::Call {
             session,
             id,
             method,
             params: &params,
-        });
+        };
+        self.send_request(id, &call);
         Ok((PendingAnswer::one(id, answer, self.clone()), updates))
     }
 
@@ -280,13 +281,15 @@ impl ExtensionProcess {
         Ok(())
     }
 
-    /// Answers a call of the child.
+    /// Answers a call of the child. An answer that does not fit into a line becomes a refusal, so that the call ends.
     ///
     /// # Errors
     /// When the value cannot be written as JSON.
     pub fn answer(&self, id: u64, value: &impl Serialize) -> Result<(), ProcessError> {
         let value = raw(value)?;
-        self.send(&ToChild::Result { id, value: &value });
+        if let Err(error) = self.inner.lines.send(&ToChild::Result { id, value: &value }) {
+            self.refuse(id, &error.to_string());
+        }
         Ok(())
     }
 
@@ -326,8 +329,18 @@ impl ExtensionProcess {
         }
     }
 
+    /// Sends a line that is not answered. The log says when it cannot be sent.
     fn send(&self, line: &ToChild<'_>) {
-        self.inner.lines.send(line);
+        if let Err(error) = self.inner.lines.send(line) {
+            self.inner.routes.warn(error.to_string());
+        }
+    }
+
+    /// Sends a request. If it cannot be sent, it fails at once: no answer would come.
+    fn send_request(&self, id: u64, line: &ToChild<'_>) {
+        if let Err(error) = self.inner.lines.send(line) {
+            self.inner.pending.settle(id, Err(error));
+        }
     }
 
     fn ask<'a>(
@@ -336,7 +349,7 @@ impl ExtensionProcess {
         line: impl FnOnce(u64) -> ToChild<'a>,
     ) -> PendingAnswer {
         let (id, answer) = self.inner.pending.enter(updates);
-        self.send(&line(id));
+        self.send_request(id, &line(id));
         PendingAnswer::one(id, answer, self.clone())
     }
 }

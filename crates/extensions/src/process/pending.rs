@@ -31,8 +31,10 @@ struct PendingState {
     suspects: Vec<String>,
     /// What broke the protocol, if something did.
     fault: Option<String>,
-    /// Lines that came.
+    /// Grows with every line that comes, and when it has been handed on.
     heard: u64,
+    /// True while a line is handed on. The reader may wait for a session that is behind, and hears nothing meanwhile.
+    is_handing_on: bool,
 }
 
 #[derive(Debug)]
@@ -137,14 +139,29 @@ impl Pending {
         self.book().fault.clone()
     }
 
-    /// A line came.
+    /// A line came, and is about to be handed on.
     pub(super) fn hear(&self) {
-        self.book().heard += 1;
+        let mut book = self.book();
+        book.heard += 1;
+        book.is_handing_on = true;
     }
 
-    /// Lines that came so far.
+    /// The line was handed on. Counts as a sign of life, since answers of the child may have waited behind it.
+    pub(super) fn handed_on(&self) {
+        let mut book = self.book();
+        book.heard += 1;
+        book.is_handing_on = false;
+    }
+
+    /// How many signs of life there were.
     pub(super) fn heard(&self) -> u64 {
         self.book().heard
+    }
+
+    /// Returns true if there was no sign of life after this many, although the reader could have heard one.
+    pub(super) fn is_silent_since(&self, heard: u64) -> bool {
+        let book = self.book();
+        book.heard == heard && !book.is_handing_on
     }
 
     /// Removes a request that was cancelled. Returns false if it was answered already.

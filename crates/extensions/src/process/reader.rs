@@ -88,6 +88,7 @@ impl Reader {
                     }
                 }
             }
+            self.pending.handed_on();
             if self.unasked > limits::FLOOD {
                 let within = limits::FLOOD_WINDOW.as_secs();
                 return self.pending.accuse(format!(

@@ -50,6 +50,11 @@ impl Routes {
         }
     }
 
+    /// Puts a warning of the agent itself into the log, without waiting. It is lost while the log is behind.
+    pub(super) fn warn(&self, text: String) {
+        let _behind = self.rest.try_send(ProcessMessage::Log("warn".to_owned(), text));
+    }
+
     /// The child does not wait for the answer to one of its calls any more. It does not say whose that was, so everybody hears it;
     /// ids are never used twice.
     pub(super) async fn withdraw(&self, id: u64) {

@@ -82,10 +82,10 @@ impl Watchdog {
             }
             let heard = pending.heard();
             let (id, pong) = pending.enter(None);
-            self.lines.send(&ToChild::Ping { id });
+            let _fits = self.lines.send(&ToChild::Ping { id });
             let answered = tokio::time::timeout(self.silence, pong).await;
             // Other lines are a sign of life, too: the child may be busy sending them.
-            if answered.is_err() && pending.heard() == heard {
+            if answered.is_err() && pending.is_silent_since(heard) {
                 return;
             }
         }

@@ -8,6 +8,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use crate::error::ProcessError;
 use crate::limits;
 use crate::line::ToChild;
 
@@ -52,20 +53,25 @@ impl LineWriter {
         }
     }
 
-    /// Queues a line. A line that is too long is not sent; the caller's time limit reports it.
-    pub(super) fn send(&self, line: &ToChild<'_>) {
-        let Ok(mut bytes) = serde_json::to_vec(line) else {
-            return;
-        };
+    /// Queues a line.
+    ///
+    /// # Errors
+    /// When the line is longer than the child reads. The child would skip it and never answer.
+    pub(super) fn send(&self, line: &ToChild<'_>) -> Result<(), ProcessError> {
+        let mut bytes = serde_json::to_vec(line).map_err(|error| ProcessError::Odd(error.to_string()))?;
+        if bytes.len() > limits::MAX_LINE {
+            return Err(ProcessError::TooLong { size: bytes.len() });
+        }
         bytes.push(b'\n');
         let size = bytes.len();
         // Counted in bytes, since one line may have megabytes.
         if self.unread.fetch_add(size, Ordering::Relaxed) + size > limits::UNREAD_BYTES {
             self.end.cancel();
-            return;
+            return Ok(());
         }
         // The send fails only after the child's end, which fails all pending requests.
         let _gone = self.queue.send(bytes);
+        Ok(())
     }
 }
 

@@ -36,9 +36,8 @@ export function createApi(session, extension) {
     getActiveTools: () => [...(state.activeTools ?? [])],
     getAllTools: () => allTools(session),
     setActiveTools(names) {
-      act("setActiveTools", { names });
-      const known = new Set(allTools(session).map(({ name }) => name));
-      state.activeTools = names.filter((name) => known.has(name));
+      session.assertReady();
+      chooseTools(session, names);
     },
     getCommands: () => [...(state.commands ?? [])],
     getSettings: () => structuredClone(state.settings ?? {}),
@@ -119,6 +118,8 @@ function registrations(session, extension) {
     },
     unregisterVirtualModel() {},
     registerMcpServer(name, config) {
+      const other = session.extensions.find((one) => one !== extension && one.mcpServers.has(name));
+      need(!other, `MCP server ${name} is registered by another extension: ${other?.path}`);
       extension.mcpServers.set(name, config);
       changed();
     },
@@ -152,9 +153,9 @@ function listen(session, extension, name, handler) {
 /** What puts something into the session. */
 function messages(session, act) {
   return {
-    /** The second argument was a bare "trigger a turn" before pi 0.33. */
+    /** The second argument was a bare "trigger a turn" before pi 0.33. During a run, its `false` was not the one of today. */
     sendMessage(message, options) {
-      act("sendMessage", { message, options: typeof options === "boolean" ? { triggerTurn: options } : options ?? {} });
+      act("sendMessage", { message, options: typeof options === "boolean" ? { triggerTurn: options || undefined } : options ?? {} });
     },
     sendUserMessage: (content, options) => act("sendUserMessage", { content, options: options ?? {} }),
     appendEntry: (customType, data) => act("appendEntry", { customType, data }),
@@ -166,6 +167,13 @@ function messages(session, act) {
       act("sendUserMessage", { content, options: session.state.isIdle ? {} : { deliverAs: "steer" } });
     },
   };
+}
+
+/** Makes tools the active ones. The state of the agent follows later; extensions may ask now. */
+export function chooseTools(session, names) {
+  session.tell("setActiveTools", { names });
+  const known = new Set(allTools(session).map(({ name }) => name));
+  session.state.activeTools = names.filter((name) => known.has(name));
 }
 
 /** The agent's list, and what was registered since it was sent. */

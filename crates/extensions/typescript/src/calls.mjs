@@ -17,11 +17,16 @@ export async function runCall(session, { id, method, params = {} }, signal) {
   if (call) return call(session, params, { signal, update, peer });
   const provider = PROVIDER_CALLS[method];
   if (!provider) throw new Error(`unknown method ${method}`);
-  const extension = session.find(undefined, ({ providers }) => providers.has(params.provider));
+  const member = TOLD[method] ?? "oauth";
+  // Several may describe one provider, and what a later one says counts.
+  const extension = session.extensions.findLast(({ providers }) => providers.get(params.provider)?.told[member]);
   if (!extension) throw new Error(`no extension has the provider ${params.provider}`);
   const tools = { signal, update, extension, room: () => peer.room() };
   return provider(session, extension.providers.get(params.provider), params, tools);
 }
+
+/** The member by which the agent knows that a provider has a function for a method. */
+const TOLD = { "provider.stream": "streams", "provider.refreshModels": "refreshes" };
 
 const CALLS = {
   "extensions.load": async (session, { extensions }) => ({ extensions: await session.loadMore(extensions) }),
@@ -70,5 +75,7 @@ async function executeTool(session, { extension: path, name, toolCallId, args },
   const order = executeOrder(session, extension, tool.execute);
   const result = await tool.execute(toolCallId, args, ...order(signal, onUpdate, context));
   if (typeof result === "string") return { content: [{ type: "text", text: result }] };
-  return result ?? { content: [] };
+  // The model must not take a missing result for an empty one. Today's pi fails in these words.
+  if (result === undefined || result === null) throw new TypeError(`Cannot read properties of ${result} (reading 'isError')`);
+  return result;
 }

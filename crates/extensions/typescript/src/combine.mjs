@@ -7,6 +7,7 @@
  */
 
 import { createRequire } from "node:module";
+import { chooseTools } from "./api.mjs";
 import { isHookEra } from "./legacy.mjs";
 
 const require = createRequire(import.meta.url);
@@ -116,29 +117,37 @@ const toolResult = (event, session) => {
 const beforeAgentStart = (event, session) => {
   const messages = [];
   event.systemPromptOptions = session.promptOptions(event.systemPromptOptions);
-  const { sections: before } = structuredClone(event.systemPromptOptions);
-  let prompt;
+  const before = structuredClone(event.systemPromptOptions);
   let hookMessage = false;
   return {
     event: () => event,
     take(result, extension) {
-      if (!result) return;
-      const added = [].concat(result.message ?? [], result.messages ?? []);
+      const options = event.systemPromptOptions ?? {};
+      const added = [].concat(result?.message ?? [], result?.messages ?? []);
       if (added.length > 0 && !(extension.kind === "hook" && isHookEra(session) && hookMessage)) {
         messages.push(...added);
         hookMessage = true;
       }
-      if (typeof result.systemPromptAppend === "string") prompt = `${event.systemPrompt ?? ""}\n\n${result.systemPromptAppend}`;
-      if (typeof result.systemPrompt === "string") prompt = result.systemPrompt;
-      if (prompt !== undefined) session.promptOverride = event.systemPrompt = prompt;
+      let forced = options.forceSystemPrompt;
+      if (typeof result?.systemPromptAppend === "string") forced = `${event.systemPrompt ?? ""}\n\n${result.systemPromptAppend}`;
+      if (typeof result?.systemPrompt === "string") forced = result.systemPrompt;
+      if (typeof forced === "string") session.promptOverride = event.systemPrompt = options.forceSystemPrompt = forced;
     },
     done() {
       session.promptOverride = undefined;
     },
     value() {
-      // Sections of the prompt that handlers set are the part of these options that the agent's own prompt has no place for.
-      const added = Object.entries(event.systemPromptOptions?.sections ?? {}).filter(([name, text]) => before[name] !== text);
-      if (added.length > 0) prompt = [event.systemPrompt ?? "", ...added.map(([name, text]) => `<${name}>\n${text}\n</${name}>`)].join("\n\n");
+      // A handler may have put anything there, and a failure here would lose the answers of all handlers.
+      const options = event.systemPromptOptions ?? {};
+      const { selectedTools, forceSystemPrompt: forced } = options;
+      const [sections, promptGuidelines] = [options.sections ?? {}, [].concat(options.promptGuidelines ?? [])];
+      if (Array.isArray(selectedTools) && String(selectedTools) !== String(before.selectedTools)) chooseTools(session, selectedTools);
+      // The agent's own prompt has no place for these.
+      const added = Object.entries(sections).filter(([name, text]) => before.sections[name] !== text);
+      const rules = promptGuidelines.filter((rule) => !before.promptGuidelines.includes(rule)).map((rule) => `- ${rule}`);
+      if (rules.length > 0) added.push(["rules", rules.join("\n")]);
+      let prompt = typeof forced === "string" ? forced : undefined;
+      if (added.length > 0) prompt ??= [event.systemPrompt ?? "", ...added.map(([name, text]) => `<${name}>\n${text}\n</${name}>`)].join("\n\n");
       return messages.length === 0 && prompt === undefined ? undefined : { messages, systemPrompt: prompt };
     },
   };
@@ -165,6 +174,34 @@ const input = (event) => {
       if (action === "continue") return undefined;
       return action === "handled" ? { action } : { action, text: event.text, images: event.images };
     },
+  };
+};
+
+/** Whether an answer has exactly one of the two forms. Earlier versions of pi accept a result of which members are missing. */
+function replacesCommand({ operations, result }) {
+  if ((operations === undefined) === (result === undefined)) return false;
+  if (operations !== undefined) return typeof operations?.exec === "function";
+  const fits = (member, type) => [undefined, null].includes(result[member]) || typeof result[member] === type;
+  return typeof result?.output === "string" && fits("exitCode", "number") && fits("cancelled", "boolean")
+    && fits("truncated", "boolean") && fits("fullOutputPath", "string");
+}
+
+/** The first answer decides. A handler may have meant to stop the command with an answer that is none, so the command does not run. */
+const userBash = (event, session) => {
+  if (session.generation !== "pi") return first("result", "operations")(event);
+  let replaced;
+  return {
+    event: () => event,
+    take(result) {
+      if (result === undefined) return undefined;
+      if (result === null || !replacesCommand(result)) {
+        throw new Error("Invalid user_bash handler result: return undefined for local execution or exactly one valid { operations } or { result } object");
+      }
+      replaced = result;
+      return "stop";
+    },
+    threw: () => true,
+    value: () => replaced,
   };
 };
 
@@ -246,7 +283,7 @@ export const COMBINE = {
   before_provider_request: chained("payload", undefined, (result) => result),
   before_provider_headers: headers,
   input,
-  user_bash: first("result", "operations"),
+  user_bash: userBash,
   user_python: first("result"),
   message_end: messageEnd,
   session_before_switch: cancellable,

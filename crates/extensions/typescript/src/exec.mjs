@@ -1,10 +1,12 @@
 /** `pi.exec`: a program with arguments, run without a shell, in the host's own environment. */
 import { spawn } from "node:child_process";
 
-/** Bytes kept of each output. */
+/** Bytes kept of each output. A program that writes more is stopped. */
 const MAX_OUTPUT = 64 * 1024 * 1024;
 /** From the polite signal to the other one, in ms. */
 const GRACE = 5000;
+/** Silence of the outputs after the program's end, in ms. Its descendants may keep the pipes open for any time. */
+const IDLE = 100;
 
 /**
  * @param {string} command
@@ -15,44 +17,77 @@ const GRACE = 5000;
 export function exec(command, args, { cwd, timeout, signal, env, stdin }) {
   return new Promise((resolve) => {
     let killed = false;
+    let settled = false;
+    /** The exit code once the program has ended, null when a signal ended it. */
+    let exit;
     let late;
     let hard;
+    let idle;
     const child = spawn(command, args, {
       cwd, env: env ? { ...process.env, ...env } : process.env, stdio: [stdin === undefined ? "ignore" : "pipe", "pipe", "pipe"],
     });
+    const finish = (code, problem) => {
+      if (settled) return;
+      settled = true;
+      clearTimeout(late);
+      clearTimeout(hard);
+      clearTimeout(idle);
+      signal?.removeEventListener("abort", stop);
+      for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.destroy();
+      const truncated = isCut();
+      // Output that is not whole is no success, as in pi.
+      resolve({ stdout: out(), stderr: problem ?? err(), code: truncated && code === 0 ? 1 : code, killed, truncated });
+    };
+    const end = () => finish(exit ?? (killed ? 1 : 0));
+    const endWhenIdle = () => {
+      clearTimeout(idle);
+      // When the event loop was busy, timers run before the pipes are read: what waits in them comes first.
+      const own = setTimeout(() => setImmediate(() => { if (own === idle) end(); }), IDLE);
+      idle = own;
+    };
     const stop = () => {
+      if (exit !== undefined) end();
+      if (settled || killed) return;
       killed = true;
       child.kill("SIGTERM");
       hard = setTimeout(() => child.kill("SIGKILL"), GRACE);
     };
-    const out = collect(child.stdout);
-    const err = collect(child.stderr);
-    const finish = (code, problem) => {
-      clearTimeout(late);
-      clearTimeout(hard);
-      signal?.removeEventListener("abort", stop);
-      const truncated = out.isCut() || err.isCut();
-      resolve({ stdout: out(), stderr: problem ?? err(), code, killed, truncated });
+    const heard = () => {
+      if (isCut()) stop();
+      else if (exit !== undefined) endWhenIdle();
     };
+    const out = collect(child.stdout, heard);
+    const err = collect(child.stderr, heard);
+    const isCut = () => out.isCut() || err.isCut();
     if (stdin !== undefined) child.stdin.on("error", () => {}).end(stdin);
     if (timeout > 0) late = setTimeout(stop, timeout);
     if (signal?.aborted) stop();
     else signal?.addEventListener("abort", stop, { once: true });
     child.on("error", (error) => finish(1, error.message));
-    child.on("close", (code) => finish(code ?? (killed ? 1 : 0)));
+    child.on("exit", (code) => {
+      exit = code;
+      endWhenIdle();
+    });
+    // All pipes are closed: there is nothing to wait for.
+    child.on("close", end);
   });
 }
 
-/** @returns {{(): string, isCut(): boolean}} what came so far, the beginning of it when it is very long */
-function collect(stream) {
+/**
+ * @param {() => void} heard called with every part
+ * @returns {{(): string, isCut(): boolean}} what came so far, the beginning of it when it is very long
+ */
+function collect(stream, heard) {
   const parts = [];
   let length = 0;
   let isCut = false;
   stream.on("data", (part) => {
     isCut ||= length + part.length > MAX_OUTPUT;
-    if (length >= MAX_OUTPUT) return;
-    length += part.length;
-    parts.push(part);
+    if (length < MAX_OUTPUT) {
+      length += part.length;
+      parts.push(part);
+    }
+    heard();
   });
   return Object.assign(() => Buffer.concat(parts).subarray(0, MAX_OUTPUT).toString("utf8"), { isCut: () => isCut });
 }

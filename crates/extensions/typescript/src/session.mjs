@@ -16,6 +16,8 @@ export const STALE = "This extension ctx is stale after session replacement or r
 export class Session {
   /** Registrations changed and the agent has not been told. */
   #dirty = new Set();
+  /** Extensions whose changes are told. Those being loaded are described in the answer to the agent. */
+  #loaded = new Set();
   #run = null;
   #refused = new Set();
 
@@ -50,22 +52,23 @@ export class Session {
 
   /** @returns {Promise<any[]>} one description per extension, in load order */
   async load(specs) {
-    const loaded = await loadAll(this, specs);
+    const told = await loadAll(this, specs);
     this.loading = false;
-    this.#dirty.clear();
-    return loaded;
+    this.#loaded = new Set(this.extensions);
+    return told;
   }
 
   /** More of them, once it is known that the project is trusted: they come before the user's. */
   async loadMore(specs) {
-    const before = this.extensions;
+    // A copy, since loading adds to the list.
+    const before = [...this.extensions];
     this.loading = true;
     const told = await loadAll(this, specs);
     this.loading = false;
-    this.#dirty.clear();
     const added = this.extensions.filter((extension) => !before.includes(extension));
     const at = before.findIndex(({ scope }) => scope === "user");
     this.extensions = at < 0 ? [...before, ...added] : [...before.slice(0, at), ...added, ...before.slice(at)];
+    this.#loaded = new Set(this.extensions);
     return told;
   }
 
@@ -96,6 +99,8 @@ export class Session {
   }
 
   abortRun() {
+    // A handler may ask for the signal only after the abort.
+    if (this.state.isIdle === false) this.#run ??= new AbortController();
     this.#run?.abort();
   }
 
@@ -124,7 +129,7 @@ export class Session {
 
   /** An extension registered or removed something. */
   changed(extension) {
-    if (this.loading || this.closed) return;
+    if (this.closed || !this.#loaded.has(extension)) return;
     if (this.#dirty.size === 0) queueMicrotask(() => this.flush());
     this.#dirty.add(extension);
   }

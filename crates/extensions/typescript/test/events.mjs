@@ -88,6 +88,23 @@ test("before_agent_start: all messages, the prompt chained and visible on ctx", 
   assert.equal(value.systemPrompt, "base A B");
 });
 
+test("before_agent_start: changed options of the prompt count", async () => {
+  await withAgent(async (agent) => {
+    await agent.open(pair(`pi.on("before_agent_start", (e) => {
+        e.systemPromptOptions.selectedTools.push("bash", "nothing");
+        e.systemPromptOptions.promptGuidelines.push("Be kind");
+        e.systemPromptOptions.sections.house = "No shouting";
+      });`, `pi.on("before_agent_start", (e) => { if (e.prompt === "force") e.systemPromptOptions.forceSystemPrompt = "all of it"; });
+      pi.on("before_agent_start", (e, ctx) => ({ message: { customType: "t", content: ctx.getSystemPrompt() + " " + pi.getActiveTools() } }));`),
+    { state: { systemPrompt: "base", tools: [{ name: "read" }, { name: "bash" }], activeTools: ["read"] } });
+    const start = async (prompt) => (await agent.event("before_agent_start", { prompt, systemPrompt: "base" })).value;
+    assert.deepEqual(await start("go"), { messages: [{ customType: "t", content: "base read" }],
+      systemPrompt: "base\n\n<house>\nNo shouting\n</house>\n\n<rules>\n- Be kind\n</rules>" });
+    assert.deepEqual((await agent.call("setActiveTools")).params, { names: ["read", "bash", "nothing"] });
+    assert.deepEqual(await start("force"), { messages: [{ customType: "t", content: "all of it read,bash" }], systemPrompt: "all of it" });
+  });
+});
+
 test("input: transforms chain, handled stops", async () => {
   const { value } = await combined("input", { text: "x", images: [] },
     `pi.on("input", (e) => ({ action: "transform", text: e.text + "1" })); pi.on("input", () => ({ action: "continue" }));`,
@@ -119,6 +136,19 @@ test("user_bash: the first result; operations are run here", async () => {
     `pi.on("user_bash", () => ({ operations: { exec: async () => { throw new Error("no host"); } } }));`);
   assert.deepEqual(failed.value, { result: { output: "" }, error: "no host" });
   assert.deepEqual(failed.errors, []);
+});
+
+test("user_bash: an answer that is none fails, and nobody else is asked", async () => {
+  for (const answer of ["null", "{ block: true }", "{ result: 'denied' }", "{ result: { output: 'o', exitCode: '0' } }", "{ operations: {} }",
+    "{ result: { output: 'o' }, operations: { exec() {} } }"]) {
+    const { value, errors } = await combined("user_bash", { command: "x", cwd: "/" }, `pi.on("user_bash", () => (${answer}));`,
+      `pi.on("user_bash", () => ({ result: { output: "not reached" } }));`);
+    assert.equal(value, null, answer);
+    assert.deepEqual(errors.map(({ event, error }) => [event, error.split(":")[0]]), [["user_bash", "Invalid user_bash handler result"]], answer);
+  }
+  const thrown = await combined("user_bash", { command: "x", cwd: "/" }, `pi.on("user_bash", () => { throw new Error("no"); });`,
+    `pi.on("user_bash", () => ({ result: { output: "not reached" } }));`);
+  assert.deepEqual([thrown.value, thrown.errors.map(({ error }) => error)], [null, ["no"]]);
 });
 
 test("message_end: replaced in turn, never with another role", async () => {

@@ -37,6 +37,21 @@ test("asynchronous factories are waited for, in order", async () => {
   });
 });
 
+test("more extensions come before the user's, and what those register meanwhile is told", async () => {
+  await withAgent(async (agent) => {
+    const input = (letter) => `pi.on("input", (e) => ({ action: "transform", text: e.text + "${letter}" }));`;
+    await agent.open({ "user.js": `export default function (pi) { ${input("u")}
+      pi.events.on("loading", () => pi.on("tool_call", () => ({ block: true }))); }` });
+    const more = agent.file("more.js", `export default function (pi) { ${input("p")} pi.events.emit("loading"); }`);
+    const { value } = await agent.run("extensions.load", { extensions: [{ path: more, scope: "project", kind: "extension" }] });
+    assert.deepEqual(value.extensions.map((item) => [item.path, item.events]), [[more, ["input"]]]);
+    const changed = await agent.wait({ type: "changed" });
+    assert.deepEqual([path.basename(changed.path), changed.events], ["user.js", ["input", "tool_call"]]);
+    assert.equal((await agent.event("input", { text: "" })).value.text, "pu");
+    assert.deepEqual(agent.seen.filter(({ type }) => type === "changed"), []);
+  });
+});
+
 test("folders: index file, package.json, several entries", async () => {
   await withAgent(async (agent) => {
     agent.file("one/index.ts", named("one"));

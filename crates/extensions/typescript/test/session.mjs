@@ -44,6 +44,18 @@ test("state is read when asked for", async () => {
   });
 });
 
+test("a signal that is first read after the abort is aborted, and the next run has another one", async () => {
+  await withAgent(async (agent) => {
+    await agent.open(SOURCE, { state: { isIdle: false } });
+    agent.send({ type: "abort", session: "s1" });
+    assert.equal(await show(agent, "ctx.signal.aborted"), true);
+    agent.send({ type: "state", session: "s1", isIdle: true });
+    agent.send({ type: "abort", session: "s1" });
+    agent.send({ type: "state", session: "s1", isIdle: false });
+    assert.equal(await show(agent, "ctx.signal.aborted"), false);
+  });
+});
+
 test("actions while loading are refused, and only that extension fails", async () => {
   await withAgent(async (agent) => {
     const items = await agent.open({ "bad.ts": `export default (pi: any) => pi.sendUserMessage("x")`, "good.ts": `export default (pi: any) => pi.on("input", () => {})` });

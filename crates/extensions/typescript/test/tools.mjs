@@ -28,17 +28,19 @@ test("a tool: schema, updates, dialog, result", async () => {
   });
 });
 
-test("a tool: abort, throwing, unknown", async () => {
+test("a tool: abort, throwing, no result, unknown", async () => {
   await withAgent(async (agent) => {
     await agent.open(one(`
       pi.registerTool({ name: "wait", execute: (id, p, signal) => new Promise((_, no) => signal.addEventListener("abort", () => no(new Error("stopped")))) });
-      pi.registerTool({ name: "bad", async execute() { throw new TypeError("bad tool"); } });`));
+      pi.registerTool({ name: "bad", async execute() { throw new TypeError("bad tool"); } });
+      pi.registerTool({ name: "nothing", async execute() {} });`));
     const waiting = agent.run("tool.execute", { name: "wait", args: {} });
     agent.send({ type: "cancel", id: 2 });
     assert.deepEqual([(await waiting).type, (await waiting).message], ["error", "stopped"]);
     const bad = await agent.run("tool.execute", { name: "bad", args: {} });
     assert.equal(bad.message, "bad tool");
     assert.match(bad.stack, /a\.ts/);
+    assert.match((await agent.run("tool.execute", { name: "nothing", args: {} })).message, /properties of undefined \(reading 'isError'\)/);
     assert.match((await agent.run("tool.execute", { name: "none" })).message, /no extension has the tool none/);
     assert.match((await agent.run("no.such", {})).message, /unknown method/);
   });
@@ -126,6 +128,19 @@ test("exec: failure, time limit, signal", async () => {
     } });`));
     await agent.run("command.run", { name: "go" });
     assert.equal((await agent.call("ui.notify")).params.message, '[[3,false,true],[1,true,""],[1,true,""],[1,false,true]]');
+  });
+});
+
+test("exec: a descendant that holds the pipes, output that is cut", async () => {
+  await withAgent(async (agent) => {
+    await agent.open(one(`pi.registerCommand("go", { handler: async (_, ctx) => {
+      const held = await pi.exec("sh", ["-c", "sleep 60 & echo $! >&2; echo hi"]);
+      process.kill(Number(held.stderr));
+      const cut = await pi.exec("yes");
+      ctx.ui.notify(JSON.stringify([held.stdout, held.code, held.killed, cut.code, cut.killed, cut.truncated]));
+    } });`));
+    await agent.run("command.run", { name: "go" });
+    assert.equal((await agent.call("ui.notify")).params.message, '["hi\\n",0,false,1,true,true]');
   });
 });
 

@@ -79,12 +79,7 @@ impl Access {
                 .get(&self.cache_key(), load)
                 .await
                 .map_err(|why| Fault::new(format!("Could not load AWS credentials: {why}")))?;
-            for secret in [Some(&keys.id), Some(&keys.secret), keys.token.as_ref()]
-                .into_iter()
-                .flatten()
-            {
-                connector.secrets().learn(secret.expose());
-            }
+            keys.learn(connector.secrets());
             let job = aws::Job {
                 method: "POST",
                 url: &url,

@@ -332,6 +332,35 @@ async fn aws_credentials_are_found_in_every_source() {
     }
 }
 
+/// A long-lived process signs without end: signatures must not displace keys among the texts that are redacted.
+#[tokio::test]
+async fn bedrock_keys_are_learnt_and_signatures_are_not() {
+    let server = serve(aws).await;
+    let keys = [
+        "AKIDEXAMPLE0123",
+        "secret-of-bedrock-0123",
+        "token-of-bedrock-0123",
+    ];
+    let names = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
+    let variables: Vec<_> = names.into_iter().zip(keys.map(str::to_owned)).collect();
+    let request = ambient("bedrock-converse-stream", &server.url, &variables);
+    let config = ClientConfig::default();
+    let secrets = config.secrets.clone();
+    let client = Client::new(config);
+    let mut learnt = Vec::new();
+    for _ in 0..2 {
+        ask(&client, &request).await.unwrap();
+        learnt.push(format!("{secrets:?}"));
+    }
+    assert_eq!(learnt[0], learnt[1]);
+    assert_eq!(secrets.redact(keys.join(" ")), "[key] [key] [key]");
+    let seen = server.last("/model/m/converse-stream");
+    let (_, signature) = seen.header("authorization").split_once("Signature=").unwrap();
+    for open in [signature, seen.header("x-amz-date")] {
+        assert_eq!(secrets.redact(open.to_owned()), open);
+    }
+}
+
 #[tokio::test]
 async fn missing_aws_keys_are_explained_without_request() {
     let home = tempfile::tempdir().unwrap();

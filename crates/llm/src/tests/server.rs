@@ -346,6 +346,20 @@ async fn key_echoed_in_error_is_redacted() {
 }
 
 #[tokio::test]
+async fn session_id_echoed_in_error_is_shown() {
+    const SESSION: &str = "0198c0de-7e57-7000-8000-000000000000";
+    for api in ["openai-responses", "mistral-conversations"] {
+        let body = format!("{{\"error\":{{\"message\":\"no session {SESSION}\"}}}}");
+        let server = serve(vec![refusal("400 x", "", &body)]).await;
+        let mut request = ask(&server.url);
+        request.model.api = api.to_owned();
+        request.session_id = Some(SESSION.to_owned());
+        let text = error_text(&answer(request).await);
+        assert!(text.contains(SESSION), "{api}: {text}");
+    }
+}
+
+#[tokio::test]
 async fn provider_retries_follow_retry_after() {
     let whole = format!("{HEAD}{}{}0\r\n\r\n", chunk(TEXT), chunk(END));
     let busy = refusal("503 x", "retry-after-ms: 10\r\n", "");

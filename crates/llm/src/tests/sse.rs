@@ -1,6 +1,6 @@
 //! The line scanner: forms of line ends, fields, splits, sizes.
 
-use crate::limits::MAX_EVENT_BYTES;
+use crate::limits::{KEPT_BYTES, MAX_EVENT_BYTES};
 use crate::sse::SseScanner;
 
 fn scan(pieces: &[&[u8]]) -> Vec<(String, String)> {
@@ -90,4 +90,19 @@ fn oversized_sse_lines_and_events_are_refused() {
         scanner.next().is_err()
     });
     assert!(refused);
+}
+
+#[test]
+fn comments_after_data_line_are_not_kept() {
+    let mut scanner = SseScanner::default();
+    scanner.push(b"data: one\n");
+    let comment = b": x\n".repeat(1 << 10);
+    for _ in 0..1 << 8 {
+        scanner.push(&comment);
+        assert_eq!(scanner.next(), Ok(None));
+        assert!(scanner.buffered() <= KEPT_BYTES + 2 * comment.len());
+    }
+    scanner.push(b"data: two\n\n");
+    let event = scanner.next().unwrap().unwrap();
+    assert_eq!(event.data, "one\ntwo");
 }

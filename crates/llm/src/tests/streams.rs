@@ -161,23 +161,52 @@ fn malformed_argument_json_is_repaired_or_refused() {
     let cut_off = "Unterminated string in JSON at position 11 (line 1 column 12)\n\nReceived arguments:\n{\"a\": \"half";
     for (args, expected, error) in [
         ("", json!({}), None),
+        ("null", json!({}), None),
+        ("5", json!({}), None),
         // Half a command may mean something else, so the call must not run.
         ("{\"a\": \"half", json!({}), Some(cut_off)),
         ("{\"a\": \"tab\there\"}", json!({"a": "tab\there"}), None),
     ] {
-        let mut frames = vec![
-            json!({"type": "content_block_start", "index": 3, "content_block": {"type": "tool_use", "id": "t", "name": "n", "input": {}}}),
-            json!({"type": "content_block_delta", "index": 3, "delta": {"type": "input_json_delta", "partial_json": args}}),
-            json!({"type": "content_block_stop", "index": 3}),
-        ];
-        frames.extend(stop("tool_use"));
-        let (message, failed) = last(&anthropic(&frames));
-        assert!(!failed);
-        let call = &message["content"][0];
+        let call = call_with(args);
         assert_eq!(call["arguments"], expected, "{args}");
         assert_eq!(call["argumentsError"].as_str(), error, "{args}");
-        assert_eq!(message["stopReason"], "toolUse");
     }
+}
+
+/// The call of an answer that ends after these arguments.
+fn call_with(args: &str) -> Value {
+    let mut frames = vec![
+        json!({"type": "content_block_start", "index": 3, "content_block": {"type": "tool_use", "id": "t", "name": "n", "input": {}}}),
+        json!({"type": "content_block_delta", "index": 3, "delta": {"type": "input_json_delta", "partial_json": args}}),
+        json!({"type": "content_block_stop", "index": 3}),
+    ];
+    frames.extend(stop("tool_use"));
+    let (message, failed) = last(&anthropic(&frames));
+    assert!(!failed);
+    assert_eq!(message["stopReason"], "toolUse");
+    message["content"][0].clone()
+}
+
+#[test]
+fn arguments_beyond_parser_limits_are_refused() {
+    // Without its arguments, a call means something else.
+    let nested = |depth| format!("{{\"a\": {}1{}}}", "[".repeat(depth), "]".repeat(depth));
+    for (args, problem) in [
+        ("{\"r\": \"x\", \"n\": 1e999}".to_owned(), "number out of range"),
+        (
+            "{\"r\": \"tab\there\", \"n\": 1e999}".to_owned(),
+            "number out of range",
+        ),
+        (nested(127), "recursion limit exceeded"),
+        (nested(128), "recursion limit exceeded"),
+        (nested(1000), "recursion limit exceeded"),
+    ] {
+        let call = call_with(&args);
+        assert_eq!(call["arguments"], json!({}), "{args}");
+        let error = call["argumentsError"].as_str().unwrap_or_default();
+        assert!(error.starts_with(problem) && error.ends_with(&args), "{error}");
+    }
+    assert_eq!(call_with(&nested(60))["argumentsError"], Value::Null);
 }
 
 #[test]

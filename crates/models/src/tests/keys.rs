@@ -177,6 +177,21 @@ fn model_headers_are_resolved_and_key_added() {
     assert_eq!(shop.registry.headers(&synthetic, key.as_ref()).unwrap().len(), 4);
 }
 
+/// The names are those of headers in which this program sends ids of sessions, which are no secrets.
+#[test]
+fn configured_session_headers_are_secrets() {
+    let text = r#"{"providers": {"hdr": {"baseUrl": "u", "api": "openai-completions", "apiKey": "k",
+      "headers": {"X-Session-Id": "corp-literal-0123", "session_id": "!corp-command-0123",
+      "User-Agent": "corp-agent/1.0.0.0"}, "models": [{"id": "m"}]}}}"#;
+    let shop = shop(text, "", &[]);
+    let shown = |text: &str| shop.registry.secrets().redact(text.to_owned());
+    assert_eq!(shown("corp-literal-0123"), "[key]");
+    let model = shop.registry.find("hdr", "m").unwrap();
+    shop.registry.headers(model, None).unwrap();
+    assert_eq!(shown("corp-command-0123"), "[key]");
+    assert_eq!(shown("corp-agent/1.0.0.0"), "corp-agent/1.0.0.0");
+}
+
 #[test]
 fn base_url_placeholders_are_filled_in() {
     let auth = r#"{"cloudflare-ai-gateway": {"type": "api_key", "key": "k", "env": {"CLOUDFLARE_GATEWAY_ID": "gate"}},

@@ -1,6 +1,7 @@
 //! Local servers in the registry: when they are probed, and the use of their answers.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use wire::Model;
 
@@ -153,6 +154,49 @@ fn only_named_local_servers_are_probed() {
     assert_eq!(asked.lock().unwrap()[0].len(), 5);
     let (scoped, _) = scope(&registry, &["gpu/big:high".to_owned(), "qwen3*".to_owned()]);
     assert_eq!(scoped.len(), 3);
+}
+
+/// Two stored sessions with a local model that are opened at the same time.
+#[test]
+fn second_start_waits_for_probe_under_way() {
+    let long = Duration::from_secs(20);
+    let (reached, is_reached) = mpsc::channel();
+    let (answer, answers) = mpsc::channel();
+    let answers = Mutex::new(answers);
+    let found = vec![server("ollama", &["q"])];
+    let probe = move |_: Vec<Place>| {
+        reached.send(()).unwrap();
+        let _late = answers.lock().unwrap().recv_timeout(long);
+        found.clone()
+    };
+    let registry = Registry::new(Sources {
+        local: LocalSources {
+            only_named: false,
+            servers: Vec::new(),
+            probe: Some(Arc::new(probe)),
+        },
+        ..shop(MOCKS, "", &[]).sources.clone()
+    });
+    let open = || {
+        let request = StartRequest {
+            session_model: Some(("ollama".to_owned(), "q".to_owned())),
+            ..StartRequest::default()
+        };
+        begin(&registry, request)
+    };
+    let restored = ("ollama/q".to_owned(), Vec::new());
+    std::thread::scope(|scope| {
+        let first = scope.spawn(open);
+        is_reached.recv_timeout(long).unwrap();
+        let (done, second) = mpsc::channel();
+        scope.spawn(move || done.send(open()).unwrap());
+        // A start that does not wait has chosen another model by now.
+        let early = second.recv_timeout(Duration::from_millis(200));
+        answer.send(()).unwrap();
+        let second = early.or_else(|_| second.recv_timeout(long)).unwrap();
+        assert_eq!((first.join().unwrap(), second), (restored.clone(), restored));
+    });
+    assert!(is_reached.try_recv().is_err(), "one probe serves both");
 }
 
 #[test]

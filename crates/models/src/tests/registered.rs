@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::shop;
-use crate::{KeySource, Registered, Registry};
+use crate::{KeySource, Registered, Registrations, Registry};
 
 fn with(registry: &Registry, providers: &[(&str, Value)]) -> Registry {
     let parse = |(id, config): &(&str, Value)| Registered::parse(id, config).unwrap();
@@ -92,4 +92,25 @@ fn incomplete_registration_is_refused_with_texts_of_pi() {
         "Provider p: \"apiKey\" or \"oauth\" is required when defining models."
     );
     assert!(error(json!({"models": [{"id": 5}]})).starts_with("Provider p: providers.p.models[0]"));
+}
+
+#[test]
+fn later_registration_keeps_what_it_leaves_out() {
+    let shop = shop("", "", &[]);
+    let mut all = Registrations::default();
+    let first =
+        json!({"baseUrl": "http://one", "apiKey": "k", "api": "openai-completions", "models": [model("m")]});
+    all.add("p", &first).unwrap();
+    all.add("p", &json!({"baseUrl": "http://two"})).unwrap();
+    // An invalid one changes nothing.
+    all.add("p", &json!({"baseUrl": "http://three", "models": [{"id": 5}]}))
+        .unwrap_err();
+    let changed = shop.registry.with_registered(all.into_providers());
+    assert_eq!(changed.find("p", "m").unwrap().base_url, "http://two");
+    // A whole provider has nothing in common with a configuration.
+    let mut all = Registrations::default();
+    all.add("p", &first).unwrap();
+    all.add("p", &json!({"native": true, "streams": true})).unwrap();
+    let whole = shop.registry.with_registered(all.into_providers());
+    assert!(whole.find("p", "m").is_none());
 }

@@ -222,6 +222,23 @@ impl Word {
         self.unquoted().any(|text| text.contains(['*', '?', '[', '(']))
     }
 
+    /// True for a pattern that begins with a dash: a file whose name is an option can fit it. A pattern behind `=` changes no option.
+    pub(super) fn may_be_option(&self) -> bool {
+        let text = self.text();
+        let fixed = text.split(['*', '?', '[', '(']).next().unwrap_or_default();
+        self.is_wild() && text.starts_with('-') && !fixed.contains('=')
+    }
+
+    /// True for `{-c,code}` and `-{c,x}`, whose braces make options, but not for `--name={a,b}`.
+    pub(super) fn braces_make_option(&self) -> bool {
+        let text = self.text();
+        let mut pieces = text.split(['{', ',']);
+        let prefix = pieces.next().unwrap_or_default();
+        self.has_braces()
+            && (["-", "--"].contains(&prefix)
+                || prefix.is_empty() && pieces.any(|piece| piece.starts_with('-')))
+    }
+
     /// `~` alone takes the value of a variable.
     fn is_tilde(&self) -> bool {
         self.unquoted().next().is_some_and(|first| {
@@ -235,9 +252,25 @@ impl Word {
         self.is_dynamic() || self.has_braces()
     }
 
+    /// In a line that is to be allowed: bash may make another word of it than it says.
+    pub(super) fn is_odd(&self) -> bool {
+        self.changes() || self.may_be_option() || self.is_ansi || self.is_bare("{") || self.is_bare("}")
+    }
+
     /// As the name of a program: it may name another one than it says.
     pub(super) fn hides(&self) -> bool {
         self.changes() || self.is_tilde() || self.is_wild() && !["[", "[["].contains(&self.text().as_str())
+    }
+
+    /// Returns true for a number with an optional unit, as in `timeout 5 make`.
+    pub(super) fn is_duration(&self) -> bool {
+        let text = self.text();
+        let number = text.trim_end_matches(['s', 'm', 'h', 'd']);
+        text.len() - number.len() <= 1
+            && !number.is_empty()
+            && number
+                .chars()
+                .all(|letter| letter.is_ascii_digit() || letter == '.')
     }
 
     /// The word with quotes where a blank or a special character belongs to it, so that two commands that differ never look

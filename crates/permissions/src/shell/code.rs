@@ -71,6 +71,9 @@ pub(super) const NODE: Coding = Coding {
     is_quiet: is_quiet_node,
 };
 
+/// Words of Perl that run programs or text and need no brackets.
+const PERL_RUNS: &str = " do eval exec fork open qx require syscall system use ";
+
 impl Coding {
     fn option(&self, text: &str) -> CodeOption {
         let letters = text.strip_prefix('-').unwrap_or_default();
@@ -189,6 +192,9 @@ pub(super) fn coded<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &'w
     for (at, word) in arguments.iter().enumerate() {
         let text = word.text();
         let next = arguments.get(at + 1);
+        if script.is_none() && may_give_code(word, next, coding) {
+            steps.hide();
+        }
         if !text.starts_with('-') || text == "-" {
             script = script.or(Some(word));
             continue;
@@ -221,6 +227,28 @@ pub(super) fn coded<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &'w
     if !has_code {
         file_or_input(steps, script, input, coding.language, coding.is_quiet);
     }
+}
+
+/// Returns true for a word before the script that bash may make into an option for code: `{-c,code}`, `-$letter code`, `$option code`.
+fn may_give_code(word: &Word, next: Option<&Word>, coding: Coding) -> bool {
+    let text = word.text();
+    let takes_rest = |letter: char| coding.ends.contains(letter);
+    if text.starts_with('-') && !text.starts_with("--") && word.changes() {
+        return !text.chars().skip(1).any(takes_rest);
+    }
+    // Names of files, and texts without a call, are no code.
+    let is_plain = |code: &str| {
+        let is_known = |letter: char| letter.is_alphanumeric() || "_-./=: ,~+%@!?".contains(letter);
+        code.chars().all(is_known) && !words(code).any(|word| lists(PERL_RUNS, word))
+    };
+    let is_code = |code: String| !is_plain(&code) && !(coding.is_quiet)(&code);
+    let is_name = |next: &&Word| next.is_wild();
+    word.braces_make_option()
+        || word.begins_dynamic()
+            && next
+                .filter(|next| !is_name(next))
+                .and_then(Word::literal)
+                .is_some_and(is_code)
 }
 
 /// `awk` and `sed`: the first argument is code unless options give it.

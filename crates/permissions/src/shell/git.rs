@@ -35,6 +35,20 @@ const GIT_COMMANDS: [&str; 25] = [
     "--editor",
     "--trailer-command",
 ];
+/// Options that are beginnings of those, and mean something else.
+const GIT_WHOLE: [&str; 11] = [
+    "--cc",
+    "--commit",
+    "--edit",
+    "--env",
+    "--index",
+    "--parent",
+    "--set",
+    "--tag",
+    "--to",
+    "--trailer",
+    "--tree",
+];
 /// Settings whose values are never run.
 const GIT_QUIET: [&str; 22] = [
     "user.",
@@ -71,6 +85,11 @@ const GIT_VALUED: [&str; 7] = [
     "--config-env",
 ];
 
+/// Returns true for an option of `git` itself that takes the next word.
+pub(super) fn takes_value(option: &str) -> bool {
+    GIT_VALUED.contains(&option)
+}
+
 /// `git [options] subcommand [arguments]`.
 pub(super) fn git<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
     let mut at = 0;
@@ -83,6 +102,10 @@ pub(super) fn git<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
             .split_once('=')
             .map_or((text.as_str(), None), |(option, value)| (option, Some(value)));
         let next = arguments.get(at + 1);
+        if word.changes() && !(value.is_some() && takes_value(option)) {
+            // `-$x` may be `-c`, and what follows a setting.
+            steps.hide();
+        }
         match option {
             "-c" => next.into_iter().for_each(|setting| git_setting(steps, setting)),
             _ if option.starts_with("-c") => {
@@ -93,7 +116,7 @@ pub(super) fn git<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
             _ => {}
         }
         at += 1;
-        if value.is_none() && GIT_VALUED.contains(&option) {
+        if value.is_none() && takes_value(option) {
             at += 1;
         }
     }
@@ -193,8 +216,7 @@ fn git_options(steps: &mut Steps<'_>, command: &str, words: &[Word]) {
             {
                 words.get(at + 1).into_iter().for_each(|value| steps.code(value));
             } else if let Some(value) = text.strip_prefix(option)
-                && (value.starts_with('=')
-                    || option.len() == 2 && ["rebase", "difftool", "grep"].contains(&command))
+                && value.starts_with('=')
             {
                 match word.literal() {
                     Some(_) => steps.line(value.trim_start_matches('=')),
@@ -202,18 +224,67 @@ fn git_options(steps: &mut Steps<'_>, command: &str, words: &[Word]) {
                 }
             }
         }
+        shortened(steps, word, words.get(at + 1));
+        grouped(steps, command, word, words.get(at + 1));
         if let Some(setting) = text.strip_prefix("--config=").filter(|_| command == "clone") {
             git_setting(steps, &Word::literal_of(setting));
         }
-        if command == "clone" && (text == "-u" || text == "-c" || text == "--config") {
-            words.get(at + 1).into_iter().for_each(|value| {
-                if text == "-u" {
-                    steps.code(value)
-                } else {
-                    git_setting(steps, value)
-                }
-            });
+        if command == "clone" && text == "--config" {
+            words
+                .get(at + 1)
+                .into_iter()
+                .for_each(|value| git_setting(steps, value));
         }
+    }
+}
+
+/// `git` takes a long option by its beginning.
+fn shortened(steps: &mut Steps<'_>, word: &Word, next: Option<&Word>) {
+    let text = word.text();
+    let (name, value) = text
+        .split_once('=')
+        .map_or((text.as_str(), None), |(name, value)| (name, Some(value)));
+    // Two dashes and two letters; fewer mean other options.
+    let is_meant = |option: &&str| name.len() >= 4 && option.starts_with(name) && **option != *name;
+    if !name.starts_with("--") || GIT_WHOLE.contains(&name) || !GIT_COMMANDS.iter().any(is_meant) {
+        return;
+    }
+    match value {
+        Some(_) if word.changes() => steps.hide(),
+        Some(value) => steps.line(value),
+        None => next.into_iter().for_each(|next| steps.code(next)),
+    }
+}
+
+/// Letters of options in one word, such as `rebase -ix program` and `grep -nOprogram`.
+fn grouped(steps: &mut Steps<'_>, command: &str, word: &Word, next: Option<&Word>) {
+    // Letters that name commands, and letters that take another value.
+    let (commands, valued) = match command {
+        "rebase" => ("x", "XsCS"),
+        "difftool" => ("x", "t"),
+        "grep" => ("O", "efmABC"),
+        "clone" => ("uc", "obj"),
+        _ => return,
+    };
+    let text = word.text();
+    let group = text.strip_prefix('-').filter(|group| !group.starts_with('-'));
+    let first = group
+        .into_iter()
+        .flat_map(str::char_indices)
+        .find(|(_, letter)| commands.contains(*letter) || valued.contains(*letter));
+    let Some((at, letter)) = first.filter(|(_, letter)| commands.contains(*letter)) else {
+        return;
+    };
+    let value = match group.and_then(|group| group.get(at + 1..)) {
+        None | Some("") if letter == 'O' => return,
+        None | Some("") => next.cloned(),
+        Some(_) if word.changes() => return steps.hide(),
+        Some(value) => Some(Word::literal_of(value)),
+    };
+    match value {
+        Some(value) if letter == 'c' => git_setting(steps, &value),
+        Some(value) => steps.code(&value),
+        None => {}
     }
 }
 

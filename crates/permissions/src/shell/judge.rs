@@ -20,6 +20,8 @@ const MAX_DEPTH: usize = 16;
 /// Forms of a line that are compared with rules, and their bytes; a line with more is opaque.
 const MAX_FORMS: usize = 4_000;
 const MAX_FORM_BYTES: usize = 4 << 20;
+/// Bytes of texts that may be lines; a line with more is opaque. Each such text can contain others.
+const MAX_GUESSED_BYTES: usize = 4 << 20;
 
 /// What a line does, as far as it has been walked over.
 #[derive(Debug)]
@@ -30,6 +32,7 @@ pub(super) struct Judge {
     pub(super) opaque: bool,
     variables: Variables,
     form_bytes: usize,
+    guessed_bytes: usize,
     depth: usize,
     /// Depth of guesses: texts that may be lines. A part of them that is not understood does not make the line opaque.
     guesses: usize,
@@ -65,6 +68,7 @@ impl Judge {
             opaque: false,
             variables: Variables::default(),
             form_bytes: 0,
+            guessed_bytes: 0,
             depth: 0,
             guesses: 0,
             made: BTreeMap::new(),
@@ -174,6 +178,11 @@ impl Judge {
 
     /// A text that may be a line: only the parts that are understood count.
     fn guess(&mut self, text: &str) {
+        self.guessed_bytes += text.len();
+        if self.guessed_bytes > MAX_GUESSED_BYTES {
+            self.opaque = true;
+            return;
+        }
         self.guesses += 1;
         self.line(text);
         self.guesses -= 1;
@@ -250,11 +259,9 @@ impl Judge {
         self.writes(simple, copies, inner);
         self.is_redirected |= program == "exec" && !simple.redirects.is_empty();
         if scope.is_line {
-            let is_odd = |word: &Word| word.changes() || word.is_bare("{") || word.is_bare("}");
             self.plain &= simple.assignments.is_empty()
                 && !opens
-                && !simple.words.iter().any(is_odd)
-                && !simple.words.iter().any(|word| word.is_ansi)
+                && !simple.words.iter().any(Word::is_odd)
                 && simple.words.first().is_some_and(|first| !first.hides());
             let shown: Vec<String> = simple.words.iter().map(Word::shown).collect();
             if !shown.is_empty() {
@@ -488,7 +495,7 @@ impl Judge {
         match step {
             Step::Program(words, _) | Step::Replaced(words, _) => require(words),
             // These words may be the value of an option or already the command, as `rm` in `sudo -E rm x`.
-            Step::Form(words) if !words.first().is_some_and(is_duration) => require(words),
+            Step::Form(words) if !words.first().is_some_and(Word::is_duration) => require(words),
             Step::Line(_) => self.plain = false,
             _ => {}
         }
@@ -586,15 +593,4 @@ fn input(redirects: &[Redirect], scope: Scope<'_>) -> Input {
         }
     }
     input
-}
-
-/// Returns true for a number with an optional unit, as in `timeout 5 make`.
-fn is_duration(word: &Word) -> bool {
-    let text = word.text();
-    let number = text.trim_end_matches(['s', 'm', 'h', 'd']);
-    text.len() - number.len() <= 1
-        && !number.is_empty()
-        && number
-            .chars()
-            .all(|letter| letter.is_ascii_digit() || letter == '.')
 }

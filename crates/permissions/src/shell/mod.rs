@@ -16,6 +16,7 @@ mod builtins;
 mod code;
 mod cursor;
 mod expansion;
+mod finder;
 mod git;
 mod grammar;
 mod judge;
@@ -35,6 +36,29 @@ use self::judge::Judge;
 
 /// Longest line that is looked into, in bytes; longer ones are opaque.
 const MAX_BYTES: usize = 64 << 10;
+
+/// Returns true for nothing but Ctrl-C, Ctrl-D, Ctrl-Z and Ctrl-\\. At the beginning of a line there is nothing that they could change.
+#[must_use]
+pub fn is_lone_key(typed: &str) -> bool {
+    !typed.is_empty()
+        && typed
+            .chars()
+            .all(|key| matches!(key, '\u{3}' | '\u{4}' | '\u{1a}' | '\u{1c}'))
+}
+
+/// Returns true if a line is made of the arrow key down. It chooses in menus, and moves no cursor that is in the last line.
+fn is_moving_only(line: &str) -> bool {
+    !line.is_empty() && line.replace("\u{1b}[B", "").replace("\u{1b}OB", "").is_empty()
+}
+
+/// Returns true for a line in which an interactive shell replaces something by earlier lines (`!x`, `^a^b`) before it reads it.
+fn recalls_history(line: &str) -> bool {
+    line.starts_with('^')
+        || line
+            .split('!')
+            .skip(1)
+            .any(|after| !(after.is_empty() || after.starts_with([' ', '\t', '='])))
+}
 
 /// A command line. See the module's page.
 #[derive(Debug, Clone)]
@@ -66,6 +90,31 @@ impl Script {
             opaque: judge.opaque,
             commands: judge.commands,
             forms: judge.forms,
+        }
+    }
+
+    /// Parses lines that are typed into a program. Its terminal, or its own line editor, lets control characters delete, quote or complete
+    /// others, and a shell puts earlier lines in, so that it reads another line than stands here.
+    pub(super) fn typed(text: &str) -> Self {
+        let lines = || text.split(['\n', '\r']);
+        let is_edited = !is_lone_key(text)
+            && lines().any(|line| {
+                line.contains(char::is_control) && !is_moving_only(line) || recalls_history(line)
+            });
+        let script = if !is_edited && lines().any(is_moving_only) {
+            // They leave empty lines: the line before may go on in the next one.
+            let read: Vec<&str> = lines()
+                .map(|line| if is_moving_only(line) { "" } else { line })
+                .collect();
+            Self::parse(&read.join("\n"))
+        } else {
+            Self::parse(text)
+        };
+        Self {
+            text: text.to_owned(),
+            plain: script.plain && !is_edited,
+            opaque: script.opaque || is_edited,
+            ..script
         }
     }
 

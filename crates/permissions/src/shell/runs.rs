@@ -2,6 +2,7 @@
 
 use super::ast::{Part, Word};
 use super::code;
+use super::finder;
 use super::git;
 use super::options;
 use super::planted;
@@ -9,18 +10,7 @@ use super::programs::{self, Class};
 use super::steps::{Input, Language, SESSION, Step, Steps, UNKNOWN};
 
 /// Words behind a program that are looked at as the beginning of another command, at most.
-const MAX_BEHIND: usize = 24;
-/// Options of `find` and `fd` behind which a program follows.
-const EXECUTING: [&str; 8] = [
-    "-exec",
-    "-execdir",
-    "-ok",
-    "-okdir",
-    "-x",
-    "-X",
-    "--exec",
-    "--exec-batch",
-];
+pub(super) const MAX_BEHIND: usize = 24;
 /// Programs whose first argument is a subcommand of their own.
 const MANAGERS: [&str; 14] = [
     "asdf", "bundle", "conda", "docker", "kubectl", "lxc", "mise", "nerdctl", "npx", "pipenv", "podman",
@@ -40,11 +30,14 @@ pub(super) fn runner<'w>(
     input: &'w Input,
 ) {
     let arguments = words.get(1..).unwrap_or_default();
+    if let Class::Finder | Class::Git | Class::Options(_) = class {
+        expanded_options(steps, class, arguments);
+    }
     match class {
         Class::Wrapper => wrapper(steps, name, words, input),
         Class::LineWrapper => line_wrapper(steps, words, input),
         Class::Shell => shell(steps, name, arguments, input),
-        Class::Finder => finder(steps, arguments),
+        Class::Finder => finder::finder(steps, name, arguments),
         Class::Xargs => xargs(steps, arguments, input),
         Class::Git => git::git(steps, arguments),
         Class::Options(valued) => options::value_options(steps, name, valued, arguments, input),
@@ -376,33 +369,26 @@ pub(super) fn run_script<'w>(steps: &mut Steps<'w>, word: &'w Word, input: &'w I
     }
 }
 
-fn finder<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
-    let mut found = 0;
+/// Words that bash may make into options: `{-exec,program}`, `$option program`. What stands behind such a word may be the command of
+/// an option, so that rules that forbid compare it. It hides nothing: most such words are names of files.
+fn expanded_options<'w>(steps: &mut Steps<'w>, class: Class, arguments: &'w [Word]) {
+    let mut before = String::new();
     for (at, word) in arguments.iter().enumerate() {
         let text = word.text();
-        if let Some((option, value)) = text.split_once('=')
-            && EXECUTING.contains(&option)
-        {
-            steps.line(value);
-        }
-        if !EXECUTING.contains(&text.as_str()) {
-            continue;
-        }
-        found += 1;
-        let behind = arguments.get(at + 1..).unwrap_or_default();
-        let end = behind
-            .iter()
-            .position(|word| [";", "+"].contains(&word.text().as_str()));
-        let command = behind.get(..end.unwrap_or(behind.len())).unwrap_or_default();
-        // It runs the files that it finds.
-        let runs_found = command
-            .first()
-            .is_none_or(|program| program.text().contains("{}"));
-        if found > MAX_BEHIND || runs_found {
+        if word.braces_make_option() {
             steps.hide();
         }
-        let replaced = command.iter().map(|word| word.replaced("{}")).collect();
-        steps.push(Step::Replaced(command, replaced));
+        // The directory behind `-C` is no option, and a subcommand may follow it.
+        let is_value = before == "-C" || class == Class::Git && git::takes_value(&before);
+        let is_known = text.contains('=');
+        let may_be_option = word.begins_dynamic() && !is_value
+            || word.may_be_option()
+            || text.starts_with('-') && word.changes() && !is_known;
+        if may_be_option {
+            // Only as words: to read them as a line would look at every word behind once more, for each such word.
+            steps.form(arguments.get(at + 1..).unwrap_or_default());
+        }
+        before = text;
     }
 }
 

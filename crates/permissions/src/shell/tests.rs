@@ -134,6 +134,26 @@ fn command_behind_many_words_is_refused() {
     assert!(!is_refused(&policy, &harmless));
 }
 
+/// Each of these words could be the beginning of a command that has all words behind it, so that their number is a power of that of the
+/// words. Words beyond the bound of work make the line unclear.
+#[test]
+fn repeated_programs_with_options_are_refused_at_bound() {
+    let policy = policy("auto", &[], &[], &rule());
+    for unit in ["git -* ", "tar --aa ", "find $x "] {
+        assert!(!is_refused(&policy, unit), "{unit}");
+        assert!(is_refused(&policy, &unit.repeat(2_000)), "{unit}");
+    }
+}
+
+#[test]
+fn argument_behind_variable_is_no_program_for_ordinary_rules() {
+    let policy = policy("auto", &[], &[], &["bash(rm *)".to_owned()]);
+    for line in ["git -C \"$repo\" rm --cached a", "git --git-dir=\"$d\" rm x"] {
+        assert!(!is_refused(&policy, line), "{line}");
+    }
+    assert!(is_refused(&policy, "find . $x rm x"));
+}
+
 #[test]
 fn command_at_any_depth_is_refused() {
     let policy = policy("auto", &[], &[], &rule());

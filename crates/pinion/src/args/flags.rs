@@ -35,11 +35,13 @@ pub(crate) fn find(name: &str) -> Option<&'static Flag> {
 }
 
 impl Flag {
-    /// Returns true for options that limit what a run may do.
+    /// Returns true for options that limit what a run may do. `--approval-mode` is oh-my-pi's name of `--permission-mode`.
     pub(super) fn protects(&self) -> bool {
-        self.names
-            .iter()
-            .any(|name| name.starts_with("--max-") || TOOLS.iter().any(|flag| flag.names.contains(name)))
+        self.names.iter().any(|name| {
+            name.starts_with("--max-")
+                || *name == "--approval-mode"
+                || TOOLS.iter().any(|flag| flag.names.contains(name))
+        })
     }
 }
 
@@ -54,6 +56,13 @@ macro_rules! set {
     (push $field:ident) => {
         |a, v| {
             a.$field.push(v);
+            Ok(())
+        }
+    };
+    // As in pi, an empty text is the same as no option.
+    (text $field:ident) => {
+        |a, v| {
+            a.$field = Some(v).filter(|text| !text.is_empty());
             Ok(())
         }
     };
@@ -228,13 +237,13 @@ const SESSION: &[Flag] = &[
     value(
         &["--session"],
         "WHICH",
-        set!(session),
+        set!(text session),
         "Resume a session: file, or first characters of its id",
     ),
     value(
         &["--fork"],
         "WHICH",
-        set!(fork),
+        set!(text fork),
         "Copy a session and continue the copy",
     ),
     value(

@@ -21,8 +21,10 @@ pub(crate) fn parse(program: &str, argv: &[String]) -> Result<Args, UsageError> 
             .map(|info| info.command),
         ..Args::default()
     };
+    // An option such as `--attach` sets a command as well, which the first word is then not.
+    let is_command = args.command.is_some();
     let mut rest = argv;
-    let mut protecting = Vec::new();
+    let mut general = Vec::new();
     while let Some((first, after)) = rest.split_first() {
         let at = argv.len() - rest.len();
         rest = after;
@@ -34,13 +36,15 @@ pub(crate) fn parse(program: &str, argv: &[String]) -> Result<Args, UsageError> 
                 args.messages.extend(rest.iter().cloned());
                 break;
             }
-            _ if args.command.is_some() && command_at == Some(at) => {}
+            _ if is_command && command_at == Some(at) => {}
             file if file.len() > 1 && file.starts_with('@') => {
                 args.files.push(file.trim_start_matches('@').to_owned());
             }
             // Three dashes start a Markdown document, not an option.
             option if option.starts_with('-') && !option.starts_with("---") => {
-                protecting.extend(flags::find(split_inline(option).0).filter(|flag| flag.protects()));
+                let (name, _) = split_inline(option);
+                let own = args.command.and_then(|command| commands::own_flag(command, name));
+                general.extend(flags::find(name).filter(|_| own.is_none()));
                 rest = take_option(&mut args, option, rest)?;
             }
             message => args.messages.push(message.to_owned()),
@@ -60,23 +64,26 @@ pub(crate) fn parse(program: &str, argv: &[String]) -> Result<Args, UsageError> 
         check_words(program, &args)?;
     }
     check(&args)?;
-    check_gateway(&args, &protecting)?;
+    check_workers(&args, &general)?;
     check_guesses(&args)?;
     Ok(args)
 }
 
-/// A gateway runs no tools. An option that limits them there would be passed over, and leave its user unprotected.
-fn check_gateway(args: &Args, protecting: &[&'static Flag]) -> Result<(), UsageError> {
-    let gateway = match args.command {
-        Some(Command::Attach) => "--attach",
-        Some(Command::Gateway) => "--nats",
+/// Refuses general options that only the agents of workers carry out. A gateway runs no tools: an option that limits them there
+/// would be passed over, and leave its user unprotected. A worker itself has no use for any general option.
+fn check_workers(args: &Args, general: &[&'static Flag]) -> Result<(), UsageError> {
+    let (place, refused) = match args.command {
+        Some(Command::Attach) => ("--attach", general.iter().find(|flag| flag.protects())),
+        Some(Command::Gateway) => ("--nats", general.iter().find(|flag| flag.protects())),
+        Some(Command::Worker) => ("worker before \"--\"", general.first()),
         _ => return Ok(()),
     };
-    let Some(option) = protecting.iter().find_map(|flag| flag.names.first()) else {
+    let Some(option) = refused.and_then(|flag| flag.names.first()) else {
         return Ok(());
     };
-    let why =
-        format!("{gateway}: workers run the tools. Give it to them: pinion worker --nats URL -- {option}");
+    let why = format!(
+        "{place}: the agents of workers run the tools. Give it to them: pinion worker --nats URL -- {option}"
+    );
     Err(UsageError::Conflict(option, why))
 }
 

@@ -20,7 +20,7 @@ use crate::setup::Setup;
 use crate::signals::Signals;
 
 use super::browse::browse;
-use super::{eviction, open, runtime};
+use super::{eviction, finish_logins, open, runtime};
 
 /// Runs it to its end.
 pub(crate) fn run(
@@ -66,7 +66,9 @@ pub(crate) fn run(
         setup.agent.reaper.shutdown().await;
         let _stuck = tokio::time::timeout(serve::limits::CLOSE_WAIT, client).await;
         anyhow::Ok(ExitCode::from(code))
-    })?;
+    });
+    finish_logins(&runtime, setup);
+    let code = code?;
     runtime.shutdown_background();
     Ok(code)
 }

@@ -114,6 +114,12 @@ fn runtime() -> std::io::Result<Runtime> {
     Ok(runtime)
 }
 
+/// Waits until the refreshes of logins under way are stored. The end of the runtime would drop them, and with them tokens that
+/// the provider gives only once.
+fn finish_logins(runtime: &Runtime, setup: &Setup) {
+    runtime.block_on(setup.agent.client.finish_logins());
+}
+
 /// Checks the command line against the extensions and opens the session that it means. Nothing is open and no process of an
 /// extension is left when it fails.
 async fn open(

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use serve::{Encoder, Form, Sink, StdoutWriter};
 use session::{ClientId, Origin, Outgoing, RequestReceiver, RequestSender, Session, SessionRequest};
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::LocalSet;
 use wire::command::PromptParams;
 use wire::run_limits::ReachedLimit;
@@ -20,7 +20,7 @@ use crate::signals::Signals;
 
 use super::prompts::{Prompt, collect, output_schema};
 use super::text::Printer;
-use super::{open, runtime};
+use super::{finish_logins, open, runtime};
 
 /// Runs it to its end. The exit code is 1 when the last answer failed, was aborted or, in text mode, hit the output limit.
 pub(crate) fn run(
@@ -33,7 +33,7 @@ pub(crate) fn run(
     // Extensions may open further sessions in the same process.
     let sessions = LocalSet::new();
     let code = sessions.block_on(&runtime, async {
-        let (session, outbox, outgoing) = open(&mut args, env, setup).await?;
+        let (session, outbox, mut outgoing) = open(&mut args, env, setup).await?;
         outbox.render_nothing();
         drop(outbox);
         let mut prompts = collect(&args, env)?;
@@ -50,19 +50,29 @@ pub(crate) fn run(
         }
         let mut signals = Signals::listen()?;
         let (slot, requests) = session::request_queue();
-        let screen = if args.mode == Some(Mode::Json) {
-            Screen::json(&session, stdout)?
+        let mut screen = if args.mode == Some(Mode::Json) {
+            Screen::json(&session, stdout).await?
         } else {
-            Screen::Text(Box::new(Printer::new(stdout, &session.model().name, only_result)))
+            Screen::Text(Box::new(Printer::new(
+                stdout,
+                &session.model().name,
+                only_result,
+            )?))
         };
-        let code = tokio::select! {
-            code = play(session, requests, slot, outgoing, prompts, screen) => code?,
-            code = signals.next() => code,
+        let (code, is_signal) = tokio::select! {
+            code = play(session, requests, slot, &mut outgoing, prompts, &mut screen) => (code?, false),
+            code = signals.next() => (code, true),
         };
         tracing::debug!("processes of tools are ended");
         setup.agent.reaper.shutdown().await;
+        if is_signal {
+            // The reader may have stopped for good; the process must end all the same.
+            let _stuck = tokio::time::timeout(serve::limits::CLOSE_WAIT, screen.drain(outgoing)).await;
+        }
         anyhow::Ok(ExitCode::from(code))
-    })?;
+    });
+    finish_logins(&runtime, setup);
+    let code = code?;
     runtime.shutdown_background();
     Ok(code)
 }
@@ -71,9 +81,9 @@ async fn play(
     session: Session,
     requests: RequestReceiver,
     slot: RequestSender,
-    mut outgoing: Receiver<Outgoing>,
+    outgoing: &mut Receiver<Outgoing>,
     prompts: Vec<Prompt>,
-    mut screen: Screen,
+    screen: &mut Screen,
 ) -> anyhow::Result<u8> {
     let running = session.run(requests);
     tokio::pin!(running);
@@ -81,7 +91,7 @@ async fn play(
         let talking = async {
             let mut code = exit::SUCCESS;
             for prompt in prompts {
-                code = talk(&slot, &mut outgoing, prompt, &mut screen).await?;
+                code = talk(&slot, outgoing, prompt, screen).await?;
             }
             screen.close().await?;
             anyhow::Ok(code)
@@ -137,7 +147,10 @@ async fn talk(
         SessionCommand::Prompt(params),
     ))
     .await;
-    while let Some(item) = outgoing.recv().await {
+    loop {
+        // Before an event is taken: a signal can end this function at every `await`, and would lose it.
+        screen.ready().await?;
+        let Some(item) = outgoing.recv().await else { break };
         let event = match item {
             Outgoing::Event(event) => event,
             Outgoing::Response(_, response) => {
@@ -229,39 +242,67 @@ impl Ending {
 /// Where events go.
 enum Screen {
     Text(Box<Printer>),
-    Json(tokio::sync::mpsc::Sender<Outgoing>),
+    Json(mpsc::Sender<Outgoing>, StdoutWriter),
 }
 
 impl Screen {
     /// Events as JSON lines after the session's header (pi-core.md 7.3).
-    fn json(session: &Session, stdout: File) -> anyhow::Result<Self> {
-        let mut stdout = stdout;
+    async fn json(session: &Session, stdout: File) -> anyhow::Result<Self> {
         let header = serde_json::to_string(session.header())?;
-        std::io::Write::write_all(&mut stdout, format!("{header}\n").as_bytes())?;
-        let (sender, receiver) = tokio::sync::mpsc::channel(session::limits::OUTBOX);
-        // The task lives as long as it has something to write.
-        drop(StdoutWriter::spawn(
-            receiver,
-            Encoder::new(Form::Cumulative),
-            Sink::open(stdout)?,
-        ));
-        Ok(Self::Json(sender))
+        let mut sink = Sink::open(stdout)?;
+        let mut buffer = sink.buffer().await?;
+        buffer.extend_from_slice(header.as_bytes());
+        buffer.push(b'\n');
+        sink.write(buffer).await?;
+        let (sender, receiver) = mpsc::channel(session::limits::OUTBOX);
+        let writer = StdoutWriter::spawn(receiver, Encoder::new(Form::Cumulative), sink);
+        Ok(Self::Json(sender, writer))
     }
 
+    /// Waits until `show` can take an event. Only this program sends events to the writer, so the place stays free.
+    async fn ready(&self) -> anyhow::Result<()> {
+        if let Self::Json(sender, _) = self {
+            drop(sender.reserve().await?);
+        }
+        Ok(())
+    }
+
+    /// Shows an event, after `ready`.
     async fn show(&mut self, event: std::sync::Arc<Event>) -> anyhow::Result<()> {
         match self {
-            Self::Text(printer) => printer.show(&event)?,
+            Self::Text(printer) => printer.show(&event).await?,
             // The session's header is the first line here.
-            Self::Json(_) if matches!(*event, Event::Ready { .. }) => {}
-            Self::Json(sender) => sender.send(Outgoing::Event(event)).await?,
+            Self::Json(..) if matches!(*event, Event::Ready { .. }) => {}
+            Self::Json(sender, _) => sender.try_send(Outgoing::Event(event))?,
+        }
+        Ok(())
+    }
+
+    /// Writes the events from before a signal, and waits for it.
+    async fn drain(mut self, mut outgoing: Receiver<Outgoing>) -> anyhow::Result<()> {
+        while matches!(self, Self::Json(..))
+            && let Ok(item) = outgoing.try_recv()
+        {
+            if let Outgoing::Event(event) = item {
+                self.ready().await?;
+                self.show(event).await?;
+            }
+        }
+        match self {
+            // Of the last answer, only the text that is shown already: the run may not have ended with it.
+            Self::Text(mut printer) => printer.flush().await?,
+            Self::Json(sender, mut writer) => {
+                drop(sender);
+                writer.ended().await?;
+            }
         }
         Ok(())
     }
 
     async fn close(&mut self) -> anyhow::Result<()> {
         match self {
-            Self::Text(printer) => printer.finish()?,
-            Self::Json(sender) => {
+            Self::Text(printer) => printer.finish().await?,
+            Self::Json(sender, _) => {
                 let (done, wait) = tokio::sync::oneshot::channel();
                 sender.send(Outgoing::Flush(done)).await?;
                 wait.await?;

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde_json::Value;
 use wire::ImageContent;
 
@@ -32,16 +32,25 @@ pub(crate) fn output_schema(args: &Args, env: &Environment) -> anyhow::Result<Op
     Ok(Some(schema))
 }
 
+/// The text that is piped in, without whitespace around it. As in `@file` arguments and lines of clients, bytes that are no UTF-8
+/// become U+FFFD: one of them in a log must not cost the prompt.
+fn piped_text(input: impl Read) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    let mut input = input.take(STDIN_BYTES + 1);
+    input.read_to_end(&mut bytes).context("stdin cannot be read")?;
+    if input.limit() == 0 {
+        bail!("stdin has more than {STDIN_BYTES} bytes. Name a file with the text in the prompt instead");
+    }
+    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+}
+
 /// The prompts, in order: the first is made of stdin, files and the first message; each further message is one of its own.
 pub(crate) fn collect(args: &Args, env: &Environment) -> anyhow::Result<Vec<Prompt>> {
-    let mut first = String::new();
-    if is_piped() {
-        std::io::stdin()
-            .take(STDIN_BYTES)
-            .read_to_string(&mut first)
-            .context("stdin is not readable as text")?;
-        first = first.trim().to_owned();
-    }
+    let mut first = if is_piped() {
+        piped_text(std::io::stdin())?
+    } else {
+        String::new()
+    };
     let files = read_files(&args.files, &env.cwd, env.home.as_deref())?;
     let mut messages = args.messages.iter();
     for part in [files.text.as_str(), messages.next().map_or("", String::as_str)] {
@@ -64,4 +73,23 @@ pub(crate) fn collect(args: &Args, env: &Environment) -> anyhow::Result<Vec<Prom
         output_schema: None,
     }));
     Ok(prompts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn piped_bytes_outside_utf8_are_replaced() {
+        let text = piped_text(&b"\n error: caf\xe9 \n"[..]).unwrap();
+        assert_eq!(text, "error: caf\u{fffd}");
+    }
+
+    #[test]
+    fn piped_text_beyond_limit_is_refused() {
+        let text = piped_text(std::io::repeat(b'a').take(STDIN_BYTES)).unwrap();
+        assert_eq!(u64::try_from(text.len()), Ok(STDIN_BYTES));
+        let error = piped_text(std::io::repeat(b'a').take(STDIN_BYTES + 1)).unwrap_err();
+        assert!(error.to_string().contains("more than 33554432 bytes"), "{error}");
+    }
 }

@@ -14,7 +14,7 @@ use crate::exit;
 use crate::setup::Setup;
 use crate::signals::Signals;
 
-use super::{dialect, eviction, open, runtime};
+use super::{dialect, eviction, finish_logins, open, runtime};
 
 /// Runs it to its end.
 pub(crate) fn run(
@@ -62,7 +62,9 @@ pub(crate) fn run(
         setup.agent.reaper.shutdown().await;
         let _stuck = writer.close(serve::limits::CLOSE_WAIT).await;
         anyhow::Ok(ExitCode::from(code))
-    })?;
+    });
+    finish_logins(&runtime, setup);
+    let code = code?;
     runtime.shutdown_background();
     Ok(code)
 }

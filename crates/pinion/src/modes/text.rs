@@ -2,10 +2,11 @@
 //! else. While nothing comes, stderr shows what the program waits for.
 
 use std::fs::File;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use serde_json::Value;
+use serve::Sink;
 use wire::content::AssistantBlock;
 use wire::{AssistantMessage, Event, StreamEvent};
 
@@ -17,7 +18,10 @@ const SHOW_AFTER: Duration = Duration::from_secs(2);
 
 /// Prints an answer.
 pub(crate) struct Printer {
-    out: File,
+    /// Its thread waits for the reader; the thread of the session must not, or no signal would end the program.
+    out: Sink,
+    /// Text that is not handed over to `out` yet.
+    text: String,
     is_terminal: bool,
     /// Name of the model.
     model: String,
@@ -32,10 +36,11 @@ pub(crate) struct Printer {
 
 impl Printer {
     /// Writes to `out`. With `only_result`, that is the result that the run gives, as one line of JSON.
-    pub(crate) fn new(out: File, model: &str, only_result: bool) -> Self {
+    pub(crate) fn new(out: File, model: &str, only_result: bool) -> Result<Self, serve::Error> {
         let is_terminal = out.is_terminal() && !only_result;
-        Self {
-            out,
+        Ok(Self {
+            out: Sink::open(out)?,
+            text: String::new(),
             is_terminal,
             model: model.to_owned(),
             waiting: None,
@@ -43,10 +48,10 @@ impl Printer {
             last: None,
             only_result,
             result: None,
-        }
+        })
     }
 
-    pub(crate) fn show(&mut self, event: &Event) -> std::io::Result<()> {
+    pub(crate) async fn show(&mut self, event: &Event) -> Result<(), serve::Error> {
         self.wait(event);
         match event {
             Event::MessageEnd { message } => {
@@ -65,10 +70,11 @@ impl Printer {
             } => {
                 self.note(&format!(
                     "retry {attempt} of {max_attempts} in {delay_ms} ms: {error_message}"
-                ))?;
+                ))
+                .await?;
             }
             Event::Notice { level, message } if level != "info" => {
-                self.note(&format!("{level}: {message}"))?
+                self.note(&format!("{level}: {message}")).await?;
             }
             Event::ExtensionError {
                 extension_path,
@@ -77,69 +83,82 @@ impl Printer {
             } => {
                 self.note(&format!(
                     "Warning: extension {extension_path} failed ({event}): {error}"
-                ))?;
+                ))
+                .await?;
             }
-            Event::SessionDamage { path, message, .. } => self.note(&format!("{path}: {message}"))?,
+            Event::SessionDamage { path, message, .. } => self.note(&format!("{path}: {message}")).await?,
             _ => {}
         }
         if self.is_terminal {
-            self.stream(event)
-        } else {
-            Ok(())
+            self.stream(event);
+            self.flush().await?;
         }
+        Ok(())
     }
 
     /// Writes the remaining text.
-    pub(crate) fn finish(&mut self) -> std::io::Result<()> {
+    pub(crate) async fn finish(&mut self) -> Result<(), serve::Error> {
         self.waiting = None;
         if self.only_result {
             if let Some(result) = self.result.take() {
-                writeln!(self.out, "{result}")?;
+                self.text.push_str(&format!("{result}\n"));
             }
         } else if self.is_terminal {
-            self.end_line()?;
+            self.end_line();
         } else if let Some(answer) = self.last.take().filter(|answer| !answer.failed()) {
             for block in &answer.content {
                 if let AssistantBlock::Text(text) = block {
-                    writeln!(self.out, "{}", text.text)?;
+                    self.text.push_str(&text.text);
+                    self.text.push('\n');
                 }
             }
         }
-        self.out.flush()
+        self.flush().await
     }
 
-    fn stream(&mut self, event: &Event) -> std::io::Result<()> {
+    /// Waits until all text was written, so that lines on stderr follow it. A caller that drops the future can call it again.
+    pub(crate) async fn flush(&mut self) -> Result<(), serve::Error> {
+        if !self.text.is_empty() {
+            let mut buffer = self.out.buffer().await?;
+            buffer.extend_from_slice(self.text.as_bytes());
+            self.text = String::new();
+            self.out.write(buffer).await?;
+        }
+        self.out.flush().await
+    }
+
+    fn stream(&mut self, event: &Event) {
         match event {
-            Event::TurnStart => {
-                self.end_line()?;
-            }
+            Event::TurnStart => self.end_line(),
             Event::MessageUpdate {
                 assistant_message_event: StreamEvent::TextDelta { delta, .. },
                 ..
             } => {
                 self.waiting = None;
-                write!(self.out, "{}", plain(delta))?;
+                self.text.push_str(&plain(delta));
                 self.at_line_start = delta.ends_with('\n');
             }
             Event::ToolExecutionStart { tool_name, args, .. } => {
-                self.end_line()?;
+                self.end_line();
                 let about = ["command", "path", "pattern"]
                     .into_iter()
                     .find_map(|key| args.get(key)?.as_str());
                 let about = plain(about.unwrap_or("").lines().next().unwrap_or(""));
                 let tool_name = plain(tool_name);
-                writeln!(self.out, "\u{1b}[2m▸ {tool_name} {about}\u{1b}[0m")?;
+                self.text
+                    .push_str(&format!("\u{1b}[2m▸ {tool_name} {about}\u{1b}[0m\n"));
             }
             Event::ToolExecutionEnd {
                 is_error: true,
                 tool_name,
                 ..
             } => {
-                writeln!(self.out, "\u{1b}[31m✗ {} failed\u{1b}[0m", plain(tool_name))?;
+                let tool_name = plain(tool_name);
+                self.text
+                    .push_str(&format!("\u{1b}[31m✗ {tool_name} failed\u{1b}[0m\n"));
             }
             _ => {}
         }
-        self.out.flush()
     }
 
     /// Shows what the program waits for from this event on. An answer that streams into a pipe is still waited for.
@@ -161,20 +180,20 @@ impl Printer {
         }
     }
 
-    fn note(&mut self, text: &str) -> std::io::Result<()> {
+    async fn note(&mut self, text: &str) -> Result<(), serve::Error> {
         self.waiting = None;
         if self.is_terminal {
-            self.end_line()?;
+            self.end_line();
+            self.flush().await?;
         }
         complain(text);
         Ok(())
     }
 
-    fn end_line(&mut self) -> std::io::Result<()> {
+    fn end_line(&mut self) {
         if !std::mem::replace(&mut self.at_line_start, true) {
-            writeln!(self.out)?;
+            self.text.push('\n');
         }
-        Ok(())
     }
 }
 
@@ -189,7 +208,7 @@ mod tests {
     #[test]
     fn answer_cannot_control_the_terminal() {
         let file = tempfile::tempfile().unwrap();
-        let mut printer = Printer::new(file.try_clone().unwrap(), "m", false);
+        let mut printer = Printer::new(file.try_clone().unwrap(), "m", false).unwrap();
         printer.is_terminal = true;
         let evil = "\u{1b}]52;c;eA==\u{7}\u{9b}2J\u{202e}";
         let delta = Event::MessageUpdate {
@@ -199,14 +218,17 @@ mod tests {
                 delta: format!("a\r\n\tb{evil}"),
             },
         };
-        printer.stream(&delta).unwrap();
         let call = Event::ToolExecutionStart {
             tool_call_id: "c".to_owned(),
             tool_name: evil.to_owned(),
             args: serde_json::Map::from_iter([("command".to_owned(), evil.into())]),
             parent_tool_call_id: None,
         };
-        printer.stream(&call).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            printer.show(&delta).await.unwrap();
+            printer.show(&call).await.unwrap();
+        });
         let (mut text, mut file) = (String::new(), file);
         file.rewind().unwrap();
         file.read_to_string(&mut text).unwrap();

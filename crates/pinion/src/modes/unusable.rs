@@ -25,7 +25,8 @@ pub(super) async fn check(args: &Args, setup: &Setup, session: &Session) -> anyh
     }
     let agent = &setup.agent;
     let request = &agent.options.start;
-    let resumed = args.session.is_some() || args.fork.is_some() || args.continue_latest || args.resume;
+    let resumed = !args.no_session
+        && (args.session.is_some() || args.fork.is_some() || args.continue_latest || args.resume);
     let is_offline = session.model().provider == OFFLINE;
     if !is_offline && (resumed || problem(&agent.registry, request).is_none()) {
         return Ok(());

@@ -27,7 +27,7 @@ use crate::setup::Setup;
 use crate::signals::Signals;
 
 use super::browse::browse;
-use super::{eviction, open, runtime};
+use super::{eviction, finish_logins, open, runtime};
 
 /// Where it listens when nothing was said (web.md 1.1).
 const HOST: &str = "127.0.0.1";
@@ -92,7 +92,9 @@ pub(crate) fn run(
         drop(last);
         web.close().await;
         anyhow::Ok(ended(code))
-    })?;
+    });
+    finish_logins(&runtime, setup);
+    let code = code?;
     runtime.shutdown_background();
     Ok(code)
 }

@@ -8,6 +8,7 @@ use testkit::llm::Reply;
 
 use crate::kit::{Pi, World, bash, memory_kb, of_type, text, until};
 use crate::permissions::{choose, question};
+use crate::sandbox::offered;
 
 pub(crate) const TOOLS: [&str; 2] = ["--tools", "read,bash,process"];
 
@@ -214,11 +215,25 @@ fn model_and_client_write_and_read() {
 
 #[test]
 fn terminals_have_size_and_control_keys() {
+    use_terminal(&TOOLS, "");
+}
+
+#[test]
+fn terminals_work_in_the_sandbox() {
+    let (landlock, _) = offered();
+    if landlock == 0 {
+        return;
+    }
+    let args = [&TOOLS[..], &["--sandbox", "workspace-write"]].concat();
+    use_terminal(&args, "(echo > ../outside) 2>/dev/null || echo confined; ");
+}
+
+/// Starts a program in a terminal and uses it as one. `first` runs before the program.
+fn use_terminal(args: &[&str], first: &str) {
+    let command = "test -t 0 && test -t 1 && echo is a terminal; stty size; trap 'echo interrupted; exit 7' INT; \
+                   trap 'stty size' WINCH; while true; do sleep 0.1; done";
     let world = World::new([
-        in_terminal(
-            "b",
-            "test -t 0 && test -t 1 && echo is a terminal; stty size; trap 'echo interrupted; exit 7' INT; trap 'stty size' WINCH; while true; do sleep 0.1; done",
-        ),
+        in_terminal("b", &format!("{first}{command}")),
         process(
             "w",
             json!({"action": "wait", "processId": "p1", "text": "30 120"}),
@@ -231,13 +246,14 @@ fn terminals_have_size_and_control_keys() {
         process("x", json!({"action": "wait", "processId": "p1"})),
         Reply::text(["done"]),
     ]);
-    let pi = world.start_with(&TOOLS);
+    let pi = world.start_with(args);
     let lines = pi.say("Go");
     let said = format!("{:?}", results(&lines));
     assert!(
         said.contains("is a terminal") && said.contains("30 120"),
         "{said}"
     );
+    assert_eq!(said.contains("confined"), !first.is_empty(), "{said}");
     pi.data(json!({"type": "resize_process", "processId": "p1", "columns": 77, "rows": 11}));
     until("the new size", || {
         let read = pi.data(json!({"type": "read_process", "processId": "p1"}));
@@ -447,6 +463,87 @@ fn rules_judge_commands_and_input() {
     assert_eq!(errors, [true, false, true, false, true, false], "{results:?}");
     until("the allowed line", || world.dir.cwd().join("allowed").exists());
     assert!(!world.dir.cwd().join("denied-1").exists() && !world.dir.cwd().join("denied-2").exists());
+    pi.finish();
+}
+
+#[test]
+fn inputs_of_one_answer_are_judged_together() {
+    let write = |input: &str| json!({"action": "write", "processId": "p1", "input": input});
+    let world = World::new([
+        start("b", "exec sh"),
+        Reply::tool("i", "process", write("tou")).then_tool("j", "process", write("ch denied\n")),
+        process("k", write("\necho > allowed\n")),
+        Reply::text(["done"]),
+    ]);
+    world.settings(json!({"permissions": {"deny": ["bash(touch *)"]}}));
+    let pi = world.start_with(&TOOLS);
+    let results = results(&pi.say("Go"));
+    let is_refused = |(text, is_error): &(String, bool)| *is_error && text.contains("has changed the line");
+    assert!(results.iter().any(is_refused), "{results:?}");
+    // The shell reads in order: it has read all inputs that were written before.
+    until("the allowed line", || world.dir.cwd().join("allowed").exists());
+    assert!(!world.dir.cwd().join("denied").exists());
+    pi.finish();
+}
+
+#[test]
+fn carriage_return_in_terminal_ends_judged_line() {
+    let write = |input: &str| json!({"action": "write", "processId": "p1", "input": input});
+    let world = World::new([
+        in_terminal("b", "exec sh"),
+        process("i", write("true\rtouch denied\r")),
+        process("j", write("echo > allowed\r")),
+        Reply::text(["done"]),
+    ]);
+    world.settings(json!({"permissions": {"deny": ["bash(touch *)"]}}));
+    let pi = world.start_with(&TOOLS);
+    let lines = pi.say("Go");
+    let results = results(&lines);
+    let errors: Vec<bool> = results.iter().map(|(_, is_error)| *is_error).collect();
+    assert_eq!(errors, [false, true, false], "{results:?}");
+    until("the allowed line", || world.dir.cwd().join("allowed").exists());
+    assert!(!world.dir.cwd().join("denied").exists());
+    pi.finish();
+}
+
+#[test]
+fn editing_keys_do_not_bypass_rules() {
+    let write = |input: &str| json!({"action": "write", "processId": "p1", "input": input});
+    let world = World::new([
+        in_terminal("b", "exec sh"),
+        process("i", write("true \u{15}touch denied\n")),
+        process("j", write("touchy\u{7f} denied\n")),
+        process("k", write("tou")),
+        process("l", write("\u{4}")),
+        process("m", write("\necho > allowed\n")),
+        Reply::text(["done"]),
+    ]);
+    world.settings(json!({"permissions": {"deny": ["bash(touch *)"]}}));
+    let pi = world.start_with(&TOOLS);
+    let results = results(&pi.say("Go"));
+    let errors: Vec<bool> = results.iter().map(|(_, is_error)| *is_error).collect();
+    assert_eq!(errors, [false, true, true, false, true, false], "{results:?}");
+    // The shell reads in order.
+    until("the allowed line", || world.dir.cwd().join("allowed").exists());
+    assert!(!world.dir.cwd().join("denied").exists());
+    pi.finish();
+}
+
+/// A program may have a terminal of its own, such as `ssh -tt`, which ends lines at a carriage return.
+#[test]
+fn carriage_return_without_terminal_may_end_judged_line() {
+    let write = |input: &str| json!({"action": "write", "processId": "p1", "input": input});
+    let world = World::new([
+        start("b", "exec cat"),
+        process("i", write("true\r")),
+        process("j", write("touch denied\r")),
+        Reply::text(["done"]),
+    ]);
+    world.settings(json!({"permissions": {"deny": ["bash(touch *)"]}}));
+    let pi = world.start_with(&TOOLS);
+    let results = results(&pi.say("Go"));
+    let errors: Vec<bool> = results.iter().map(|(_, is_error)| *is_error).collect();
+    assert_eq!(errors, [false, false, true], "{results:?}");
     pi.finish();
 }
 

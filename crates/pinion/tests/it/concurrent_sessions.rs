@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use testkit::llm::Reply;
 
 use crate::check;
+use crate::extensions::{can_run, extended};
 use crate::kit::{LONG, Pi, World, bash, kinds, text};
 
 /// A working directory next to the world's own.
@@ -351,4 +352,34 @@ fn open_session_copies_or_opens_never_both() {
     let both = json!({"type": "open_session", "sessionPath": file, "forkPath": file});
     assert_eq!(pi.error(both), "sessionPath and forkPath exclude each other");
     pi.finish();
+}
+
+#[test]
+fn abort_before_close_is_answered_although_tool_hangs() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::tool("c1", "hang", json!({}))],
+        r#"
+        pi.registerTool({ name: "hang", label: "Hang", description: "Hangs", parameters: { type: "object", properties: {} },
+          execute: () => new Promise(() => {}) });
+        "#,
+    );
+    let pi = world.start();
+    open(&pi, json!({"session": "side"}));
+    pi.data(json!({"type": "prompt", "session": "side", "message": "Go"}));
+    pi.agent
+        .wait(
+            |line| line["type"] == "tool_execution_start" && line["session"] == "side",
+            LONG,
+        )
+        .unwrap();
+    let sent = ["abort", "close_session"].map(|command| pi.send(json!({"type": command, "session": "side"})));
+    for id in &sent {
+        assert_eq!(pi.response(id)["success"], true);
+    }
+    // The run of the closed session was cut off, which `finish` does not expect.
+    pi.agent.close_stdin();
+    assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(0));
 }

@@ -370,6 +370,17 @@ fn row_15_steering_without_run_waits_except_omp() {
     pi.settled();
     assert_eq!(pi.roles(), ["user", "assistant"]);
     pi.finish();
+
+    let world = World::new([]);
+    let pi = speaking(&world, "omp-now");
+    let data = pi.data(json!({"type": "follow_up", "message": "Later"}));
+    assert_eq!(data["disposition"], "queued");
+    let state = pi.state();
+    assert_eq!(
+        (&state["queuedMessageCount"], &state["isSettled"]),
+        (&json!(1), &json!(false))
+    );
+    pi.finish();
 }
 
 #[test]

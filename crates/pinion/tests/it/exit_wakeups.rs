@@ -6,7 +6,7 @@ use serde_json::json;
 use testkit::llm::Reply;
 
 use crate::background::{TOOLS, process, start};
-use crate::kit::{World, of_type, until};
+use crate::kit::{LONG, World, of_type, text, until};
 
 /// Settings with which the end of a process wakes the session.
 fn wakes(world: &World) {
@@ -136,6 +136,30 @@ fn reached_limit_lets_exit_wake_nothing() {
 }
 
 #[test]
+fn output_of_refused_wakeup_stays_unread() {
+    let world = World::new([
+        start("b", "until [ -e go ]; do sleep 0.05; done; echo built"),
+        Reply::text(["I wait"]),
+        process("r", json!({"action": "read", "processId": "p1"})),
+        Reply::text(["I see"]),
+    ]);
+    wakes(&world);
+    let pi = world.start_with(&["--max-turns", "2"]);
+    pi.say("Go");
+    std::fs::write(world.dir.cwd().join("go"), "").unwrap();
+    until("the refusal", || {
+        let notices = pi.lines();
+        let mut notices = of_type(&notices, "notice").into_iter();
+        notices.any(|notice| notice.to_string().contains("Limit reached: 2 turns"))
+    });
+    pi.data(json!({"type": "set_limits", "limits": {}}));
+    let lines = pi.say("Look");
+    let read = text(&of_type(&lines, "tool_execution_end")[0]["result"]);
+    assert!(read.contains("built"), "{read}");
+    pi.finish();
+}
+
+#[test]
 fn project_cannot_let_exit_wake_session() {
     let world = World::new([
         start("b", "sleep 0.6"),
@@ -152,5 +176,54 @@ fn project_cannot_let_exit_wake_session() {
     pi.wait("process_end");
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(world.server.requests().len(), 2);
+    pi.finish();
+}
+
+#[test]
+fn exit_wakes_no_session_that_is_left() {
+    let world = World::new([
+        start("b", "until [ -e go ]; do sleep 0.05; done"),
+        Reply::text(["half"]).gate("never").then_text([" LATE"]),
+        Reply::text(["never"]),
+    ]);
+    wakes(&world);
+    let pi = world.start();
+    pi.prompt("Go");
+    world.server.wait_gate("never", LONG).unwrap();
+    std::fs::write(world.dir.cwd().join("go"), "").unwrap();
+    pi.wait("process_end");
+    // The change waits for the end of this command.
+    let command = pi.send(json!({"type": "bash", "command": "touch begun; sleep 600"}));
+    until("the command", || world.dir.cwd().join("begun").exists());
+    pi.data(json!({"type": "new_session"}));
+    assert_eq!(pi.response(&command)["data"]["cancelled"], true);
+    assert_eq!(world.server.requests().len(), 2);
+    assert!(pi.messages().is_empty());
+    pi.finish();
+}
+
+#[test]
+fn exit_before_an_abort_waits_for_the_next_prompt() {
+    let world = World::new([
+        start("b", "until [ -e go ]; do sleep 0.05; done"),
+        Reply::text(["half"]).gate("never").then_text([" LATE"]),
+        Reply::text(["I go on"]),
+        Reply::text(["I see"]),
+    ]);
+    wakes(&world);
+    let pi = world.start();
+    pi.prompt("Go");
+    world.server.wait_gate("never", LONG).unwrap();
+    std::fs::write(world.dir.cwd().join("go"), "").unwrap();
+    pi.wait("process_end");
+    pi.data(json!({"type": "abort"}));
+    assert_eq!(pi.state()["isStreaming"], false);
+    assert_eq!(world.server.requests().len(), 2);
+    pi.say("Go on");
+    pi.settled();
+    let requests = world.server.requests();
+    assert_eq!(requests.len(), 4);
+    let told = requests[3].body["messages"].to_string();
+    assert!(told.contains("Process p1 exited with code 0"), "{told}");
     pi.finish();
 }

@@ -7,8 +7,9 @@ use std::fs;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use crate::extensions::{can_run, command, extended, failures, notes};
+use crate::extensions::{can_run, command, extended, failures, notes, put};
 use crate::kit::{LONG, Pi, World, bash, of_type, text, until};
+use crate::mcp::entry;
 use crate::permissions::ends;
 
 /// The texts of the messages, by role.
@@ -702,6 +703,7 @@ fn user_bash_handler_runs_command_or_fails() {
         r#"
         pi.on("user_bash", (event) => {
           if (event.command === "fail") throw new Error("no");
+          if (event.command.startsWith("echo no")) return { block: true };
           if (event.command === "mine") return { operations: { exec: async (command, cwd, { onData }) => { onData(Buffer.from("ran " + command + "\n")); return { exitCode: 4 }; } } };
         });
         "#,
@@ -717,6 +719,9 @@ fn user_bash_handler_runs_command_or_fails() {
         "hi\n"
     );
     assert_eq!(pi.error(json!({"type": "bash", "command": "fail"})), "no");
+    let error = pi.error(json!({"type": "bash", "command": "echo no >left"}));
+    assert!(error.starts_with("Invalid user_bash handler result"), "{error}");
+    assert!(!world.dir.cwd().join("left").exists(), "the command ran");
     assert_eq!(pi.messages().len(), 2);
     pi.finish();
 }
@@ -803,6 +808,71 @@ fn extension_context_reflects_current_flags_and_tools() {
 }
 
 #[test]
+fn extensions_see_what_session_made_of_their_choices() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [],
+        r#"
+        pi.registerCommand("look", { handler: async (_a, ctx) => ctx.ui.notify([pi.getThinkingLevel(), ...pi.getActiveTools()].join(" ")) });
+        pi.registerCommand("choose", { handler: async () => { pi.setThinkingLevel("max"); pi.setActiveTools(["read", "bash"]); } });
+        pi.registerCommand("add", { handler: async () => {
+          pi.registerTool({ name: "greet", label: "g", description: "Greets", parameters: { type: "object", properties: {} }, execute: async () => ({ content: [] }) });
+        } });
+        "#,
+    );
+    // The model has no level above this one, and the command line allows one tool.
+    let pi = world.start_with(&["--tools", "read", "--thinking", "high"]);
+    for line in ["/look", "/choose", "/look", "/add", "/look"] {
+        for seen in notes(&command(&pi, line)) {
+            assert_eq!(seen, "high read", "{line}");
+        }
+    }
+    assert_eq!(notes(&pi.lines()).len(), 3);
+    pi.finish();
+}
+
+#[test]
+fn extensions_add_and_remove_mcp_servers() {
+    if !can_run() {
+        return;
+    }
+    let world = World::new([
+        Reply::tool("c1", "mcp__kit__echo", json!({"text": "hi"})),
+        Reply::text(["done"]),
+        Reply::text(["gone"]),
+    ]);
+    let log = world.dir.root().join("kit.log");
+    let kit = entry(&log, "");
+    let body = format!(
+        r#"
+        pi.registerMcpServer("kit", {kit});
+        pi.registerMcpServer("odd", {{ command: 7 }});
+        pi.registerCommand("drop", {{ handler: async () => pi.unregisterMcpServer("kit") }});
+        "#
+    );
+    put(&world, "kit.ts", &body);
+    let pi = world.start();
+    pi.say("Go");
+    assert_eq!(ends(&pi), [(false, "hi".to_owned())]);
+    let lines = pi.lines();
+    let told = of_type(&lines, "notice")[0]["message"].as_str().unwrap();
+    assert!(told.starts_with("MCP server \"odd\": "), "{told}");
+    let servers = pi.get("get_mcp_servers")["servers"].clone();
+    assert_eq!(
+        (&servers[0]["name"], &servers[0]["source"]),
+        (&json!("kit"), &json!("extension"))
+    );
+    command(&pi, "/drop");
+    assert_eq!(pi.get("get_mcp_servers"), json!({"servers": []}));
+    pi.say("Go on");
+    let tools = world.server.requests()[2].body["tools"].to_string();
+    assert!(!tools.contains("mcp__kit__echo"), "{tools}");
+    pi.finish();
+}
+
+#[test]
 fn abort_waits_briefly_for_message_end_handlers() {
     if !can_run() {
         return;
@@ -831,6 +901,31 @@ fn abort_waits_briefly_for_message_end_handlers() {
     }
     pi.agent.close_stdin();
     pi.agent.wait_exit(LONG).unwrap();
+}
+
+#[test]
+fn aborted_signal_does_not_reach_next_run() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [bash("c1", "true"), bash("c2", "true"), Reply::text(["done"])],
+        r#"
+        pi.on("tool_call", async (event, ctx) => {
+          ctx.ui.notify(event.toolCallId + " " + ctx.signal.aborted);
+          if (event.toolCallId === "c1") await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
+        });
+        "#,
+    );
+    let pi = world.start();
+    pi.prompt("Go");
+    until("the question", || notes(&pi.lines()).len() == 1);
+    pi.agent.skip();
+    pi.data(json!({"type": "abort"}));
+    pi.settled();
+    pi.say("Again");
+    assert_eq!(notes(&pi.lines()), ["c1 false", "c2 false"]);
+    pi.finish();
 }
 
 #[test]

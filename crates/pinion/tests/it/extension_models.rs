@@ -33,12 +33,12 @@ const own = (streamSimple: any, more: any = {}) => ({ baseUrl: "own:", api: "own
 /// A world with one extension, whose function this is.
 fn extended(replies: impl IntoIterator<Item = Reply>, body: &str) -> World {
     let world = World::new(replies);
-    put(&world, body);
+    put(&world, "models.ts", body);
     world
 }
 
-fn put(world: &World, body: &str) {
-    let path = world.dir.agent_dir().join("extensions").join("models.ts");
+fn put(world: &World, name: &str, body: &str) {
+    let path = world.dir.agent_dir().join("extensions").join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let text = format!("{HEAD}\nexport default function (pi: any) {{\n{body}\n}}\n");
     fs::write(path, text).unwrap();
@@ -260,6 +260,27 @@ fn known_provider_is_redirected_and_restored() {
     });
     assert_eq!(notes(&command(&pi, "/add")), ["true"]);
     assert_eq!(pi.state()["model"]["provider"], "late");
+    pi.finish();
+}
+
+#[test]
+fn extensions_describe_one_provider_together() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [],
+        r#"pi.registerProvider("both", { baseUrl: "own:", api: "own-api", apiKey: "own-key-0123456789", models });"#,
+    );
+    put(
+        &world,
+        "stream.ts",
+        r#"pi.registerProvider("both", { api: "own-api", streamSimple: (model: any) => said(model, "I am " + model.name) });"#,
+    );
+    let pi = Pi::spawn(with_model(&world, "both/m1"));
+    pi.say("Go");
+    assert_eq!(last_text(&pi), "I am M1");
+    assert!(failures(&pi).is_empty(), "{:?}", failures(&pi));
     pi.finish();
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use testkit::llm::Reply;
 
 use crate::dialect_outputs::end;
-use crate::kit::{Pi, World, bash, kinds, of_type, skipped, text, until};
+use crate::kit::{LONG, Pi, World, bash, kinds, of_type, skipped, text, until};
 use crate::permissions::ends;
 
 /// Returns true if everything that extensions need is installed; otherwise reports the test as skipped.
@@ -271,6 +271,36 @@ fn killed_extension_process_is_restarted_and_blocks_call() {
 }
 
 #[test]
+fn command_does_not_wait_for_run_after_restart_of_extensions() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [
+            Reply::text(["one "]).gate("mid").then_text(["two"]),
+            Reply::text(["three"]),
+        ],
+        r#"
+        pi.registerCommand("die", { handler: async () => { process.kill(process.pid, "SIGKILL"); await new Promise(() => {}); } });
+        "#,
+    );
+    let pi = world.start();
+    pi.prompt("Go");
+    world.server.wait_gate("mid", LONG).unwrap();
+    pi.send(json!({"type": "prompt", "message": "/die"}));
+    until("the process has ended", || {
+        failures(&pi).iter().any(|(_, error)| error.contains("signal 9"))
+    });
+    // The extensions are loaded again while the run goes on.
+    let data = pi.data(json!({"type": "steer", "message": "Now"}));
+    assert_eq!(data["disposition"], "queued");
+    world.server.release("mid");
+    pi.settled();
+    assert_eq!(pi.roles(), ["user", "assistant", "user", "assistant"]);
+    pi.finish();
+}
+
+#[test]
 fn repeatedly_crashing_extension_process_is_not_restarted() {
     if !can_run() {
         return;
@@ -403,6 +433,29 @@ fn session_change_restarts_extensions() {
 }
 
 #[test]
+fn requests_of_left_session_are_not_carried_out_in_next_one() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["a"])],
+        r#"
+        pi.on("session_shutdown", ({ reason }) => { if (reason === "new") pi.sendUserMessage("save notes"); });
+        pi.registerCommand("later", { handler: async () => { pi.sendMessage({ customType: "kit", content: "old", display: true }, { deliverAs: "nextTurn" }); } });
+        "#,
+    );
+    let pi = world.start();
+    command(&pi, "/later");
+    assert_eq!(pi.get("new_session")["cancelled"], false);
+    pi.say("Hi");
+    assert_eq!(pi.roles(), ["user", "assistant"]);
+    assert_eq!(text(&pi.messages()[0]), "Hi");
+    let left = "The session was left before this was done";
+    assert_eq!(failures(&pi), [("send_user_message".to_owned(), left.to_owned())]);
+    pi.finish();
+}
+
+#[test]
 fn shutdown_handler_is_heard_after_input_ends() {
     if !can_run() {
         return;
@@ -425,6 +478,56 @@ fn shutdown_handler_is_heard_after_input_ends() {
     let error = of_type(&lines, "extension_error");
     assert_eq!(error[0]["error"], "too late");
     assert_eq!(lines.last(), error.last().copied(), "nothing follows");
+}
+
+#[test]
+fn run_that_extension_waits_for_ends_with_input() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["one "]).gate("never")],
+        r#"
+        pi.registerCommand("wait", { handler: async (_args, ctx) => {
+          pi.sendUserMessage("Wait for it");
+          await ctx.waitForIdle();
+          ctx.ui.notify("idle");
+        } });
+        "#,
+    );
+    let pi = world.start();
+    let waiting = pi.send(json!({"type": "prompt", "message": "/wait"}));
+    world.server.wait_gate("never", LONG).unwrap();
+    let lines = end(&pi);
+    assert!(
+        lines.iter().any(|line| line["id"] == waiting.as_str()),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn shutdown_while_extensions_load_waits_for_held_commands() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [],
+        r#"
+        pi.on("session_start", async (_event, ctx) => {
+          const { existsSync } = await import("node:fs");
+          ctx.shutdown();
+          while (!existsSync("go")) await new Promise((done) => setTimeout(done, 20));
+        });
+        "#,
+    );
+    let pi = world.start();
+    let listed = pi.send(json!({"type": "get_commands"}));
+    // Answered while the other command waits, so that it has arrived.
+    pi.data(json!({"type": "abort_bash"}));
+    std::fs::write(world.dir.cwd().join("go"), "").unwrap();
+    let listed = pi.response(&listed);
+    assert_eq!(listed["success"], true, "{listed}");
+    pi.agent.wait_exit(LONG).unwrap();
 }
 
 #[test]
@@ -469,6 +572,41 @@ fn extension_actions_apply_in_order() {
     assert_eq!(pi.roles(), ["custom", "custom", "assistant", "user", "assistant"]);
     let tools = world.server.requests()[0].body["tools"].clone();
     assert_eq!(tools.as_array().unwrap().len(), 1);
+    pi.finish();
+}
+
+#[test]
+fn message_without_turn_follows_active_turn() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [bash("c1", "echo hi"), Reply::text(["done"])],
+        r#"
+        const note = (content) => pi.sendMessage({ customType: "kit", content, display: true }, { triggerTurn: false });
+        pi.on("tool_call", () => note("called"));
+        pi.on("turn_end", () => note("ended"));
+        "#,
+    );
+    let pi = world.start();
+    pi.say("Go");
+    assert_eq!(
+        pi.roles(),
+        [
+            "user",
+            "assistant",
+            "toolResult",
+            "custom",
+            "custom",
+            "assistant",
+            "custom"
+        ]
+    );
+    // The next request has them, and none is made for them.
+    let requests = world.server.requests();
+    assert_eq!(requests.len(), 2);
+    let sent = requests[1].body.to_string();
+    assert!(sent.contains("called") && sent.contains("ended"), "{sent}");
     pi.finish();
 }
 

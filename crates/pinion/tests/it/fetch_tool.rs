@@ -150,6 +150,18 @@ fn project_cannot_allow_private_hosts() {
 }
 
 #[test]
+fn host_with_dot_matches_its_rule() {
+    let rule = "fetch(*.corp.example/*)";
+    let url = json!({"url": "http://wiki.corp.example./secret"});
+    let world = World::new([Reply::tool("f", "fetch", url), Reply::text(["done"])]);
+    world.settings(json!({"fetch": {"enabled": true}, "permissions": {"deny": [rule]}}));
+    let pi = start(&world, &[]);
+    let (said, is_error) = outcome(&pi.say("Go"));
+    assert!(is_error && said.contains(rule), "{said}");
+    pi.finish();
+}
+
+#[test]
 fn permission_rules_name_hosts() {
     let site = Site::start();
     let rule = format!("fetch(http://127.0.0.1:{}/*)", site.port);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use testkit::llm::Reply;
 
 use crate::dialect_outputs::speaking;
-use crate::kit::{LONG, Pi, World, bash, of_type, text, until};
+use crate::kit::{LONG, Pi, World, answered_at, bash, of_type, text, until};
 use crate::permissions::ends;
 
 /// Writes an executable shell script into a folder below the user's `hooks`, the project's or wherever.
@@ -244,6 +244,31 @@ fn hooks_can_cancel_session_changes_and_commands() {
         .collect();
     assert_eq!(notes, ["not now"; 4]);
     pi.finish();
+}
+
+#[test]
+fn ended_command_never_runs_after_its_hook() {
+    for ends in ["new_session", "abort_bash"] {
+        let world = World::new([]);
+        let wait = "touch asked; n=0; while [ ! -e go ] && [ $n -lt 3000 ]; do sleep 0.02; n=$((n+1)); done";
+        hook(&world, "user_bash.sh", wait);
+        let pi = world.start();
+        let file = |name: &str| world.dir.cwd().join(name);
+        let command = pi.send(json!({"type": "bash", "command": "touch ran"}));
+        until("the hook", || file("asked").exists());
+        let end = pi.send(json!({ "type": ends }));
+        assert_eq!(pi.response(&end)["success"], true);
+        // A hook that is still there would let the command run now.
+        fs::write(file("go"), "").unwrap();
+        let response = pi.response(&command);
+        assert_eq!(response["error"], "Operation aborted", "{ends}: {response}");
+        assert!(!file("ran").exists(), "{ends}");
+        if ends == "abort_bash" {
+            let lines = pi.lines();
+            assert!(answered_at(&lines, &end) < answered_at(&lines, &command));
+        }
+        pi.finish();
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
+use crate::hooks::hook;
 use crate::kit::{Pi, World, of_type, text};
 
 /// A finished session of one exchange whose question has 2 MB.
@@ -75,20 +76,25 @@ fn switching_to_large_session_and_back_keeps_texts() {
     pi.finish();
 }
 
+/// Another program gives the question another id, in the same file. Returns its new content.
+fn changed(file: &Path) -> String {
+    let content = fs::read_to_string(file).unwrap();
+    let mut entries = content
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let question = entries.find(|entry| entry["message"]["role"] == "user").unwrap();
+    let content = content.replace(question["id"].as_str().unwrap(), "0badcafe");
+    fs::write(file, &content).unwrap();
+    content
+}
+
 #[test]
 fn changed_large_file_refuses_commands_and_stays() {
     let world = World::new([]);
     let file = large(&world);
     let pi = opened(&world, &file);
     assert_eq!(pi.state()["messageCount"], 2);
-    // Another program gives the question another id, in the same file.
-    let content = fs::read_to_string(&file).unwrap();
-    let mut entries = content
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let question = entries.find(|entry| entry["message"]["role"] == "user").unwrap();
-    let content = content.replace(question["id"].as_str().unwrap(), "0badcafe");
-    fs::write(&file, &content).unwrap();
+    let content = changed(&file);
     for command in ["get_messages", "get_tree", "compact"] {
         let error = pi.error(json!({ "type": command }));
         assert!(error.contains("changed by another program"), "{error}");
@@ -104,6 +110,22 @@ fn changed_large_file_refuses_commands_and_stays() {
     pi.finish();
     assert_eq!(fs::read_to_string(&file).unwrap(), content);
     assert_eq!(world.server.requests().len(), 1);
+}
+
+#[test]
+fn changed_large_file_can_be_left_past_a_hook() {
+    let world = World::new([]);
+    let file = large(&world);
+    hook(&world, "session_before_switch.sh", "exit 0");
+    let pi = opened(&world, &file);
+    assert_eq!(pi.state()["messageCount"], 2);
+    changed(&file);
+    let error = pi.error(json!({"type": "get_messages"}));
+    assert!(error.contains("changed by another program"), "{error}");
+    // The change waits for the answer of the hook, which must not be refused.
+    assert_eq!(pi.get("new_session")["cancelled"], false);
+    assert_eq!(pi.messages().len(), 0);
+    pi.finish();
 }
 
 #[test]

@@ -339,3 +339,18 @@ fn model_set_from_slow_server_precedes_later_commands() {
     assert_eq!(responses[0]["data"]["id"], "qwen3:8b", "{}", responses[0]);
     assert_eq!(responses[1]["data"]["model"], responses[0]["data"]);
 }
+
+#[test]
+fn model_set_from_slow_server_is_refused_when_session_closes() {
+    let world = World::new([]);
+    let front = ollama(&world);
+    front.slow(5_000);
+    let pi = rpc(&world, &front, &["--model", "claude-mock"]);
+    pi.data(json!({"type": "open_session", "session": "side"}));
+    let set =
+        pi.send(json!({"type": "set_model", "provider": "ollama", "modelId": "qwen3:8b", "session": "side"}));
+    until("the local server to be asked", || !front.asked().is_empty());
+    pi.data(json!({"type": "close_session", "session": "side"}));
+    assert_eq!(pi.response(&set)["success"], false);
+    pi.finish();
+}

@@ -73,6 +73,7 @@ mod permissions;
 mod process_attacks;
 mod processes;
 mod prompt_prefix;
+mod prompts_at_hooks;
 mod protocol;
 mod queue_items;
 mod queues;

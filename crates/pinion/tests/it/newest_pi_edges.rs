@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use crate::extensions::{can_run, extended};
+use crate::extensions::{can_run, command, extended};
 use crate::kit::{World, bash, of_type};
 
 /// One black pixel.
@@ -128,6 +128,39 @@ fn replaced_result_is_not_repeated_for_programs() {
         text(ends[2]),
         "Validation failed for tool \"odd\":\n  - how: missing\n\nReceived arguments:\n{}"
     );
+    pi.finish();
+}
+
+#[test]
+fn extensions_change_prompt_options_of_every_run() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["a"]), Reply::text(["b"])],
+        r#"
+        pi.registerCommand("run", { handler: async () => { pi.sendMessage({ customType: "kit", content: "go", display: true }, { triggerTurn: true }); } });
+        pi.on("before_agent_start", (event) => {
+          event.systemPromptOptions.selectedTools = ["read"];
+          event.systemPromptOptions.forceSystemPrompt = "Only this.";
+          const content = event.messageType + " " + (event.message?.content ?? event.prompt);
+          return { message: { customType: "kit", content, display: true } };
+        });
+        "#,
+    );
+    let pi = world.start_with(&NEWEST);
+    pi.agent.skip();
+    command(&pi, "/run");
+    pi.settled();
+    pi.say("Hi");
+    for (request, added) in world.server.requests().iter().zip(["custom go", "user Hi"]) {
+        let body = &request.body;
+        assert!(body["messages"].to_string().contains(added), "{body}");
+        assert!(body["system"].to_string().contains("Only this."), "{body}");
+        let tools = body["tools"].as_array().unwrap().iter();
+        assert_eq!(tools.map(|tool| &tool["name"]).collect::<Vec<_>>(), ["read"]);
+    }
+    assert_eq!(world.server.requests().len(), 2);
     pi.finish();
 }
 

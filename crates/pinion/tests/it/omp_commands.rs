@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply};
 
+use crate::extensions::{can_run, extended};
 use crate::kit::{Pi, World, kinds, of_type};
 
 /// A client of protocol version 2.
@@ -66,7 +67,10 @@ fn event_filter_spares_outcomes_of_prompts() {
     let result = &of_type(&lines, "prompt_result")[0];
     assert_eq!(result["status"], "completed");
     let wrong = pi.error(json!({"type": "set_event_filter", "events": [""]}));
-    assert!(wrong.contains("events must be null or an array of non-empty event type strings"));
+    assert_eq!(
+        wrong,
+        "events must be null or an array of non-empty event type strings"
+    );
     assert_eq!(
         pi.data(json!({"type": "set_event_filter", "events": null})),
         json!({"events": null})
@@ -159,6 +163,10 @@ fn open_session_continues_newest_of_directory() {
         (&again["resumed"], &again["sessionId"]),
         (&json!(true), &fresh["sessionId"])
     );
+    assert_eq!(
+        pi.error(json!({"type": "open_session"})),
+        "open_session requires sessionDir"
+    );
     pi.finish();
 
     let pi = start(&world, &["--no-session"]);
@@ -183,6 +191,49 @@ fn prompt_with_retries_has_one_end() {
         1,
         "of the last run"
     );
+    assert_eq!(
+        (&ends[0]["isTerminal"], &ends[0]["yielded"]),
+        (&json!(true), &json!(true))
+    );
+    end(&pi);
+}
+
+#[test]
+fn state_in_delay_of_retry_is_streaming() {
+    let world = World::new([Reply::error(ErrorKind::Overloaded)]);
+    world.settings(json!({"retry": {"baseDelayMs": 60_000}}));
+    let pi = start(&world, &[]);
+    pi.data(json!({"type": "prompt", "message": "Hello"}));
+    pi.wait("auto_retry_start");
+    let state = pi.state();
+    let shown = [
+        "isStreaming",
+        "isSettled",
+        "hasPendingAsyncWork",
+        "fastModeEnabled",
+        "fastModeActive",
+    ];
+    assert_eq!(
+        shown.map(|name| state[name] == true),
+        [true, false, false, false, false]
+    );
+    pi.data(json!({"type": "abort"}));
+    end(&pi);
+}
+
+#[test]
+fn failed_answer_has_http_status() {
+    let world = World::new([Reply::error(ErrorKind::Auth)]);
+    let pi = start(&world, &[]);
+    let lines = say(&pi, "Hello");
+    let error = &of_type(&lines, "prompt_result")[0]["error"];
+    assert_eq!(
+        (&error["httpStatus"], &error["retryable"]),
+        (&json!(401), &json!(false))
+    );
+    assert_eq!(of_type(&lines, "agent_end")[0]["messages"][1]["errorStatus"], 401);
+    assert_eq!(of_type(&lines, "turn_end")[0]["message"]["errorStatus"], 401);
+    assert_eq!(pi.messages()[1]["errorStatus"], 401);
     end(&pi);
 }
 
@@ -205,4 +256,30 @@ fn answer_with_reasoning_only_is_followed_by_text() {
     pi.say("Hello");
     assert_eq!(world.server.requests().len(), 1, "other dialects end the run");
     pi.finish();
+}
+
+#[test]
+fn slash_command_whose_message_begins_no_run_has_result() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [],
+        r#"
+        pi.on("input", async () => ({ action: "handled" }));
+        pi.registerCommand("talk", { handler: async () => { pi.sendUserMessage("x"); } });
+        "#,
+    );
+    let pi = start(&world, &["--rpc-dialect", "omp-now"]);
+    let asked = pi.send(json!({"type": "prompt", "message": "/talk"}));
+    pi.wait("prompt_result");
+    let lines = pi.lines();
+    let result = of_type(&lines, "prompt_result")[0];
+    assert_eq!(result["id"], asked);
+    assert_eq!(
+        (&result["agentInvoked"], &result["status"]),
+        (&json!(false), &json!("completed"))
+    );
+    assert_eq!(pi.state()["isSettled"], true);
+    end(&pi);
 }

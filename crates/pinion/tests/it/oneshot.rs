@@ -1,17 +1,111 @@
 //! One answer and the end: `-p` and `--mode json`.
 
+use std::io::{Read, Write};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::{self, JoinHandle};
 
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use testkit::llm::{ErrorKind, Reply};
 
-use crate::kit::{Done, World, bash};
+use crate::kit::{Done, PROGRAM, World, bash, until};
 
 const MODEL: [&str; 4] = ["--provider", "mock-anthropic", "--model", "claude-mock"];
 
 fn run(world: &World, args: &[&str], stdin: &str) -> Done {
     let all: Vec<&str> = MODEL.iter().chain(args).copied().collect();
     world.run(&all, stdin)
+}
+
+/// Starts the program with output that the test reads when it wants to.
+fn start(world: &World, args: &[&str], stdin: &str, stdout: impl Into<Stdio>) -> Child {
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(MODEL)
+        .args(args)
+        .env_clear()
+        .envs(world.dir.env())
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .current_dir(world.dir.cwd())
+        .stdin(Stdio::piped())
+        .stdout(stdout)
+        .stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+    child
+}
+
+fn terminate(child: &Child) {
+    kill_process(Pid::from_child(child), Signal::TERM).unwrap();
+}
+
+fn exit_code(mut child: Child) -> Option<i32> {
+    let mut status = None;
+    until("the end of the program", || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    status.and_then(|status| status.code())
+}
+
+/// Reads to the end.
+fn read(mut output: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut text = String::new();
+        output.read_to_string(&mut text).unwrap();
+        text
+    })
+}
+
+/// An answer that no pipe can hold, in pieces.
+fn long_answer() -> Reply {
+    Reply::text(vec!["x".repeat(64 << 10); 48])
+}
+
+#[test]
+fn print_mode_ends_at_signal_while_pipe_is_full() {
+    let world = World::new([long_answer()]);
+    let mut child = start(&world, &["-p", "Go"], "", Stdio::piped());
+    let mut out = child.stdout.take().unwrap();
+    out.read_exact(&mut [0]).unwrap();
+    terminate(&child);
+    assert_eq!(exit_code(child), Some(143));
+}
+
+#[test]
+fn print_mode_waits_for_nonblocking_stdout() {
+    let world = World::new([long_answer()]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    rustix::fs::fcntl_setfl(&writer, rustix::fs::OFlags::NONBLOCK).unwrap();
+    let child = start(&world, &["-p", "Go"], "", writer);
+    let out = read(reader);
+    assert_eq!(exit_code(child), Some(0));
+    assert_eq!(out.join().unwrap().len(), 48 * (64 << 10) + 1);
+}
+
+#[test]
+fn json_mode_writes_queued_events_after_signal() {
+    let world = World::new([bash("c", "echo $$ > new; mv new pid; exec sleep 600")]);
+    // Its events fill the pipe, so that all that follow are queued.
+    let prompt = "x".repeat((1 << 20) + (64 << 10));
+    let mut child = start(&world, &["--mode", "json"], &prompt, Stdio::piped());
+    let out = child.stdout.take().unwrap();
+    let pid = world.dir.cwd().join("pid");
+    until("the tool", || pid.exists());
+    let pid = std::fs::read_to_string(pid).unwrap();
+    let tool = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+    terminate(&child);
+    let out = read(out);
+    until("the end of the tool", || test_kill_process(tool).is_err());
+    assert_eq!(exit_code(child), Some(143));
+    let out = out.join().unwrap();
+    let lines: Vec<Value> = out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines[0]["type"], "session");
+    assert!(lines.iter().any(|line| line["type"] == "tool_execution_start"));
 }
 
 #[test]

@@ -100,6 +100,24 @@ fn edited_queue_item_keeps_images() {
 }
 
 #[test]
+fn edited_queue_item_keeps_documents() {
+    let (world, pi) = at_gate([Reply::text(["three"])]);
+    let document = json!({"type": "document", "fileName": "n.txt", "extractedText": "Line 7"});
+    let data = pi.data(json!({
+        "type": "prompt",
+        "message": "Look",
+        "streamingBehavior": "followUp",
+        "attachments": [document],
+    }));
+    pi.data(json!({"type": "edit_queued", "queuedId": data["id"], "message": "Look here"}));
+    world.server.release("mid");
+    pi.settled();
+    let body = world.server.requests()[1].body.to_string();
+    assert!(body.contains("Line 7") && body.contains("Look here"), "{body}");
+    pi.finish();
+}
+
+#[test]
 fn prompt_that_starts_run_has_no_queue_id() {
     let world = World::new([Reply::text(["one"])]);
     let pi = world.start();

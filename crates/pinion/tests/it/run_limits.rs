@@ -75,6 +75,20 @@ fn limits_of_prompt_bind_its_run_alone() {
 }
 
 #[test]
+fn limits_in_snake_case_apply() {
+    let world = World::new([bash("b", "true").repeat()]);
+    let pi = world.start();
+    let before = pi.lines().len();
+    pi.data(json!({"type": "prompt", "message": "Go", "limits": {"max_turns": 1}}));
+    pi.settled();
+    let lines = pi.lines().split_off(before);
+    assert_eq!(limits(&lines), [json!({"kind": "turns", "value": 1})]);
+    let set = pi.data(json!({"type": "set_limits", "limits": {"max_tool_calls": 9, "max_cost": 2}}));
+    assert_eq!(set["limits"], json!({"maxToolCalls": 9, "maxCost": 2}));
+    pi.finish();
+}
+
+#[test]
 fn time_limit_ends_running_tool() {
     let world = World::new([bash("b", "sleep 60"), Reply::text(["never"])]);
     let pi = world.start_with(&["--max-time", "1"]);

@@ -106,6 +106,66 @@ fn session_flag_opens_id_prefix() {
 }
 
 #[test]
+fn empty_session_name_starts_new_session() {
+    let world = World::new([]);
+    made(&world);
+    let elsewhere = world.dir.root().join("elsewhere");
+    for args in [
+        &["--session", ""][..],
+        // Nor is an empty message a session of another directory.
+        &["--session-dir", elsewhere.to_str().unwrap(), "--resume", ""],
+    ] {
+        let pi = world.start_with(args);
+        assert_eq!(pi.state()["messageCount"], 0, "{args:?}");
+        pi.finish();
+    }
+}
+
+#[test]
+fn resume_keeps_prompt_with_slash() {
+    let world = World::new([]);
+    let file = made(&world);
+    world.server.push(Reply::text(["explained"]));
+    let model = ["--provider", "mock-anthropic", "--model", "claude-mock"];
+    let args: Vec<&str> = model
+        .into_iter()
+        .chain(["-r", "-p", "Explain src/main.rs"])
+        .collect();
+    let done = world.run(&args, "");
+    assert_eq!(
+        (done.code, done.out.as_str()),
+        (Some(0), "explained\n"),
+        "{}",
+        done.err
+    );
+    assert_eq!(roles(&file), ["user", "assistant", "user", "assistant"]);
+    // The path of a session is still one.
+    let pi = world.start_with(&["--resume", file.to_str().unwrap()]);
+    assert_eq!((pi.file(), pi.messages().len()), (file, 4));
+    pi.finish();
+}
+
+#[test]
+fn no_session_flag_precedes_session_flag() {
+    let world = World::new([]);
+    let file = made(&world);
+    let before = std::fs::read(&file).unwrap();
+    world.server.push(Reply::text(["ok"]));
+    let pi = world.start_with(&["--no-session", "--session", file.to_str().unwrap()]);
+    pi.say("Hi");
+    assert_eq!(pi.messages().len(), 2);
+    assert_eq!(pi.state()["sessionFile"], Value::Null);
+    until("the warning", || {
+        pi.agent
+            .stderr()
+            .contains("--session has no effect with --no-session")
+    });
+    pi.finish();
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    assert_eq!(world.session_files(), [file]);
+}
+
+#[test]
 fn continue_flag_opens_latest_session() {
     let world = World::new([Reply::text(["older"])]);
     let pi = world.start();

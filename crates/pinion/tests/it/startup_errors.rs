@@ -263,6 +263,37 @@ fn unreadable_settings_start_rpc_in_locked_mode() {
 }
 
 #[test]
+fn unlisted_hooks_folder_stops_the_start() {
+    // A link to nothing, and one to itself, which fails for root, too.
+    for target in ["gone", "hooks"] {
+        let world = armed();
+        let folder = world.dir.agent_dir().join("hooks");
+        std::os::unix::fs::symlink(target, &folder).unwrap();
+        for args in [&["-p", "Go"][..], &["--mode", "json", "Go"]] {
+            let all: Vec<&str> = MODEL.iter().chain(args).copied().collect();
+            let done = world.run(&all, "");
+            assert_eq!(done.code, Some(1), "{target}: {}{}", done.out, done.err);
+            assert!(done.err.contains("agent/hooks"), "{target}: {}", done.err);
+        }
+        assert!(world.server.requests().is_empty(), "{target}");
+        let pi = world.start_with(&["--permission-mode", "off"]);
+        pi.prompt("Go");
+        let asked = pi.wait("extension_ui_request");
+        let state = pi.state();
+        assert_eq!(state["permissionMode"], "ask", "{state}");
+        assert_eq!(state["sandbox"]["mode"], "read-only", "{state}");
+        let error = state["settingsError"].as_str().unwrap();
+        assert!(error.contains("agent/hooks"), "{error}");
+        pi.agent
+            .send(&json!({"type": "extension_ui_response", "id": asked["id"], "cancelled": true}))
+            .unwrap();
+        pi.settled();
+        assert!(!world.dir.cwd().join("must-not-run").exists());
+        pi.finish();
+    }
+}
+
+#[test]
 fn commands_behind_options_are_recognised() {
     let world = World::new([]);
     let done = world.run(&["--model", "mock-anthropic/claude-mock", "doctor", "--json"], "");

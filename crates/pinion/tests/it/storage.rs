@@ -256,6 +256,73 @@ fn session_change_on_full_disk_loses_nothing() {
     pi.finish();
 }
 
+/// Another program puts a file in the place of this one.
+fn replace_file(path: &Path, content: &[u8]) {
+    let other = path.with_extension("new");
+    fs::write(&other, content).unwrap();
+    fs::rename(&other, path).unwrap();
+}
+
+#[test]
+fn switching_to_replaced_file_keeps_unwritten_entries() {
+    let world = World::new(answers_of(2));
+    let pi = world.start();
+    pi.say("first");
+    let file = pi.file();
+    let content = fs::read(&file).unwrap();
+    replace_file(&file, &content);
+    pi.say("second");
+    assert_eq!(pending(&pi), 2);
+    let error = pi.error(json!({"type": "switch_session", "sessionPath": file}));
+    assert!(error.contains("2 of its entries could not be written"), "{error}");
+    assert_eq!((pi.messages().len(), pending(&pi)), (4, 2));
+    assert_eq!(fs::read(&file).unwrap(), content);
+    pi.data(json!({"type": "new_session"}));
+    pi.finish();
+}
+
+#[test]
+fn failed_switch_to_replaced_file_keeps_the_session_in_it() {
+    for in_place in [false, true] {
+        let world = World::new(answers_of(2));
+        let pi = world.start();
+        pi.say("first");
+        let file = pi.file();
+        if in_place {
+            fs::write(&file, "notes\n").unwrap();
+        } else {
+            replace_file(&file, b"notes\n");
+        }
+        let error = pi.error(json!({"type": "switch_session", "sessionPath": file}));
+        assert!(error.contains("not a valid pi session"), "{error}");
+        assert_eq!(pi.file(), file);
+        // Clients learn that what follows is in no file.
+        pi.say("second");
+        assert_eq!((pi.messages().len(), pending(&pi)), (4, 2));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "notes\n");
+        pi.data(json!({"type": "new_session"}));
+        pi.finish();
+    }
+}
+
+#[test]
+fn switching_opens_a_shortened_file_again() {
+    let world = World::new(answers_of(2));
+    let pi = world.start();
+    pi.say("first");
+    let file = pi.file();
+    let content = fs::read_to_string(&file).unwrap();
+    let answer = content.lines().last().unwrap();
+    fs::write(&file, content.strip_suffix(&format!("{answer}\n")).unwrap()).unwrap();
+    pi.data(json!({"type": "switch_session", "sessionPath": file}));
+    assert_eq!(pi.messages().len(), 1);
+    pi.say("second");
+    assert_eq!(check::roles(&file), ["user", "user", "assistant"]);
+    // The first answer was told and is in no file any more, which `finish` would report.
+    pi.agent.close_stdin();
+    pi.agent.wait_exit(LONG).unwrap();
+}
+
 #[test]
 fn switching_refuses_a_file_without_session() {
     for content in ["", "\n", " \n\n\t\n"] {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::llm::{Reply, Usage};
 
+use crate::hooks::hook;
 use crate::kit::{Pi, World, bash, of_type, text, until};
 use crate::permissions::{choose, question};
 
@@ -421,6 +422,23 @@ fn failures_of_subagent_are_told() {
     let lines = pi.say("Go");
     let results = results(&lines);
     assert!(results[0].1 && !results[0].0.is_empty(), "{results:?}");
+    pi.finish();
+}
+
+/// The session of the sub-agent begins no run then, so that nothing would end the call.
+#[test]
+fn task_that_a_hook_handles_fails() {
+    let world = World::new([task("t", "Count it"), Reply::text(["done"])]);
+    let body = r#"read -r line; case "$line" in *"Count it"*) echo '{"action": "handled"}';; esac"#;
+    hook(&world, "input.sh", body);
+    let pi = world.start_with(&TASKS);
+    let results = results(&pi.say("Go"));
+    assert!(
+        results[0].1 && results[0].0.contains("has handled"),
+        "{results:?}"
+    );
+    assert_eq!(pi.get("get_subagents")["subagents"], json!([]));
+    assert_eq!(world.server.requests().len(), 2);
     pi.finish();
 }
 

@@ -280,6 +280,38 @@ fn change_without_checkpoint_is_refused() {
 }
 
 #[test]
+fn client_is_asked_only_after_the_checkpoint() {
+    let world = World::new([
+        Reply::tool("t1", "generate", json!({})),
+        done(),
+        Reply::tool("t2", "generate", json!({})),
+        done(),
+    ]);
+    let pi = world.start_with(&["--checkpoints", "worktree"]);
+    let tool = json!({"name": "generate", "description": "Generates", "parameters": {"type": "object"}});
+    pi.data(json!({"type": "set_host_tools", "tools": [tool]}));
+    pi.prompt("First");
+    let call = pi.wait("host_tool_call");
+    fs::write(at(&world, "made"), "by the client").unwrap();
+    let result = json!({"content": [{"type": "text", "text": "made"}]});
+    let frame = json!({"type": "host_tool_result", "id": call["id"], "result": result});
+    pi.agent.send(&frame).unwrap();
+    pi.settled();
+    assert_eq!(paths(&pi.data(json!({"type": "get_changes"}))["files"]), ["made"]);
+    let dir = pi.file().with_extension("checkpoints");
+    fs::rename(&dir, dir.with_extension("gone")).unwrap();
+    fs::write(&dir, "in the way").unwrap();
+    let lines = pi.say("Second");
+    let end = of_type(&lines, "tool_execution_end")[0];
+    assert!(
+        end["isError"] == true && text(&end["result"]).starts_with("Nothing was changed"),
+        "{end}"
+    );
+    assert!(of_type(&lines, "host_tool_call").is_empty(), "{lines:?}");
+    pi.finish();
+}
+
+#[test]
 fn change_behind_dangling_link_is_undone() {
     let world = World::new([write("t1", "link", "through\n"), done()]);
     symlink("real.txt", at(&world, "link")).unwrap();

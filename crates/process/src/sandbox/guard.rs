@@ -24,7 +24,7 @@ pub enum Aim {
 pub struct Guard {
     sandbox: Sandbox,
     tmp_dir: PathBuf,
-    own: OnceLock<Result<PathBuf, String>>,
+    own: OnceLock<PathBuf>,
 }
 
 impl Guard {
@@ -48,16 +48,23 @@ impl Guard {
     }
 
     fn temp(&self) -> Result<&Path, String> {
-        let made = self.own.get_or_init(|| {
-            let path = self
-                .tmp_dir
-                .join(format!("pinion-{}", uuid::Uuid::new_v4().simple()));
-            // It fails if the directory exists, so that no other user can have prepared it.
-            let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
-            made.map(|()| path)
-                .map_err(|error| format!("The sandbox has no directory for temporary files: {error}"))
-        });
-        made.as_deref().map_err(Clone::clone)
+        if let Some(path) = self.own.get() {
+            return Ok(path);
+        }
+        let path = self
+            .tmp_dir
+            .join(format!("pinion-{}", uuid::Uuid::new_v4().simple()));
+        // It fails if the directory exists, so that no other user can have prepared it. After an error the next call tries again.
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(|error| format!("The sandbox has no directory for temporary files: {error}"))?;
+        let own = self.own.get_or_init(|| path.clone());
+        // Another call was here first.
+        if *own != path {
+            let _ = std::fs::remove_dir(&path);
+        }
+        Ok(own)
     }
 
     /// What holds for a call in `cwd`.
@@ -95,7 +102,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(Ok(path)) = self.own.get() {
+        if let Some(path) = self.own.get() {
             let _ = std::fs::remove_dir_all(path);
         }
     }

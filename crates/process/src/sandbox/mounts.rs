@@ -14,6 +14,7 @@ use rustix::mount::{
     MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change, mount_remount,
 };
 
+use super::placeholders::cannot_be_made;
 use super::policy::{Access, DEVICES, Policy, Zone};
 
 /// Memory that programs share by name; the view has one of its own.
@@ -69,11 +70,14 @@ pub(super) fn shape(policy: &Policy) -> Result<(), String> {
             Access::Write => on_itself(&zone.path)?,
             Access::Read if inside => {
                 fix_way(policy, &zone.path)?;
-                // The guardian makes it and keeps it there (`placeholders`).
-                if zone.made && zone.path.symlink_metadata().is_err() {
+                let is_missing = zone.made && zone.path.symlink_metadata().is_err();
+                // The guardian makes it and keeps it there, unless the command cannot make it either.
+                if is_missing && !cannot_be_made(&zone.path) {
                     return Err(format!("{} is missing", zone.path.display()));
                 }
-                on_itself(&zone.path)?;
+                if !is_missing {
+                    on_itself(&zone.path)?;
+                }
             }
             // The mount around it becomes read-only below.
             Access::Read => {}

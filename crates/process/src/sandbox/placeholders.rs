@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{CWD, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{CWD, FileType, FlockOperation, Mode, OFlags, Stat, StatVfsMountFlags};
 use rustix::io::Errno;
 
 use super::policy::{GIT_HOOKS, PROJECT_CODE, Policy};
@@ -71,11 +71,35 @@ pub fn clear(dir: &Path) {
     }
 }
 
-/// A locked placeholder; none if something else is at its place.
+/// Returns true if no command of the user can make a name, so that it needs no placeholder: its directory is on a read-only file system, or
+/// belongs to another user and lets this one make nothing. An owner could change the mode, and root may have the rights for it.
+pub(super) fn is_out_of_reach(path: &Path) -> bool {
+    let Some(Ok(stat)) = path.parent().map(rustix::fs::stat) else {
+        return false;
+    };
+    let is_owner = stat.st_uid == rustix::process::geteuid().as_raw();
+    cannot_be_made(path) && (!is_owner || is_read_only(path))
+}
+
+/// Returns true if a name cannot be made as its directory is now. Enough where the guardian has asked [`is_out_of_reach`] before: in
+/// another user namespace, owners are not known.
+pub(super) fn cannot_be_made(path: &Path) -> bool {
+    let making = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    let is_denied = |dir: &Path| rustix::fs::access(dir, making) == Err(Errno::ACCESS);
+    is_read_only(path) || !rustix::process::geteuid().is_root() && path.parent().is_some_and(is_denied)
+}
+
+fn is_read_only(path: &Path) -> bool {
+    let mount = path.parent().map(rustix::fs::statvfs);
+    matches!(mount, Some(Ok(mount)) if mount.f_flag.contains(StatVfsMountFlags::RDONLY))
+}
+
+/// A locked placeholder; none if something else is at its place, or nothing can be made there.
 fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
     for _ in 0..ATTEMPTS.0 {
         match rustix::fs::mkdir(path, MODE) {
             Ok(()) | Err(Errno::EXIST) => {}
+            Err(Errno::ROFS | Errno::ACCESS) if is_out_of_reach(path) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
         let found = match open(path) {
@@ -133,9 +157,17 @@ fn remove(path: &Path, held: &OwnedFd) {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+    use std::path::Path;
+
+    use nix::sched::{CloneFlags, unshare};
+    use rustix::mount::{MountFlags, MountPropagationFlags, mount_bind, mount_change, mount_remount};
+    use rustix::process::Uid;
 
     use super::{Placeholders, clear};
+
+    /// The user that a test of root becomes.
+    const NOBODY: u32 = 65_534;
 
     #[test]
     fn placeholder_lasts_until_last_guardian_releases_it() {
@@ -174,6 +206,51 @@ mod tests {
         living.hold(&path("mcp.json")).unwrap();
         living.release();
         assert!(path(".omp").is_dir() && path("mcp.json").is_file());
+    }
+
+    #[test]
+    fn name_on_read_only_mount_is_not_held() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = || {
+            // For this thread alone, so that no other test sees the mount.
+            unshare(CloneFlags::CLONE_NEWNS).ok()?;
+            mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).unwrap();
+            mount_bind(dir.path(), dir.path()).unwrap();
+            mount_remount(dir.path(), MountFlags::BIND | MountFlags::RDONLY, c"").unwrap();
+            let mut living = Placeholders::default();
+            living.hold(&dir.path().join(".pi")).unwrap();
+            Some(living.0.len())
+        };
+        match std::thread::scope(|threads| threads.spawn(work).join().unwrap()) {
+            Some(held) => assert_eq!(held, 0),
+            None => {
+                // Not `eprintln!`: the harness hides what a passing test prints.
+                let line = b"skipped: only root can mount\n";
+                std::io::Write::write_all(&mut std::io::stderr(), line).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn name_in_directory_of_another_user_is_not_held() {
+        let own = tempfile::tempdir().unwrap();
+        let is_root = rustix::process::geteuid().is_root();
+        if is_root {
+            chown(own.path(), Some(NOBODY), None).unwrap();
+        }
+        fs::set_permissions(own.path(), fs::Permissions::from_mode(0o555)).unwrap();
+        let work = || {
+            // Of this thread alone. Root can make names everywhere.
+            if is_root {
+                rustix::thread::set_thread_uid(Uid::from_raw(NOBODY)).unwrap();
+            }
+            let mut living = Placeholders::default();
+            living.hold(Path::new("/.placeholder-of-a-test")).unwrap();
+            assert!(living.0.is_empty());
+            // An owner could change the mode of the directory, and then make the name.
+            living.hold(&own.path().join(".pi")).unwrap_err();
+        };
+        std::thread::scope(|threads| threads.spawn(work).join().unwrap());
     }
 
     #[test]

@@ -375,6 +375,21 @@ fn temporary_directory_of_guard_ends_with_it() {
 }
 
 #[test]
+fn missing_temporary_directory_is_tried_again() {
+    let place = Place::new(SandboxMode::WorkspaceWrite);
+    let guard = super::Guard::new(place.sandbox.clone(), &place.at("temp/late"));
+    guard.policy(&place.at("cwd")).unwrap_err();
+    std::fs::create_dir(place.at("temp/late")).unwrap();
+    let policy = guard.policy(&place.at("cwd")).unwrap();
+    let own = std::fs::read_dir(place.at("temp/late"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
+    assert_eq!(policy.access(&own.path()), Access::Write);
+}
+
+#[test]
 fn file_outside_the_sandbox_is_refused_unread() {
     let place = Place::new(SandboxMode::WorkspaceWrite);
     let policy = place.policy();

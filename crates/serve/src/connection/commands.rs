@@ -2,6 +2,7 @@
 //! stdio and the web server differ is data ([`ConnectionRules`]). What follows from a reply is up to the connection
 //! ([`FollowUp`]).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -172,9 +173,12 @@ impl<N: EventNumbers> ConnectionHandler for CommandCall<'_, N> {
             sets_form: false,
             sets_ui: false,
         }));
-        Ok(EventFilter {
-            events: params.events,
-        })
+        let mut events = params.events;
+        if let Some(events) = &mut events {
+            let mut seen = HashSet::new();
+            events.retain(|event| seen.insert(event.clone()));
+        }
+        Ok(EventFilter { events })
     }
 
     fn replay(&mut self, params: ReplayParams) -> Result<Replayed, String> {

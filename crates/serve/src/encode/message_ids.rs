@@ -1,5 +1,5 @@
-//! Ids of messages for clients of today's oh-my-pi (dialects.md 14): one id in all lines of a message, unique among the sessions
-//! of a connection.
+//! Members at the end of lines for clients of today's oh-my-pi (dialects.md 14): one id in all lines of a message, unique among the
+//! sessions of a connection, and whether a run has ended for good.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ impl MessageIds {
         }
     }
 
-    /// Adds the id to the line that was just written for an event, if it is about a message.
+    /// Adds the id to the line that was just written for an event, if it is about a message, and the members of the end of a run.
     pub(super) fn event(&mut self, event: &Event, dialect: Dialect, out: &mut Vec<u8>) {
         match event {
             Event::MessageStart { .. } => {
@@ -37,8 +37,13 @@ impl MessageIds {
                 let id = self.open.pop().unwrap_or_else(|| self.next());
                 add(id, dialect, out);
             }
-            // No message is open after a run.
-            Event::AgentEnd { .. } | Event::SessionChanged { .. } => self.open.clear(),
+            Event::AgentEnd { .. } => {
+                // No message is open after a run.
+                self.open.clear();
+                // The end of a run that the agent continues by itself is not written (row 40).
+                append(",\"isTerminal\":true,\"yielded\":true", dialect, out);
+            }
+            Event::SessionChanged { .. } => self.open.clear(),
             _ => {}
         }
     }
@@ -56,12 +61,18 @@ impl MessageIds {
     }
 }
 
-/// Adds the member to the object at the end of `out`.
+/// Adds the id to the object at the end of `out`.
 fn add(id: u64, dialect: Dialect, out: &mut Vec<u8>) {
+    append(&format!(",\"messageId\":\"msg-{id}\""), dialect, out);
+}
+
+/// Adds members, which begin with a comma, to the object at the end of `out`.
+fn append(members: &str, dialect: Dialect, out: &mut Vec<u8>) {
     if dialect.has_message_ids()
         && let Some(object) = out.strip_suffix(b"}\n")
     {
         out.truncate(object.len());
-        out.extend_from_slice(format!(",\"messageId\":\"msg-{id}\"}}\n").as_bytes());
+        out.extend_from_slice(members.as_bytes());
+        out.extend_from_slice(b"}\n");
     }
 }

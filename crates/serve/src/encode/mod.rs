@@ -5,6 +5,7 @@
 mod announced;
 mod answer;
 mod continued_runs;
+mod failures;
 mod json;
 mod long_text;
 mod message_ids;
@@ -29,7 +30,7 @@ use self::continued_runs::ContinuedRun;
 use self::long_text::{LongText, ends_long_text, has_long_text};
 use self::message_ids::MessageIds;
 use self::pending::{Delta, Kind, Pending};
-use self::prompts::Prompts;
+use self::prompts::{Line, Prompts};
 use self::vocabulary::Vocabulary;
 use crate::limits::{REPEATED_ANSWER, SMALL_ANSWER};
 use crate::manner::{Manner, Spoken, WantedUi};
@@ -172,8 +173,7 @@ impl Encoder {
         }
     }
 
-    /// Takes an event that is no update and that the client does not get. What follows from it is written: the outcome of
-    /// prompts. No deltas may wait.
+    /// Takes an event that the client does not get, and writes the outcome of prompts that follows from it. No deltas may wait.
     pub(crate) fn follow(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
         self.end_before(event, now, out);
         let start = out.len();
@@ -226,9 +226,10 @@ impl Encoder {
         // A client may take a response as the mark that all events before it have arrived.
         self.flush(now, out);
         let manner = self.spoken.manner();
-        match self.prompts.state(response, manner.dialect) {
-            Some(line) => json::line(out, &line),
-            None => Vocabulary::response(response, manner, out),
+        match self.prompts.line(response, manner.dialect) {
+            Line::Usual => Vocabulary::response(response, manner, out),
+            Line::Changed(line) => json::line(out, &line),
+            Line::Nothing => {}
         }
         self.prompts.response(response, manner.dialect, out);
     }

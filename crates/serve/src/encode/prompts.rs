@@ -3,10 +3,12 @@
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use wire::event::ChangeReason;
 use wire::message::StopReason;
-use wire::reply::Disposition;
+use wire::reply::{Accepted, CommandStage, Disposition};
 use wire::{AssistantMessage, Dialect, Event, Reply, Response};
 
+use super::failures::{http_status, may_pass};
 use super::json as text;
 use crate::limits::OPEN_PROMPTS;
 
@@ -14,12 +16,14 @@ use crate::limits::OPEN_PROMPTS;
 #[derive(Debug, Default)]
 pub(super) struct Prompts {
     open: Vec<OpenPrompt>,
+    /// Runs that began.
+    runs: u64,
     /// A run began and the session has not settled since.
     is_active: bool,
+    /// A run began since the last `session_settled`.
+    owes_settled: bool,
     /// Messages wait in a queue of the session.
     has_queue: bool,
-    /// Automatic retries of the current run were made and none succeeded.
-    retries_failed: bool,
     /// How the newest run ended: its status and, after a failure, the member `error`.
     outcome: Option<(&'static str, Option<Map<String, Value>>)>,
 }
@@ -28,8 +32,29 @@ pub(super) struct Prompts {
 #[derive(Debug)]
 struct OpenPrompt {
     id: Option<Box<RawValue>>,
-    /// It went into a queue. It stays open while a queue has messages.
-    is_queued: bool,
+    state: PromptState,
+}
+
+/// What an open prompt waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PromptState {
+    /// The end of its run.
+    Running,
+    /// It went into a queue: the end of a run that leaves the queues empty.
+    Queued,
+    /// The end of a slash command, which began after that many runs.
+    Command(u64),
+}
+
+/// The line of a response.
+#[derive(Debug)]
+pub(super) enum Line {
+    /// As in other dialects.
+    Usual,
+    /// With further members.
+    Changed(Map<String, Value>),
+    /// None: the client has its response.
+    Nothing,
 }
 
 impl Prompts {
@@ -37,43 +62,79 @@ impl Prompts {
     pub(super) fn event(&mut self, event: &Event, dialect: Dialect, out: &mut Vec<u8>) {
         match event {
             Event::AgentStart => {
+                self.runs += 1;
                 self.is_active = true;
+                self.owes_settled = true;
                 self.outcome = None;
             }
             Event::QueueUpdate { steering, follow_up } => {
                 self.has_queue = !steering.is_empty() || !follow_up.is_empty();
             }
-            Event::AutoRetryStart { .. } => self.retries_failed = false,
-            Event::AutoRetryEnd { success, .. } => self.retries_failed = !success,
             Event::AgentEnd { messages, .. } => {
                 let answer = messages.iter().rev().find_map(|message| message.as_assistant());
                 self.outcome = answer.map(outcome);
             }
             Event::AgentSettled { aborted } => self.settle(*aborted, dialect, out),
-            // The run of the session that was left has been aborted.
-            Event::SessionChanged { .. } => self.report(true, "aborted", None, dialect, out),
+            // The run of the session has been aborted.
+            Event::SessionChanged { reason, .. } => {
+                // The queues of a session that was left are gone.
+                self.has_queue &= matches!(reason, ChangeReason::Tree | ChangeReason::Reload);
+                self.report(!self.has_queue, "aborted", None, dialect, out);
+                self.write_settled(dialect, out);
+            }
             _ => {}
+        }
+    }
+
+    /// The line of a response: `get_state` tells whether the session is idle, and the end of a slash command has none, since its client
+    /// has the response to its beginning.
+    pub(super) fn line(&self, response: &Response, dialect: Dialect) -> Line {
+        match &response.outcome {
+            Ok(Reply::Accepted(accepted)) if is_silent(accepted.stage, dialect) => Line::Nothing,
+            // Without an id it could be the response to another prompt.
+            Err(_) if response.id.is_some() && self.command_of(response).is_some() => Line::Nothing,
+            _ => self.state(response, dialect).map_or(Line::Usual, Line::Changed),
         }
     }
 
     /// Follows a response, and appends the `prompt_result` of a prompt that no run follows.
     pub(super) fn response(&mut self, response: &Response, dialect: Dialect, out: &mut Vec<u8>) {
         let command = response.command.as_ref().and_then(Value::as_str);
-        let Ok(Reply::Accepted(accepted)) = &response.outcome else {
-            return;
-        };
         if !dialect.reports_prompts() || !matches!(command, Some("prompt" | "abort_and_prompt")) {
             return;
         }
-        let prompt = OpenPrompt {
-            id: response.id.clone(),
-            is_queued: accepted.disposition == Disposition::Queued,
+        match &response.outcome {
+            Ok(Reply::Accepted(accepted)) => self.accepted(response, accepted, out),
+            // A command that has begun and is given up with its session.
+            Err(error) if response.id.is_some() => {
+                if let Some(prompt) = self.take_command(response) {
+                    let error = json!({"message": error, "retryable": false});
+                    prompt.write(false, "error", Some(&error), self.is_settled(), out);
+                }
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+
+    fn accepted(&mut self, response: &Response, accepted: &Accepted, out: &mut Vec<u8>) {
+        let state = match (accepted.stage, accepted.disposition) {
+            (CommandStage::Begun, _) => PromptState::Command(self.runs),
+            (CommandStage::Ended(begins_run), _) => return self.command_ended(response, begins_run, out),
+            (CommandStage::Whole, Disposition::Handled) => {
+                return OpenPrompt::new(response, PromptState::Running).write(
+                    false,
+                    "completed",
+                    None,
+                    self.is_settled(),
+                    out,
+                );
+            }
+            (CommandStage::Whole, Disposition::Queued) => PromptState::Queued,
+            (CommandStage::Whole, Disposition::Started) => PromptState::Running,
         };
-        if accepted.disposition == Disposition::Handled {
-            let settled = self.is_settled();
-            prompt.write(false, "completed", None, settled, out);
+        let prompt = OpenPrompt::new(response, state);
         // Bounded, since a client may send prompts without end during a run.
-        } else if self.open.len() < OPEN_PROMPTS {
+        if self.open.len() < OPEN_PROMPTS {
             self.open.push(prompt);
         } else {
             let error = json!({"message": "Too many prompts are open: the outcome is not reported", "retryable": false});
@@ -81,8 +142,36 @@ impl Prompts {
         }
     }
 
+    /// A slash command has ended. The prompt waits for the run of the command, if there is one.
+    fn command_ended(&mut self, response: &Response, begins_run: bool, out: &mut Vec<u8>) {
+        let Some(mut prompt) = self.take_command(response) else {
+            return;
+        };
+        let had_run = prompt.state != PromptState::Command(self.runs);
+        if begins_run || (had_run && self.is_active) {
+            prompt.state = PromptState::Running;
+            self.open.push(prompt);
+            return;
+        }
+        prompt.write(had_run, "completed", None, self.is_settled(), out);
+    }
+
+    /// Takes the prompt of this response from the open ones, if it is a slash command.
+    fn take_command(&mut self, response: &Response) -> Option<OpenPrompt> {
+        self.command_of(response).map(|at| self.open.remove(at))
+    }
+
+    /// The place of the slash command of this response.
+    fn command_of(&self, response: &Response) -> Option<usize> {
+        let id = response.id.as_ref().map(|id| id.get());
+        self.open.iter().position(|prompt| {
+            let is_command = matches!(prompt.state, PromptState::Command(_));
+            is_command && prompt.id.as_ref().map(|id| id.get()) == id
+        })
+    }
+
     /// The response to `get_state` with the members that tell whether the session is idle; none for other lines.
-    pub(super) fn state(&self, response: &Response, dialect: Dialect) -> Option<Map<String, Value>> {
+    fn state(&self, response: &Response, dialect: Dialect) -> Option<Map<String, Value>> {
         let Ok(Reply::State(state)) = &response.outcome else {
             return None;
         };
@@ -96,8 +185,16 @@ impl Prompts {
         // The client joined during a run if the state contains a run without its `agent_start` event.
         let is_busy = state.is_streaming || state.is_retrying || state.queued_message_count > 0;
         data.insert("isSettled".to_owned(), (!is_busy && self.is_settled()).into());
-        // A retry that waits for its time is the only work that wakes an idle session.
-        data.insert("hasPendingAsyncWork".to_owned(), state.is_retrying.into());
+        // oh-my-pi counts the wait for a retry as part of the run, so that nothing else can wake an idle session.
+        data.insert(
+            "isStreaming".to_owned(),
+            (state.is_streaming || state.is_retrying).into(),
+        );
+        data.insert("hasPendingAsyncWork".to_owned(), false.into());
+        // There are no service tiers, and the speed of answers is not measured.
+        data.insert("fastModeEnabled".to_owned(), false.into());
+        data.insert("fastModeActive".to_owned(), false.into());
+        data.insert("tokensPerSecond".to_owned(), Value::Null);
         Some(line)
     }
 
@@ -110,14 +207,18 @@ impl Prompts {
             Some((status, error)) => (status, error),
             None => ("completed", None),
         };
-        // Only failures that may pass are retried. Retries end after the run, so this is known now.
-        let retryable = std::mem::take(&mut self.retries_failed);
-        let error = error.map(|mut error: Map<String, Value>| {
-            error.insert("retryable".to_owned(), retryable.into());
-            Value::from(error)
-        });
+        let error = error.map(Value::from);
         self.report(!self.has_queue, status, error.as_ref(), dialect, out);
-        if self.is_settled() && dialect.reports_prompts() {
+        self.write_settled(dialect, out);
+    }
+
+    /// Writes `session_settled` if a run began since the last one and nothing is left that would begin another.
+    fn write_settled(&mut self, dialect: Dialect, out: &mut Vec<u8>) {
+        if !self.owes_settled || !self.is_settled() {
+            return;
+        }
+        self.owes_settled = false;
+        if dialect.reports_prompts() {
             text::line(out, &json!({"type": "session_settled"}));
         }
     }
@@ -131,10 +232,16 @@ impl Prompts {
         dialect: Dialect,
         out: &mut Vec<u8>,
     ) {
-        let (done, open) = std::mem::take(&mut self.open)
+        let (mut done, open) = std::mem::take(&mut self.open)
             .into_iter()
-            .partition::<Vec<_>, _>(|prompt| all || !prompt.is_queued);
+            .partition::<Vec<_>, _>(|prompt| match prompt.state {
+                PromptState::Running => true,
+                PromptState::Queued => all,
+                PromptState::Command(_) => false,
+            });
         self.open = open;
+        // As in oh-my-pi: a prompt that joined a run is reported before the prompt that began it.
+        done.sort_by_key(|prompt| prompt.state == PromptState::Running);
         let settled = self.is_settled();
         // A client that has changed its dialect with `hello` does not know the line.
         for prompt in done.iter().filter(|_| dialect.reports_prompts()) {
@@ -144,7 +251,18 @@ impl Prompts {
 
     /// Returns true if no run, queue or prompt is left that would wake the session.
     fn is_settled(&self) -> bool {
-        !self.is_active && !self.has_queue && self.open.is_empty()
+        // A slash command alone is no work of the agent.
+        let has_prompt = |prompt: &OpenPrompt| !matches!(prompt.state, PromptState::Command(_));
+        !self.is_active && !self.has_queue && !self.open.iter().any(has_prompt)
+    }
+}
+
+/// Returns true for a response that this client does not get: it hears of the beginning of a slash command, or of the end.
+fn is_silent(stage: CommandStage, dialect: Dialect) -> bool {
+    match stage {
+        CommandStage::Whole => false,
+        CommandStage::Begun => !dialect.reports_prompts(),
+        CommandStage::Ended(_) => dialect.reports_prompts(),
     }
 }
 
@@ -161,6 +279,10 @@ fn outcome(answer: &AssistantMessage) -> (&'static str, Option<Map<String, Value
             );
             error.insert("provider".to_owned(), answer.provider.as_str().into());
             error.insert("model".to_owned(), answer.model.as_str().into());
+            error.insert("retryable".to_owned(), may_pass(answer).into());
+            if let Some(status) = http_status(answer) {
+                error.insert("httpStatus".to_owned(), status.into());
+            }
             ("error", Some(error))
         }
         _ => ("completed", None),
@@ -168,6 +290,13 @@ fn outcome(answer: &AssistantMessage) -> (&'static str, Option<Map<String, Value
 }
 
 impl OpenPrompt {
+    fn new(response: &Response, state: PromptState) -> Self {
+        Self {
+            id: response.id.clone(),
+            state,
+        }
+    }
+
     fn write(&self, invoked: bool, status: &str, error: Option<&Value>, settled: bool, out: &mut Vec<u8>) {
         let mut line = Map::new();
         line.insert("type".to_owned(), "prompt_result".into());

@@ -12,8 +12,9 @@ use wire::omp::{PAGE_BUSY, PAGE_STALE};
 use wire::reply::Messages;
 use wire::state::OutputCounts;
 use wire::ui::UiMethod;
-use wire::{Dialect, Event, Message, Reply, Response, StopReason, ToolResult};
+use wire::{AssistantMessage, Dialect, Event, Message, Reply, Response, StopReason, ToolResult};
 
+use super::failures::http_status;
 use super::json as text;
 use crate::limits::{FRAME_BYTES, REASSEMBLED_BYTES};
 use crate::manner::Manner;
@@ -53,6 +54,10 @@ impl Vocabulary {
             Event::MessageStart { message } | Event::MessageEnd { message } => {
                 self::message(event, message, manner, out);
             }
+            Event::TurnEnd { message, .. } => match known(message, manner) {
+                Some(message) => with_member(event, "message", message, out),
+                None => push(event, out),
+            },
             Event::AgentEnd { messages, .. } => match all_known(messages, manner) {
                 Some(messages) => with_member(event, "messages", messages.into(), out),
                 None => push(event, out),
@@ -71,10 +76,10 @@ impl Vocabulary {
     /// Returns true if [`event`](Self::event) writes an event with an answer as it is.
     pub(super) fn is_plain(event: &Event, manner: Manner) -> bool {
         match event {
-            Event::MessageEnd { message } => known(message, manner).is_none(),
+            Event::MessageEnd { message } | Event::TurnEnd { message, .. } => {
+                known(message, manner).is_none()
+            }
             Event::AgentEnd { messages, .. } => all_known(messages, manner).is_none(),
-            // An answer and results of tools, whose roles every dialect knows.
-            Event::TurnEnd { .. } => true,
             _ => false,
         }
     }
@@ -200,7 +205,10 @@ fn tool_result(event: &Event, manner: Manner, out: &mut Vec<u8>) {
             // Row 36.
             shown.remove("structuredContent");
             shown.entry("details").or_insert_with(|| json!({}));
-            shown.insert("isError".to_owned(), true.into());
+            // A tool that throws has no result of its own to mark.
+            if result.has_failed {
+                shown.insert("isError".to_owned(), true.into());
+            }
             with_member(event, "result", shown.into(), out);
         }
         Event::ToolExecutionEnd { result, .. }
@@ -415,6 +423,9 @@ fn early_form(result: &CompactionResult, automatic: bool) -> Value {
 
 /// Row 29: a message as this client may see it, when that is not as it is.
 fn known(message: &Message, manner: Manner) -> Option<Value> {
+    if let (true, Some(answer)) = (manner.dialect.has_omp_members(), message.as_assistant()) {
+        return answer_of_omp(message, answer);
+    }
     let role = message.role();
     if role == "custom" && manner.dialect.custom_role() != role {
         let mut shown = object(message);
@@ -432,6 +443,22 @@ fn known(message: &Message, manner: Manner) -> Option<Value> {
     shown.insert("display".to_owned(), false.into());
     shown.entry("content").or_insert_with(|| "".into());
     shown.entry("timestamp").or_insert_with(|| 0.into());
+    Some(shown.into())
+}
+
+/// An answer with the members of today's oh-my-pi, if it has any of them.
+fn answer_of_omp(message: &Message, answer: &AssistantMessage) -> Option<Value> {
+    let (status, reasoning) = (http_status(answer), answer.usage.reasoning);
+    if status.is_none() && reasoning.is_none() {
+        return None;
+    }
+    let mut shown = object(message);
+    if let Some(status) = status {
+        shown.insert("errorStatus".to_owned(), status.into());
+    }
+    if let (Some(tokens), Some(Value::Object(usage))) = (reasoning, shown.get_mut("usage")) {
+        usage.insert("reasoningTokens".to_owned(), tokens.into());
+    }
     Some(shown.into())
 }
 

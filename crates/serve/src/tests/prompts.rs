@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use wire::event::ChangeReason;
 use wire::message::StopReason;
-use wire::reply::{Accepted, Disposition};
+use wire::reply::{Accepted, CommandStage, Disposition};
 use wire::{AssistantMessage, Dialect, Event, Message, Reply, Response};
 
 use crate::encode::Encoder;
@@ -116,20 +117,150 @@ fn queued_prompt_stays_open_until_delivered() {
 
 #[test]
 fn failed_run_reports_provider_error() {
-    for retried in [false, true] {
+    for (text, status, retryable) in [
+        ("529 Overloaded", Some(529), true),
+        ("400 Wrong", Some(400), false),
+        ("fetch failed", None, true),
+    ] {
         let mut omp = encoder(Dialect::OmpNow);
         prompt(&mut omp, "1", Disposition::Started);
-        let mut run = vec![Event::AgentStart, end(StopReason::Error, Some("529"))];
-        run.extend(retried.then(|| Event::AutoRetryEnd {
-            success: false,
-            attempt: 3,
-            final_error: Some("529".to_owned()),
-        }));
-        run.push(SETTLED);
+        let run = [Event::AgentStart, end(StopReason::Error, Some(text)), SETTLED];
         let mut expected = result("1", true, "error", true);
-        expected["error"] = json!({"message": "529", "provider": "p", "model": "m", "retryable": retried});
+        expected["error"] = json!({"message": text, "provider": "p", "model": "m", "retryable": retryable});
+        if let Some(status) = status {
+            expected["error"]["httpStatus"] = status.into();
+        }
         assert_eq!(events(&mut omp, &run)[0], expected);
     }
+}
+
+#[test]
+fn joined_prompt_is_reported_before_prompt_of_run() {
+    let mut omp = encoder(Dialect::OmpNow);
+    prompt(&mut omp, "1", Disposition::Started);
+    events(&mut omp, &[Event::AgentStart, queue(&["more"])]);
+    prompt(&mut omp, "2", Disposition::Queued);
+    let reported = events(&mut omp, &[queue(&[]), end(StopReason::Stop, None), SETTLED]);
+    let ids: Vec<_> = reported.iter().filter_map(|line| line["id"].as_str()).collect();
+    assert_eq!(ids, ["2", "1"]);
+}
+
+#[test]
+fn session_change_with_queue_settles() {
+    let mut omp = encoder(Dialect::OmpNow);
+    prompt(&mut omp, "1", Disposition::Started);
+    let aborted = Event::AgentSettled { aborted: true };
+    let run = [Event::AgentStart, queue(&["later"]), aborted];
+    assert_eq!(events(&mut omp, &run), [result("1", true, "aborted", false)]);
+    let changed = Event::SessionChanged {
+        reason: ChangeReason::New,
+        session_id: "s".to_owned(),
+        session_file: None,
+        session_name: None,
+        message_count: 0,
+    };
+    let settled = json!({"type": "session_settled"});
+    assert_eq!(events(&mut omp, std::slice::from_ref(&changed)), [settled]);
+    assert_eq!(events(&mut omp, &[changed]), [] as [Value; 0], "once");
+}
+
+#[test]
+fn tree_move_with_queue_leaves_queued_prompt_open() {
+    let mut omp = encoder(Dialect::OmpNow);
+    prompt(&mut omp, "1", Disposition::Started);
+    prompt(&mut omp, "2", Disposition::Queued);
+    let aborted = Event::AgentSettled { aborted: true };
+    let moved = Event::SessionChanged {
+        reason: ChangeReason::Tree,
+        session_id: "s".to_owned(),
+        session_file: None,
+        session_name: None,
+        message_count: 0,
+    };
+    let run = [Event::AgentStart, queue(&["later"]), aborted, moved];
+    assert_eq!(events(&mut omp, &run), [result("1", true, "aborted", false)]);
+    let next = [
+        Event::AgentStart,
+        queue(&[]),
+        end(StopReason::Stop, None),
+        SETTLED,
+    ];
+    let settled = json!({"type": "session_settled"});
+    assert_eq!(
+        events(&mut omp, &next),
+        [result("2", true, "completed", true), settled]
+    );
+}
+
+/// The response to a slash command of an extension.
+fn command(encoder: &mut Encoder, outcome: Result<CommandStage, &str>) -> (usize, Vec<Value>) {
+    let response = Response {
+        id: RawValue::from_string("\"1\"".to_owned()).ok(),
+        command: Some("prompt".into()),
+        outcome: match outcome {
+            Ok(stage) => Ok(Reply::Accepted(Accepted::by_command(stage))),
+            Err(error) => Err(error.to_owned()),
+        },
+    };
+    let mut out = Vec::new();
+    encoder.response(&response, Instant::now(), &mut out);
+    let text = String::from_utf8(out.clone()).unwrap();
+    (text.matches("\"type\":\"response\"").count(), own(&out))
+}
+
+#[test]
+fn slash_command_is_answered_once_and_reported_at_its_end() {
+    let mut omp = encoder(Dialect::OmpNow);
+    assert_eq!(command(&mut omp, Ok(CommandStage::Begun)), (1, vec![]));
+    // The run of another prompt ends while the command works.
+    prompt(&mut omp, "2", Disposition::Started);
+    let other = events(
+        &mut omp,
+        &[Event::AgentStart, end(StopReason::Stop, None), SETTLED],
+    );
+    assert_eq!(other[0], result("2", true, "completed", true));
+    assert_eq!(other.len(), 2);
+    let ended = command(&mut omp, Ok(CommandStage::Ended(false)));
+    assert_eq!(ended.0, 0);
+}
+
+#[test]
+fn slash_command_without_run_completes_locally() {
+    let mut omp = encoder(Dialect::OmpNow);
+    command(&mut omp, Ok(CommandStage::Begun));
+    let expected = result("1", false, "completed", true);
+    assert_eq!(
+        command(&mut omp, Ok(CommandStage::Ended(false))),
+        (0, vec![expected])
+    );
+}
+
+#[test]
+fn slash_command_with_run_is_reported_after_it() {
+    let mut omp = encoder(Dialect::OmpNow);
+    command(&mut omp, Ok(CommandStage::Begun));
+    assert_eq!(command(&mut omp, Ok(CommandStage::Ended(true))), (0, vec![]));
+    let run = events(
+        &mut omp,
+        &[Event::AgentStart, end(StopReason::Stop, None), SETTLED],
+    );
+    assert_eq!(run[0], result("1", true, "completed", true));
+}
+
+#[test]
+fn slash_command_given_up_with_session_fails() {
+    let mut omp = encoder(Dialect::OmpNow);
+    command(&mut omp, Ok(CommandStage::Begun));
+    let mut expected = result("1", false, "error", true);
+    expected["error"] = json!({"message": "gone", "retryable": false});
+    assert_eq!(command(&mut omp, Err("gone")), (0, vec![expected]));
+}
+
+#[test]
+fn clients_of_other_dialects_hear_of_end_of_slash_command() {
+    let mut other = encoder(Dialect::PiDelta);
+    assert_eq!(command(&mut other, Ok(CommandStage::Begun)), (0, vec![]));
+    assert_eq!(command(&mut other, Ok(CommandStage::Ended(false))), (1, vec![]));
 }
 
 #[test]

@@ -89,6 +89,26 @@ fn flush_waits_for_last_byte_while_senders_live() {
 }
 
 #[test]
+fn dropped_flush_can_be_called_again() {
+    block_on(async {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let mut sink = Sink::open(File::from(OwnedFd::from(writer))).unwrap();
+        let mut buffer = sink.buffer().await.unwrap();
+        buffer.resize(2 * PIPE_BYTES, b'x');
+        sink.write(buffer).await.unwrap();
+        let stuck = tokio::time::timeout(Duration::from_millis(1), sink.flush()).await;
+        assert!(stuck.is_err(), "nothing reads yet");
+        let reading = thread::spawn(move || io::copy(&mut reader, &mut io::sink()).unwrap());
+        tokio::time::timeout(Duration::from_secs(60), sink.flush())
+            .await
+            .unwrap()
+            .unwrap();
+        drop(sink);
+        assert_eq!(usize::try_from(reading.join().unwrap()), Ok(2 * PIPE_BYTES));
+    });
+}
+
+#[test]
 fn stalled_reader_blocks_sender_and_loses_nothing() {
     block_on(async {
         let capacity = 16;

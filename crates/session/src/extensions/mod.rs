@@ -100,7 +100,7 @@ impl ExtensionProcesses {
         self.launch.agent_dir.join("cache")
     }
 
-    /// The process to a process, which is started if it does not run. Sessions that ask at the same time get the same one.
+    /// The process with this key, which is started if it does not run. Sessions that ask at the same time get the same one.
     ///
     /// # Errors
     /// When it cannot be started, or was started too often.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use config::extensions::{Key, find};
 use extensions::line::{Opened, Registered as Extension, Source};
-use models::{Registered, Registry};
+use models::{Registrations, Registry};
 use serde_json::{Value, json};
 
 use crate::factory::Agent;
@@ -29,7 +29,7 @@ pub struct Declared {
     pub flags: Vec<DeclaredFlag>,
     /// Names of tools.
     pub tools: Vec<String>,
-    /// ExtensionProcesses that could not be loaded, one sentence each.
+    /// Extensions that could not be loaded, one sentence each.
     pub problems: Vec<String>,
 }
 
@@ -123,19 +123,16 @@ async fn opened(agent: &Agent, key: &Key, sources: &[Source]) -> Result<Opened, 
 
 /// The models that extensions registered, over the known ones.
 fn registered(registry: &Arc<Registry>, all: &[Extension]) -> (Arc<Registry>, Vec<String>) {
-    let (mut providers, mut problems): (Vec<Registered>, Vec<String>) = (Vec::new(), Vec::new());
+    let (mut registrations, mut problems) = (Registrations::default(), Vec::new());
     for extension in all {
         problems.extend(extension.error.clone());
         for provider in extension.providers.iter().take(limits::REGISTRATIONS) {
-            match Registered::parse(&provider.name, &provider.config) {
-                Ok(parsed) => {
-                    providers.retain(|known| known.id() != parsed.id());
-                    providers.push(parsed);
-                }
-                Err(error) => problems.push(error),
+            if let Err(error) = registrations.add(&provider.name, &provider.config) {
+                problems.push(error);
             }
         }
     }
+    let providers = registrations.into_providers();
     if providers.is_empty() {
         return (Arc::clone(registry), problems);
     }

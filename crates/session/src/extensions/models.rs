@@ -89,6 +89,9 @@ impl ExtensionProcesses {
     }
 }
 
+/// Held while a draft is written and renamed.
+static WRITING: Mutex<()> = Mutex::new(());
+
 /// The list is renamed into place, so that no process reads half of it.
 fn write(path: &Path, registry: &Registry) -> std::io::Result<()> {
     let available: Vec<String> = registry
@@ -100,6 +103,8 @@ fn write(path: &Path, registry: &Registry) -> std::io::Result<()> {
     if let Some(dir) = path.parent() {
         std::fs::create_dir_all(dir)?;
     }
+    // One writer at a time: another one would begin the draft anew before it is renamed.
+    let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let draft = path.with_extension("new");
     std::fs::write(&draft, list.to_string())?;
     std::fs::rename(draft, path)

@@ -1,4 +1,4 @@
-//! ExtensionProcesses that answer for their models themselves (pi's `streamSimple`), and that know how to renew their logins: what they
+//! Extensions that answer for their models themselves (pi's `streamSimple`), and that know how to renew their logins: what they
 //! are asked, in pi-ai's words. What they say back is understood by `llm`.
 
 use std::task::{Context, Poll};

@@ -91,7 +91,7 @@ pub(crate) struct Hooks {
     telling: Telling,
     /// How many hooks with an answer may run at the same time. Hooks without an answer do not count.
     at_once: Arc<Semaphore>,
-    /// Cancelled when no hook is asked any more.
+    /// True when no hook is asked any more.
     muted: bool,
 }
 

@@ -160,7 +160,7 @@ impl SessionManager {
                 },
             }
         }
-        // Closing a requests is what ends its session.
+        // A session ends when its queue of requests is closed.
         let Self {
             open,
             first,
@@ -198,7 +198,7 @@ impl SessionManager {
             Some(handle) => self.open.get(handle).map(|open| open.slot.clone()),
         };
         let undelivered = match slot {
-            // A full requests makes everybody wait: reading stops, nothing is lost.
+            // The manager waits while this queue is full: reading stops, and nothing is lost.
             Some(slot) => slot.pass(queued).await.err().map(|queued| *queued),
             None => Some(queued),
         };
@@ -339,7 +339,8 @@ impl SessionManager {
         });
     }
 
-    /// Lists all sessions, evicted ones too. A session that has ended is left out. `None` when one does not answer in time.
+    /// Lists all sessions, evicted ones too. A session that has ended is left out. `None` when one does not answer in time, or takes no
+    /// question because its queue is full.
     fn described(&mut self) -> impl Future<Output = Option<Vec<OpenSession>>> + Send + use<> {
         // A session that ends as evicted would answer no more, and is not in the list of evicted ones yet.
         self.evict_asked(None);
@@ -362,6 +363,8 @@ impl SessionManager {
                 // Without waiting for room: a session whose queue is full would hold up the list of all others.
                 if slot.try_send(SessionRequest::Describe(answer)) {
                     asked.push((handle, wait));
+                } else if !slot.is_closed() {
+                    return None;
                 }
             }
             let mut sessions = asleep;
@@ -374,9 +377,12 @@ impl SessionManager {
             }
             // A map has no order. The first session has no handle, so it comes first.
             sessions.sort_by(|a, b| a.session.cmp(&b.session));
-            sessions
+            Some(sessions)
         };
-        async { tokio::time::timeout(limits::DESCRIBE_WAIT, all).await.ok() }
+        async {
+            let described = tokio::time::timeout(limits::DESCRIBE_WAIT, all).await;
+            described.ok().flatten()
+        }
     }
 
     /// A session's task panicked: a defect, but one of that session alone.
@@ -470,7 +476,8 @@ async fn again(
             }
         };
         let session = opened.and_then(|(agent, opening)| {
-            Session::start(agent, outbox, &opening).map_err(|error| error.to_string())
+            let selected = retired.choices.selected.clone();
+            Session::start_again(agent, outbox, &opening, selected).map_err(|error| error.to_string())
         });
         match session {
             Ok(mut session) => {
@@ -539,4 +546,39 @@ fn start(
         _ => home,
     };
     Session::start(agent, outbox, &opening).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outbox::outbox;
+
+    fn manager(first: RequestSender) -> SessionManager {
+        let no_agent: AgentByDirectory = Box::new(|_| Err("no agent".to_owned()));
+        SessionManager {
+            agent_for: Arc::new(no_agent),
+            outbox: outbox(1).0,
+            lanes: mpsc::channel(1).0,
+            open: HashMap::new(),
+            asleep: HashMap::new(),
+            eviction: Eviction::default(),
+            room: Room::default(),
+            stores_empty: false,
+            first,
+            running: JoinSet::new(),
+            made: 0,
+            version: String::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn session_with_full_queue_is_not_left_out() {
+        let (slot, mut requests) = request_queue();
+        let mut manager = manager(slot.clone());
+        while slot.try_send(SessionRequest::Describe(oneshot::channel().0)) {}
+        assert!(manager.described().await.is_none(), "the list would lack it");
+        drop(requests.close());
+        let described = manager.described().await;
+        assert_eq!(described.map(|sessions| sessions.len()), Some(0), "it has ended");
+    }
 }

@@ -13,7 +13,7 @@ use files::Boundaries;
 use llm::Client;
 use process::Boxed;
 
-pub(crate) use self::sources::{Configured, Origin, of_session, read};
+pub(crate) use self::sources::{Configured, Origin, of_extension, of_session, read};
 
 /// What the command line and the surroundings say about servers.
 #[derive(Debug, Clone)]

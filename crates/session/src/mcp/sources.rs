@@ -5,6 +5,7 @@ use std::path::Path;
 
 use ::config::settings::{Settings, jsonc};
 use ::config::trust::ProjectAccess;
+use ::extensions::line::McpServer;
 use ::mcp::{ServerConfig, config};
 use files::{Root, is_absent};
 use serde_json::{Map, Value};
@@ -18,6 +19,7 @@ pub(crate) enum Origin {
     Project,
     Cli,
     Session,
+    Extension,
 }
 
 impl Origin {
@@ -28,6 +30,7 @@ impl Origin {
             Self::Project => "project",
             Self::Cli => "cli",
             Self::Session => "session",
+            Self::Extension => "extension",
         }
     }
 }
@@ -70,6 +73,7 @@ pub(crate) fn read(
         );
     }
     for path in &setup.files {
+        // The command line names the file, so that a missing one is a problem.
         entries.file(&user, path, Origin::Cli, true);
     }
     entries.read()
@@ -112,11 +116,14 @@ impl Entries {
                 .push(format!("{place}: \"mcpServers\" should be an object"));
         };
         for (name, entry) in servers {
+            // Tools are named after the namespace, in which `-` and `_` are the same. Two servers with one namespace could have tools
+            // of the same name, so they count as one server.
             let known = self
                 .found
                 .iter_mut()
                 .find(|(known, ..)| ::mcp::namespace(known) == ::mcp::namespace(name));
             match (known, entry) {
+                // The origin stays: program or address are still those of the earlier file.
                 (Some((_, known, _)), Value::Object(changes)) if !says_where(changes) => {
                     adjust(known, changes);
                 }
@@ -164,6 +171,17 @@ fn adjust(known: &mut Value, changes: &Map<String, Value>) {
     }
 }
 
+/// A server that an extension registers.
+///
+/// # Errors
+/// The reason why it cannot be used.
+pub(crate) fn of_extension(server: &McpServer) -> Result<Configured, String> {
+    Ok(Configured {
+        config: ServerConfig::read(&server.name, &server.config)?,
+        origin: Origin::Extension,
+    })
+}
+
 /// The servers that a client sets for its session.
 ///
 /// # Errors
@@ -187,6 +205,7 @@ pub(crate) fn of_session(servers: &Map<String, Value>) -> Result<Vec<Configured>
         })
     });
     let configured: Vec<Configured> = configured.collect::<Result<_, String>>()?;
+    // A map has no key twice, but `a-b` and `a_b` mean the same server (`ServerConfig::is_called`).
     for (at, server) in configured.iter().enumerate() {
         if configured
             .iter()

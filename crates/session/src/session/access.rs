@@ -66,6 +66,7 @@ pub(super) async fn open_with(
         request.api_key = found.key;
         request.is_login = found.is_login;
         request.headers = found.headers;
+        // Last: of two headers with one name the later one is sent (providers.md 10).
         request.headers.extend(given.headers);
         request.model.base_url = found.base_url;
         let Some((lender, provider)) = agent.lender_for(&model).filter(|_| !given.direct) else {

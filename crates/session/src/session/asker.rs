@@ -1,8 +1,5 @@
 //! Who is waiting for an outcome.
 
-use std::sync::Arc;
-
-use wire::Message;
 use wire::event::CompactionResult;
 
 use crate::outbox::Responder;
@@ -24,7 +21,7 @@ pub(super) struct Asked {
 /// A compaction of which extensions hear.
 pub(super) enum EndedCompaction {
     /// The summary is stored. The machine waits for the messages of the branch.
-    Stored(CompactionResult, Vec<Arc<Message>>),
+    Stored(CompactionResult),
     /// Who asked for it, and the error. The machine has gone on.
     Failed(Option<Asked>, String),
 }

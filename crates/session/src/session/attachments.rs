@@ -109,6 +109,17 @@ impl Attachments {
     }
 }
 
+/// The member that tells the text of a document from that of the message, as the agents that attachments come from name it.
+const IS_DOCUMENT: &str = "isDocument";
+
+/// Returns true for a block of a message that came with the text: an image or a document.
+pub(super) fn is_attached(block: &UserBlock) -> bool {
+    match block {
+        UserBlock::Image(_) => true,
+        UserBlock::Text(text) => text.extra.get(IS_DOCUMENT).is_some(),
+    }
+}
+
 /// Makes an image fit for a model. Returns a note if it was changed.
 ///
 /// # Errors
@@ -178,11 +189,12 @@ impl Reader {
                 extra: Extra::default(),
             });
         }
+        // Text and member are those of the agents that attachments come from (dialects.md 13).
         let text = format!("\n\n[Document: {}]\n{}", self.name(), self.document_text());
         UserBlock::Text(TextContent {
             text,
             text_signature: None,
-            extra: Extra::from(Map::from_iter([("isDocument".to_owned(), Value::Bool(true))])),
+            extra: Extra::from(Map::from_iter([(IS_DOCUMENT.to_owned(), Value::Bool(true))])),
         })
     }
 

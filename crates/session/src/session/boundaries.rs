@@ -1,5 +1,5 @@
 //! Where a run can be made to go on: the end of a turn (`turn_end`) and the moment before everything is quiet
-//! (`agent_before_settle`). ExtensionProcesses may add entries there and want one more request (pi 0.87 and later).
+//! (`agent_before_settle`). Extensions may add entries there and want one more request (pi 0.87 and later).
 
 use std::sync::Arc;
 
@@ -41,6 +41,7 @@ pub(super) fn describe(
     put(shown, "messageEntryId", json!(id(message).or_else(newest_answer)));
     put(shown, "toolResultEntryIds", results.iter().map(id).collect());
     put(shown, "outcome", json!(outcome(stop)));
+    // Both are proposals of earlier listeners (docs/reference/hook-events.md), of which the first listener gets none.
     put(shown, "entries", json!([]));
     put(shown, "continue", json!(false));
 }
@@ -79,6 +80,7 @@ async fn write_draft(driver: &mut Driver, draft: Map<String, Value>) -> Result<b
             driver
                 .append_custom(text("customType").unwrap_or_default(), draft.get("data").cloned())
                 .await?;
+            // Data of extensions is no message, so the context of the model stays as it is (pi-core.md 2.5).
             Ok(false)
         }
         "custom_message" => {
@@ -88,6 +90,7 @@ async fn write_draft(driver: &mut Driver, draft: Map<String, Value>) -> Result<b
                 append_entry_body(&mut driver.core, entry_of(message)).await?;
                 return Ok(true);
             }
+            // This gives the message to the machine, too, so that the branch need not be read again.
             driver.add_message(message).await;
             Ok(false)
         }

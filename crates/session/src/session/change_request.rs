@@ -42,6 +42,7 @@ impl Change {
             return None;
         };
         match body.message.as_ref() {
+            // Unlike with a move, messages of extensions do not count (pi-core.md 2.9 and 3.7).
             Message::User(user) => Some(Self::Fork {
                 entry: entry.id.clone(),
                 before: entry.parent_id.clone(),
@@ -67,6 +68,7 @@ impl Change {
             Self::New(..) | Self::NewIn(_) => ChangeReason::New,
             Self::Switch(..) => ChangeReason::Switch,
             Self::Fork { .. } | Self::At(_) | Self::Clone(_) => ChangeReason::Fork,
+            // Without a reason `carry_out` keeps dialogs, processes and queues: the session stays.
             Self::Reload => return None,
         })
     }

@@ -142,6 +142,7 @@ impl SessionCheckpoints {
         must_exist(log, &params.entry_id)?;
         let open = self.of(log, kind)?.clone();
         let above = log.branch(Some(&params.entry_id));
+        // All entries of the branch: the journal knows which of them are turns.
         let kept = above.iter().map(|entry| entry.id.clone());
         // When the entry was the last one, its own calls had not run yet, so their changes go, too.
         let kept: HashSet<String> = kept.filter(|id| *id != params.entry_id).collect();
@@ -149,6 +150,7 @@ impl SessionCheckpoints {
         let leaf = log.leaf_id().map(str::to_owned);
         // Only a rewind that moves the conversation can take it back.
         let leaf = leaf.filter(|_| what != RewindTarget::Files);
+        // Also without files the journal notes the rewind, since `unrewind` gets the old end of the conversation from there.
         let files = what != RewindTarget::Conversation;
         let rewound = off_thread(move || open.rewind(&kept, files, leaf, force)).await;
         rewound.map_err(|error| error.to_string())
@@ -319,15 +321,33 @@ fn turns(log: &SessionLog, params: &ChangesParams) -> Option<HashSet<String>> {
 
 /// The answer that a call at this place belongs to.
 fn turn_at(log: &SessionLog, leaf: &str) -> Option<String> {
-    // Results of other calls of the batch may lie between the answer and the leaf.
-    let mut entry = log.entry(leaf)?;
-    while let EntryBody::Message(body) = &entry.body
-        && matches!(*body.message, Message::ToolResult(_))
+    let at = log.entry(leaf)?;
+    let mut entry = at;
+    while follows_answer(entry)
         && let Some(parent) = entry.parent_id.as_deref().and_then(|id| log.entry(id))
     {
         entry = parent;
     }
-    Some(entry.id.clone())
+    match is_answer(entry, false) {
+        true => Some(entry.id.clone()),
+        false => Some(at.id.clone()),
+    }
+}
+
+/// Returns true for what may lie between an answer and a call of it: results of other calls of the batch, and what clients and
+/// extensions store meanwhile.
+fn follows_answer(entry: &Entry) -> bool {
+    match &entry.body {
+        EntryBody::Message(body) => matches!(*body.message, Message::ToolResult(_)),
+        EntryBody::ThinkingLevelChange(_)
+        | EntryBody::ModelChange(_)
+        | EntryBody::Custom(_)
+        | EntryBody::TtsrInjection(_)
+        | EntryBody::Label(_)
+        | EntryBody::SessionInfo(_)
+        | EntryBody::Other(_) => true,
+        _ => false,
+    }
 }
 
 fn is_prompt(entry: &Entry) -> bool {
@@ -433,6 +453,11 @@ mod tests {
         assert_eq!(turn_at(&log, &ids[2]), Some(ids[1].clone()));
         assert_eq!(turn_at(&log, &ids[1]), Some(ids[1].clone()));
         assert_eq!(turn_at(&log, "none"), None);
+        let mut log = log;
+        log.set_leaf(Some(&ids[2])).unwrap();
+        let name = serde_json::from_value(json!({"name": "work"})).unwrap();
+        let name = log.append(EntryBody::SessionInfo(name)).unwrap();
+        assert_eq!(turn_at(&log, &name.id), Some(ids[1].clone()), "named meanwhile");
     }
 
     #[test]

@@ -36,7 +36,7 @@ use wire::state::{BashResult, SessionState, SessionStats};
 use wire::subagent::{
     SubagentMessages, SubagentMessagesParams, SubagentSubscription, SubagentSubscriptionParams, Subagents,
 };
-use wire::table::{Responding, SessionHandler};
+use wire::table::{Respond, Responding, SessionHandler};
 use wire::tool::{ActiveTools, ActiveToolsParams, Tools};
 use wire::{Model, Reply};
 
@@ -84,11 +84,13 @@ impl SessionHandler for Session {
     }
 
     async fn abort(&mut self, _: NoParams, responder: Responder<()>) {
+        self.withdraw().await;
         let next = prompts::abort(&mut self.driver, responder).await;
         self.defer(next);
     }
 
     async fn abort_and_prompt(&mut self, params: MessageParams, responder: Responder<Accepted>) {
+        self.withdraw().await;
         let next = prompts::abort_and_prompt(&mut self.driver, responder, params).await;
         self.defer(next);
     }
@@ -168,12 +170,7 @@ impl SessionHandler for Session {
 
     async fn set_fallback_models(&mut self, params: FallbackModelsParams) -> Result<FallbackModels, String> {
         check_names(&self.driver.core.agent.registry, &params.models)?;
-        // The machine knows no names: this flag tells it whether to ask for another model or to end the run.
-        let has_fallback = !params.models.is_empty();
         self.driver.core.conversation.choice.fallbacks.set(params.models);
-        self.driver
-            .core
-            .change_settings(|settings| settings.has_fallback = has_fallback);
         self.get_fallback_models(NoParams {}).await
     }
 
@@ -244,6 +241,8 @@ impl SessionHandler for Session {
 
     async fn set_limits(&mut self, params: SetLimitsParams) -> Result<SessionLimits, String> {
         let SetLimitsParams { limits, reset } = params;
+        // Both the model of the active run and the selected one, which may differ: the limits hold for both, and a limit of the cost
+        // needs their prices (GUARANTEES.md, 84).
         check_new(limits, self.driver.core.conversation.choice.asked_models())?;
         let reset = reset.unwrap_or(false);
         self.driver.core.apply(Change::Limits { limits, reset });
@@ -275,10 +274,11 @@ impl SessionHandler for Session {
         shell_commands::bash(&mut self.driver, responder, params).await;
     }
 
-    async fn abort_bash(&mut self, _: NoParams) -> Result<(), String> {
-        // Without a wait: the response comes before those of the commands that are ended (behaviour.md 10).
+    async fn abort_bash(&mut self, _: NoParams, responder: Responder<()>) {
         self.driver.shells.cancel();
-        Ok(())
+        self.driver.extensions.client_requests.end_shells();
+        // Without a wait: the response comes before those of the commands that are ended (behaviour.md 10).
+        responder.respond(Ok(())).await;
     }
 
     async fn get_last_assistant_text(&mut self, _: NoParams) -> Result<LastText, String> {
@@ -481,8 +481,8 @@ impl SessionHandler for Session {
     }
 
     async fn set_active_tools(&mut self, params: ActiveToolsParams) -> Result<ActiveTools, String> {
-        self.driver.choose_tools(params.tool_names.into_iter());
-        self.driver.core.tools.set_chosen_by(ChosenBy::Client);
+        let names = params.tool_names.into_iter();
+        self.driver.choose_tools(names, ChosenBy::Client);
         // Fewer than the client named, if the command line leaves some out or no tool has the name.
         Ok(self.driver.core.tools.active_listing())
     }

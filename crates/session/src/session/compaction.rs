@@ -21,6 +21,7 @@ use super::summaries::Summaries;
 pub(super) async fn compact_now(driver: &mut Driver, asked: Asked) {
     // Before the plan, so that shell commands of the user are part of it.
     driver.core.add_shell_messages();
+    // Before the input: hooks and the plan read the instructions there, and the end of the compaction finds who waits for it.
     driver.summaries.compaction = Some(asked);
     driver.drive(Input::Compact).await;
 }
@@ -41,7 +42,7 @@ pub(super) async fn compacted(driver: &mut Driver, outcome: Result<Box<Finished>
     };
     // As in pi: clients hear of a summary after the extensions, and of a failure before them.
     let ended = match outcome {
-        CompactOutcome::Done { result, messages } => EndedCompaction::Stored(result, messages),
+        CompactOutcome::Done { result, .. } => EndedCompaction::Stored(result),
         failure => {
             let error = match &failure {
                 CompactOutcome::Failed(error) => error.clone(),
@@ -65,9 +66,11 @@ pub(super) async fn compacted(driver: &mut Driver, outcome: Result<Box<Finished>
 /// Extensions have heard of the end of a compaction: the machine goes on, and who asked for it gets the outcome.
 pub(super) async fn finish(driver: &mut Driver, ended: EndedCompaction) {
     let (asked, answer) = match ended {
-        EndedCompaction::Stored(result, messages) => {
+        EndedCompaction::Stored(result) => {
             let answer = Ok(result.clone());
             let asked = driver.summaries.compaction.take();
+            // Not before the extensions heard of it: messages may have joined the conversation meanwhile.
+            let messages = driver.core.conversation.read_leaf();
             let outcome = CompactOutcome::Done { result, messages };
             driver.drive(Input::Compacted(outcome)).await;
             (asked, answer)
@@ -158,6 +161,7 @@ fn finished(value: &Value) -> Result<Box<Finished>, String> {
     if entry.summary.is_empty() || entry.first_kept_entry_id.is_empty() {
         return Err("a compaction needs a summary and a firstKeptEntryId".to_owned());
     }
+    // The next compaction does not take over its lists of files (pi-core.md 3.6).
     entry.from_hook = Some(true);
     Ok(Box::new(Finished {
         result: CompactionResult {

@@ -73,6 +73,8 @@ impl Conversation {
 
     /// Reads the messages at the leaf of the log. Stored shell commands of the user are among them from now on.
     pub(super) fn read_leaf(&mut self) -> Vec<Arc<Message>> {
+        // Not the whole branch: after many compactions the model sees only the end of it. The model and the level, which may be
+        // missing in this context, are not needed.
         self.take_up(store::seen_context(&self.log, self.log.leaf_id()))
     }
 
@@ -165,6 +167,7 @@ impl Conversation {
         if (switch.previous_model.as_ref()).is_some_and(|previous| *previous != self.choice.model) {
             outbox.options_changed().await;
         }
+        // Callers respond afterwards: the event precedes the response (behaviour.md 4.1).
         if switch.previous_level.is_some() {
             let level = self.choice.thinking;
             outbox.tell(Event::ThinkingLevelChanged { level }).await;
@@ -244,6 +247,7 @@ pub(super) fn messages_of(context: Context) -> (Vec<Arc<Message>>, usize) {
     let mut messages = close_dangling_calls(kept);
     let count = messages.len();
     messages.extend(close_dangling_calls(newer));
+    // Over both parts at once: the kept part may end with a failed answer whose repetition is the first newer message.
     let (messages, count) = without_retried(messages, count);
     (messages, if is_compacted { count } else { 0 })
 }

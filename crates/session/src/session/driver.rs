@@ -2,7 +2,6 @@
 //! place that gives the machine an input that something follows from.
 
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,6 @@ use agent::{Activity, Effect, HookPoint, Input, ModelInput, Prepared, ToolInput,
 use extensions::line::Failure;
 use llm::{ModelEvent, PromptHistory};
 use serde_json::Value;
-use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 use wire::command::SessionNameParams;
 use wire::connection::Snapshot;
@@ -32,11 +30,11 @@ use super::dialogs::Dialogs;
 use super::extensions::{Extensions, ModelHooks, failure, report};
 use super::model_probes::ModelProbes;
 use super::model_request::{Received, RunningRequest, answer_room, request_for};
-use super::pending_prompt::UnansweredPrompt;
+use super::running_turn::RunningTurn;
 use super::session_core::SessionCore;
 use super::storage::Batch;
 use super::summaries::Summaries;
-use super::tool_calls::{CallUpdate, ToolCalls};
+use super::tool_calls::ChosenBy;
 use super::user_shells::UserShells;
 
 /// The machine of a session with the components that carry out its effects. Everything that may move the machine takes this type.
@@ -53,43 +51,6 @@ pub(super) struct Driver {
     pub(super) probes: ModelProbes,
     /// The entry of the last request in the provider's prompt cache.
     pub(super) warming: CacheWarmer,
-}
-
-/// What a run has under way at the moment.
-pub(super) struct RunningTurn {
-    /// The request that is out.
-    pub(super) request: Option<RunningRequest>,
-    pub(super) calls: ToolCalls,
-    pub(super) retry_timer: Option<Pin<Box<Sleep>>>,
-    /// The prompt of the run that begins after a compaction.
-    pub(super) unanswered: Option<UnansweredPrompt>,
-}
-
-impl RunningTurn {
-    pub(super) fn new() -> Self {
-        Self {
-            request: None,
-            calls: ToolCalls::new(),
-            retry_timer: None,
-            unanswered: None,
-        }
-    }
-
-    /// Waits for the report of a call that has just got what it waited for. Returns the input for the machine.
-    pub(super) async fn settle(&mut self, slot: usize) -> Option<Input> {
-        let report = self.calls.settle(slot).await?;
-        match self.calls.accept(report) {
-            Some((slot, CallUpdate::Input(input))) => Some(Input::Tool(slot, input)),
-            _ => None,
-        }
-    }
-
-    /// The answer that is being received.
-    pub(super) fn partial_message(&self) -> Option<Message> {
-        self.request
-            .as_ref()
-            .and_then(|request| request.partial_message())
-    }
 }
 
 impl Driver {
@@ -110,8 +71,10 @@ impl Driver {
     /// Gives the machine an input and carries out what follows from it, and from what that gives at once.
     pub(super) async fn drive(&mut self, input: Input) {
         if matches!(input, Input::Abort) {
+            // Processes that were asked nothing during the run do not know yet that there is one to abort.
+            self.extensions.sync_state(&mut self.core);
             // Before the machine ends the run: handlers that hold it back learn of the abort, and the grace period begins.
-            self.extensions.abort_run(self.core.machine.is_idle());
+            self.extensions.abort_run(self.core.machine.has_settled());
         }
         // Counted before the input, since what follows from the input depends on the limits that are left.
         let spent = self.extensions.tasks.spending.take().map(Input::Spent);
@@ -127,7 +90,12 @@ impl Driver {
     pub(super) async fn abort_retry(&mut self, responder: Responder<()>) {
         let mut effects = Vec::new();
         self.core.machine.step(Input::AbortRetry, &mut effects);
-        let settles = |effect: &Effect| matches!(effect, Effect::Emit(Event::AgentSettled { .. }));
+        let settles = |effect: &Effect| {
+            matches!(
+                effect,
+                Effect::Emit(Event::AgentSettled { .. }) | Effect::Tell(Event::AgentSettled { .. }, _)
+            )
+        };
         let end = match self.core.is_newest_pi() {
             true => effects.iter().position(settles).unwrap_or(effects.len()),
             false => effects.len(),
@@ -146,12 +114,24 @@ impl Driver {
         // An input that an effect gives at once waits in `inputs`: the other effects of this step were decided without it.
         let mut effects = VecDeque::from(effects);
         while let Some(effect) = effects.pop_front() {
-            if begins_run(&effect)
-                && let Some(prompt) = self.turn.unanswered.take()
-            {
-                prompt.accept(&mut self.core).await;
+            if begins_run(&effect) {
+                if let Some(prompt) = self.turn.unanswered.take() {
+                    // Before the first event of its run, as without a compaction (behaviour.md 2.1).
+                    prompt.accept(&mut self.core).await;
+                }
+                self.turn.end_commands(true).await;
+            }
+            // A message that follows is in the conversation already, where kept messages would come behind it.
+            let ends_turn =
+                ends_turn(&effect) && !effects.iter().any(|next| matches!(next, Effect::Persist(_)));
+            // It is the last event of a prompt, and clients may stop reading after it.
+            if settles(&effect) {
+                add_kept(self).await;
             }
             self.perform(effect, &mut effects, inputs).await;
+            if ends_turn {
+                add_kept(self).await;
+            }
         }
     }
 
@@ -219,8 +199,9 @@ impl Driver {
                 self.warming.on_idle(self.core.agent.settings.cache_warming);
                 self.core.conversation.choice.on_idle();
                 self.core.conversation.prompt_history.forget_encoded();
-                self.turn.retry_timer = None;
-                self.turn.calls.reset();
+                self.turn.on_idle();
+                // Without it, extensions that are next asked in another run would take that run for this one.
+                self.extensions.sync_state(&mut self.core);
             }
         }
     }
@@ -228,6 +209,7 @@ impl Driver {
     async fn call_model(&mut self) {
         // With the first request of a branch: rule files are read when there is an answer to watch.
         self.core.watch_rules().await;
+        // Before the request lists the tools: the tool for the result is among them only while the run waits for one.
         self.core
             .tools
             .want_result(self.core.machine.output().is_expected());
@@ -259,7 +241,7 @@ impl Driver {
             cwd: &workspace.cwd,
             wait: agent.settings.dialog_wait(),
         };
-        permissions.decide(slot, &self.turn.calls, &asker)
+        permissions.decide(slot, &mut self.turn.calls, &asker)
     }
 
     /// Begins a compaction that hooks have nothing against; its outcome comes back as a wakeup.
@@ -414,9 +396,12 @@ impl Driver {
     }
 
     /// Makes these tools the active ones, as far as the command line allows.
-    pub(super) fn choose_tools(&mut self, names: impl Iterator<Item = String>) {
-        let names: Vec<String> = names.filter(|name| self.core.may_activate(name)).collect();
-        self.core.tools.choose(names.into_iter());
+    pub(super) fn choose_tools(&mut self, names: impl Iterator<Item = String>, chosen_by: ChosenBy) {
+        let mut names: Vec<String> = names.filter(|name| self.core.may_activate(name)).collect();
+        if self.core.is_newest_pi() {
+            names = self.core.tools.active_first(names);
+        }
+        self.core.tools.choose(names.into_iter(), chosen_by);
         // The system prompt lists the active tools.
         self.core.workspace.forget_system_prompt();
         self.extensions.tools_changed();
@@ -438,6 +423,7 @@ impl Driver {
             conversation, outbox, ..
         } = &mut self.core;
         let name = conversation.store_name(&params.name, outbox).await?;
+        // Callers respond afterwards: the event precedes the response (behaviour.md 9.8).
         self.emit(Event::SessionInfoChanged { name: Some(name) }).await;
         Ok(())
     }
@@ -497,8 +483,42 @@ impl Driver {
     }
 }
 
+/// Returns true for an effect after which the results of a turn are in the conversation and the next request is still to be made.
+fn ends_turn(effect: &Effect) -> bool {
+    matches!(
+        effect,
+        // The session is also busy without a turn: while it is compacted, or moves in its tree.
+        Effect::Emit(Event::TurnEnd { .. }) | Effect::Tell(Event::TurnEnd { .. }, _) | Effect::Idle
+    )
+}
+
+/// Adds the messages of extensions that were kept until the turn has ended.
+async fn add_kept(driver: &mut Driver) {
+    for message in std::mem::take(&mut driver.turn.kept) {
+        driver.add_message(message).await;
+    }
+}
+
+/// Returns true for an effect with which the session settles, or with which hooks decide whether it does.
+fn settles(effect: &Effect) -> bool {
+    matches!(
+        effect,
+        Effect::Emit(Event::AgentSettled { .. })
+            | Effect::Tell(Event::AgentSettled { .. }, _)
+            | Effect::RunHooks(
+                _,
+                HookPoint::Settle { .. }
+                    | HookPoint::Event {
+                        event: Event::AgentSettled { .. },
+                        ..
+                    }
+            )
+    )
+}
+
 /// Returns true for the first effect of a run.
 fn begins_run(effect: &Effect) -> bool {
+    // The machine lets the event out in one of three forms: nothing listens, listeners only receive it, or the run waits for them.
     matches!(
         effect,
         Effect::Emit(Event::AgentStart)
@@ -515,6 +535,7 @@ fn begins_run(effect: &Effect) -> bool {
 
 /// The hooks of extensions on the next request to the model.
 fn model_hooks(extensions: &mut Extensions, core: &mut SessionCore) -> ModelHooks {
+    // These hooks are asked without `Extensions::ask`, which sends extensions the state of the session first.
     if ["context", "context_with_system"]
         .iter()
         .any(|name| extensions.has_listener(name))

@@ -35,6 +35,7 @@ impl Export {
     ) -> Result<Self, String> {
         export::check(log).map_err(|error| error.to_string())?;
         let default = || {
+            // `check` has refused a session without a file.
             let file = log.path().unwrap_or(Path::new(""));
             export::default_name(file, Format::Html)
         };

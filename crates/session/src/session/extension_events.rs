@@ -4,7 +4,7 @@
 use extensions::{Answer, ProcessError, ProcessMessage};
 use serde_json::{Value, json};
 
-use crate::limits;
+use crate::{limits, strings};
 
 use super::asker::Asker;
 use super::deferred::{DeferredActions, defer};
@@ -80,8 +80,10 @@ async fn on_request(
     method: &str,
     params: Value,
 ) {
+    driver.extensions.state.forget_assumed(method);
     let outcome = match ExtensionRequest::parse(method, params) {
         Ok(ExtensionRequest::SetModel(params)) => {
+            // It answers the extension itself, since a local server may have to be asked first.
             return model_switch::set_model(driver, Asker::Extension(id), params).await;
         }
         Ok(ExtensionRequest::OpenSession(params)) => {
@@ -116,6 +118,7 @@ async fn on_hook_answer(
     answered: Answered<Result<Answer, ProcessError>>,
 ) {
     accept_messages(driver, waiting).await;
+    // After the messages: an abort among them gives the questions of the run up.
     let Some(continuation) = driver.extensions.questions.take(answered.number) else {
         return;
     };
@@ -128,6 +131,10 @@ async fn on_hook_answer(
         Continuation::Begin(run) => {
             return prompt_delivery::begin_prompted_run(driver, run, answer.unwrap_or_default()).await;
         }
+        Continuation::BeginUnprompted(messages) => {
+            let answer = answer.unwrap_or_default();
+            return prompt_delivery::begin_unprompted_run(driver, messages, &answer).await;
+        }
         Continuation::Move(asker, params) => {
             return navigation::on_move(driver, asker, params, answer.unwrap_or_default()).await;
         }
@@ -136,7 +143,7 @@ async fn on_hook_answer(
             session_change::on_change(driver, asker, change, answer.unwrap_or_default()).await
         }
         Continuation::Leave(asker, change, next) => {
-            session_change::carry_out(driver, asker, change, next).await
+            session_change::carry_out(driver, waiting, asker, change, next).await
         }
     };
     defer(waiting, &mut driver.shells, next);
@@ -155,8 +162,14 @@ async fn on_client_answer(
     let outbox = &driver.core.outbox;
     match request.complete(answer, failure, outbox).await {
         Completion::Done => {}
+        Completion::WantsRun(responder) => driver.turn.ended_commands.push(responder),
         Completion::Cycled(responder, model, is_scoped) => {
             model_switch::cycled(driver, responder, model, is_scoped).await;
+        }
+        Completion::RunShell(responder, _)
+            if driver.extensions.client_requests.is_ended_shell(answered.number) =>
+        {
+            responder.refuse(strings::ABORTED).await;
         }
         Completion::RunShell(responder, params) => shell_commands::run(driver, responder, params).await,
         Completion::ShellRan(responder, params, run, is_printed) => {
@@ -200,6 +213,8 @@ async fn run_until_answer(driver: &mut Driver, waiting: &mut DeferredActions, nu
                 break on_event(driver, waiting, event).await;
             }
             // The last process is gone: the answer that the loop waits for cannot come.
+            // The message is not handled, since that would start the process again.
+            // With several processes only the time limit in `end` ends the wait.
             ExtensionEvent::Message(_, ProcessMessage::Gone(_))
                 if driver.extensions.links.keys().count() == 1 =>
             {

@@ -63,6 +63,7 @@ pub(super) async fn complete_arguments(
     responder: Responder<Completions>,
     params: CompleteParams,
 ) {
+    // The call does not send the state itself, and the extension may read it.
     driver.extensions.sync_state(&mut driver.core);
     let Extensions {
         client_requests,
@@ -227,6 +228,7 @@ pub(super) async fn load(driver: &mut Driver, actions: Vec<LoadAction>) {
             LoadAction::StartProcess(place) => start_process(driver, place),
             LoadAction::UseRegistrations => {
                 use_registrations(&mut driver.extensions, &mut driver.core);
+                use_servers(driver).await;
                 let Extensions { guards, links, .. } = &mut driver.extensions;
                 // The lock-down ends when the last missing guard is there.
                 if guards.take_loaded(links) {
@@ -346,6 +348,7 @@ fn use_resources(driver: &mut Driver, answer: &Value) {
                 found.prompts,
             ));
         driver.core.workspace.forget_system_prompt();
+        // The state has the list of commands, which includes skills and templates.
         driver.extensions.state.mark_stale();
     }
 }
@@ -371,8 +374,17 @@ pub(super) async fn reopen(driver: &mut Driver, reason: &str, previous: Option<S
     }
     let places = driver.core.agent.places(&driver.core.workspace.cwd);
     let (found, hooks) = (find(&places), Hooks::new(hooks::find(&places)));
-    // A stored session has a model of its own, which the command line does not replace.
-    let keeps_flags = matches!(reason, "new" | "reload");
-    driver.extensions.replace(found, hooks, start.into(), keeps_flags);
+    driver.extensions.replace(found, hooks, start.into(), reason);
+    // The servers of the session that was left end also if no extension is loaded now.
+    use_servers(driver).await;
     begin(driver).await;
+}
+
+/// Gives the session the MCP servers that extensions register now.
+async fn use_servers(driver: &mut Driver) {
+    let registered = driver.extensions.links.registered().iter();
+    let servers = registered.flat_map(|extension| extension.mcp_servers.iter().cloned());
+    let servers = servers.collect();
+    let (mcp, host) = driver.core.mcp(driver.dialogs.ui());
+    mcp.register(servers, host).await;
 }

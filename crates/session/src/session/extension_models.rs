@@ -75,6 +75,7 @@ async fn on_refreshed(driver: &mut Driver, id: &str, models: Result<Value, Strin
             return driver.extension_failed(failed).await;
         }
     }
+    // Not `publish_models`, which would ask the providers for their lists again.
     if take_providers(driver) {
         change_models(driver).await;
         write_models(driver).await;
@@ -116,6 +117,7 @@ fn use_registry(driver: &mut Driver, registry: Registry, delegate: Option<Extens
         lender: delegate,
         ..(*driver.core.agent).clone()
     });
+    // Counted, since each list has a file name of its own: processes may still read the file before it (`write_models`).
     driver.extensions.providers.models_changed();
     driver.extensions.state.mark_stale();
 }
@@ -128,19 +130,20 @@ async fn write_models(driver: &mut Driver) {
         .providers
         .write_models(&driver.core.agent, handle)
         .await;
+    // The state has the path of the file.
     extensions.state.mark_stale();
 }
 
 /// Chooses the model once more, now that the models of extensions are known: the command line, the settings or the session
 /// may name one of them. A choice of the client stays.
 async fn choose_again(driver: &mut Driver) {
+    // A run must not change its model under way. An unresolved model stays unresolved until the next prompt.
+    if !driver.core.machine.is_idle() {
+        return;
+    }
     let unresolved = driver.extensions.providers.take_unresolved();
     let has_registered = !driver.core.agent.registry.registered_providers().is_empty();
-    if driver.core.conversation.choice.chosen.0.is_some()
-        || (unresolved.is_none() && !has_registered)
-        // A run must not change its model under way.
-        || !driver.core.machine.is_idle()
-    {
+    if driver.core.conversation.choice.chosen.0.is_some() || (unresolved.is_none() && !has_registered) {
         return;
     }
     let mut context = driver
@@ -154,7 +157,7 @@ async fn choose_again(driver: &mut Driver) {
         (context.model, context.thinking_level) = (None, None);
     }
     let obeys_flags = driver.extensions.providers.obeys_flags();
-    let start = match driver.core.agent.choose_off_thread(&context, obeys_flags).await {
+    let mut start = match driver.core.agent.choose_off_thread(&context, obeys_flags).await {
         Ok(start) => start,
         Err(error) => {
             // Extensions that load later may still bring the model.
@@ -162,6 +165,12 @@ async fn choose_again(driver: &mut Driver) {
             return driver.extensions.providers.set_unresolved(reason);
         }
     };
+    if driver.extensions.providers.keeps_model() {
+        let choice = &driver.core.conversation.choice;
+        (start.model, start.thinking) = (choice.model.clone(), choice.thinking);
+        // They are about a model that is not used.
+        start.warnings.clear();
+    }
     let is_same = start.model.provider == driver.core.conversation.choice.model.provider
         && start.model.id == driver.core.conversation.choice.model.id;
     // Also if the model stays: patterns of `--models` may fit models of extensions.
@@ -194,6 +203,13 @@ async fn choose_again(driver: &mut Driver) {
     }
     for warning in start.warnings {
         driver.core.outbox.notice("warning", warning).await;
+    }
+}
+
+/// Chooses a model that was unresolved when a run ended: an extension may have brought it during the run.
+pub(super) async fn resolve(driver: &mut Driver) {
+    if driver.extensions.providers.is_unresolved() {
+        choose_again(driver).await;
     }
 }
 

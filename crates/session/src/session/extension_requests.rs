@@ -68,6 +68,9 @@ pub(super) async fn perform(
     (place, id): (usize, Option<u64>),
     request: ExtensionRequest,
 ) -> Result<Outcome, String> {
+    if request.needs_texts() {
+        driver.core.load_texts().await?;
+    }
     match request {
         ExtensionRequest::Ask(dialog) => {
             return Ok(Outcome {
@@ -88,9 +91,7 @@ pub(super) async fn perform(
             driver.core.conversation.set_label(params, outbox).await?;
         }
         ExtensionRequest::SetActiveTools(names) => {
-            driver.choose_tools(names.into_iter());
-            // After the choice, which counts as that of a client until then.
-            driver.core.tools.set_chosen_by(ChosenBy::Session);
+            driver.choose_tools(names.into_iter(), ChosenBy::Session);
         }
         ExtensionRequest::SetThinkingLevel(params) => model_switch::select_level(driver, &params).await?,
         ExtensionRequest::Abort => driver.drive(Input::Abort).await,
@@ -103,7 +104,7 @@ pub(super) async fn perform(
                 deferred: None,
             });
         }
-        // The router carries out the last two itself, since they need what it owns.
+        // `extension_events` carries out the last two. What the first one registers comes with the next `changed`.
         ExtensionRequest::RegisterProvider
         | ExtensionRequest::SetModel(_)
         | ExtensionRequest::OpenSession(_) => {}
@@ -134,9 +135,11 @@ async fn begin(
             return Ok(Outcome::after(Some(DeferredAction::Idle(id))));
         }
         ExtensionRequest::NavigateTree(params) => {
+            room_for(waiting.len())?;
             return navigate(driver, id, params).await.map(Some).map(Outcome::after);
         }
         ExtensionRequest::ChangeSession(change, params) => {
+            room_for(waiting.len())?;
             return change_session(driver, id, change, &params)
                 .await
                 .map(Outcome::after);
@@ -172,6 +175,7 @@ pub(super) async fn withdraw(driver: &mut Driver, id: u64) {
 async fn ask_for(driver: &mut Driver, id: Option<u64>, dialog: Dialog) -> Option<Value> {
     let answer = driver.dialogs.ask_now(dialog, &driver.core.outbox).await;
     let (Some(id), Some(pool)) = (id, driver.extensions.links.pool().cloned()) else {
+        // Nothing takes the answer. The dropped receiver withdraws the dialog.
         return Some(Value::Null);
     };
     // The end of the task withdraws the question.
@@ -192,15 +196,23 @@ async fn send_message(
 ) -> Result<Outcome, String> {
     // A run that waits already takes the message along; a second run would ask the model twice.
     let mut turns = waiting.items();
-    let begins = turns.any(|action| matches!(action, DeferredAction::Run(_)));
+    let questions = &driver.extensions.questions;
+    let begins = turns.any(|action| matches!(action, DeferredAction::Run(_)))
+        || questions.any(|open| matches!(open, extensions::Continuation::BeginUnprompted(_)));
+    let is_running = takes_messages(driver);
     let CustomMessage {
         message,
         delivery,
         triggers_turn,
     } = sent;
+    let wants_turn = triggers_turn == Some(true);
     if delivery == Delivery::NextTurn {
         driver.extensions.add_to_next_turn(message)?;
-    } else if !driver.core.machine.is_idle() || (triggers_turn && begins) {
+    } else if is_running && triggers_turn == Some(false) {
+        // In a queue it would cause one more request.
+        room_for(driver.turn.kept.len())?;
+        driver.turn.kept.push(message);
+    } else if is_running || (wants_turn && begins) {
         let kind = match delivery {
             Delivery::FollowUp => QueueKind::FollowUp,
             // `NextTurn` was dealt with above.
@@ -208,7 +220,7 @@ async fn send_message(
         };
         // Without a text, since `queue_update` does not show messages of extensions (behaviour.md 2.11).
         prompt_delivery::enqueue_message(driver, kind, String::new(), message).await?;
-    } else if triggers_turn {
+    } else if wants_turn {
         room_for(waiting.len())?;
         driver.extensions.client_requests.expect_response_first();
         return Ok(Outcome {
@@ -220,6 +232,12 @@ async fn send_message(
         driver.add_message(message).await;
     }
     Ok(Outcome::done())
+}
+
+/// Returns true while messages join what goes on. A run that has failed takes no more of them: they begin another one after it.
+fn takes_messages(driver: &Driver) -> bool {
+    let machine = &driver.core.machine;
+    !machine.is_idle() && machine.activity() != agent::Activity::ChoosingModel
 }
 
 /// A prompt of an extension, during a run or as soon as the session is idle.
@@ -237,7 +255,7 @@ async fn send_prompt(
         queue: None,
         options: RunOptions::default(),
     });
-    if !driver.core.machine.is_idle() {
+    if takes_messages(driver) {
         prompt_delivery::deliver(driver, *prompt).await;
         return Ok(Outcome::done());
     }
@@ -255,6 +273,7 @@ async fn navigate(
     id: Option<u64>,
     params: NavigateParams,
 ) -> Result<DeferredAction, String> {
+    // Before the abort: an unknown entry must not end the run.
     if driver.core.conversation.log.entry(&params.target_id).is_none() {
         return Err(format!("Entry {} not found", params.target_id));
     }

@@ -28,15 +28,15 @@ impl Fallbacks {
         self.session = names;
     }
 
-    /// A prompt begins, with names of its own or those of the session. Returns true if there are any.
-    pub(super) fn begin_prompt(&mut self, names: Option<Vec<String>>) -> bool {
+    /// A prompt begins, with names of its own or those of the session.
+    pub(super) fn begin_prompt(&mut self, names: Option<Vec<String>>) {
         self.prompt = names;
         self.tried = 0;
-        !self.current().is_empty()
     }
 
     /// The session has settled: the next run begins with the first model again.
     pub(super) fn on_idle(&mut self) {
+        // A run that an extension begins names no models. Without this the names of the last prompt would count for it.
         self.prompt = None;
         self.tried = 0;
     }

@@ -33,6 +33,7 @@ impl NewestQueries {
         {
             oldest.cancel();
         }
+        // It stays when the search has ended, which nothing reports here: to cancel it then changes nothing.
         self.0.push_back((client, token.clone()));
         token
     }
@@ -144,6 +145,7 @@ fn list(path: &Path) -> Result<Directory, String> {
     let names = found.filter_map(|entry| {
         let entry = entry.ok()?;
         let name = entry.file_name().to_string_lossy().into_owned();
+        // Without hidden ones, as in the fork that the command comes from (docs/internals/specifications/web.md).
         let is_shown = !name.starts_with('.')
             && match entry.file_type() {
                 // The types of entries do not follow links.

@@ -37,6 +37,7 @@ impl Driver {
     /// Waits no longer for the hooks of a point.
     pub(super) fn cancel_hooks(&mut self, ticket: u64) {
         let is_it = |continuation: &Continuation| matches!(continuation, Continuation::Hooks(own, _) if *own == ticket);
+        // Without an outcome, since the machine waits for none any more (`Effect::CancelHooks`).
         self.extensions.questions.give_up(is_it);
     }
 
@@ -77,6 +78,7 @@ impl Driver {
             }
             HookPoint::Answer(old) => match self.replacement(&old.into(), answer.unwrap_or_default()).await {
                 Some(Message::Assistant(new)) => HooksOutcome::Answer(new),
+                // `replacement` keeps the role, so this is `None`.
                 _ => HooksOutcome::Unchanged,
             },
         };
@@ -85,7 +87,7 @@ impl Driver {
 
     /// The time of extensions is over: the rest happens without them.
     pub(super) async fn cut_off(&mut self) {
-        self.extensions.abort_run(self.core.machine.is_idle());
+        self.extensions.abort_run(self.core.machine.has_settled());
         self.extensions.mute();
         // The machine must not ask hooks that will not answer any more.
         sync_hooks(&self.extensions, &mut self.core);
@@ -235,9 +237,11 @@ fn reviewed(mut result: ToolResult, mut is_error: bool, answer: Value) -> HooksO
         result.content = content.into_iter().map(block).collect();
         // It repeats the text that was replaced.
         result.structured_content = None;
+        // For `serve`, which otherwise repeats the content of `read` as structured content.
         result.is_replaced = true;
     }
     // A field that is missing stays as it is; `null` removes it.
+    // After the content: a hook that gives both keeps its own structured content.
     if let Some(content) = patch.remove("structuredContent") {
         result.structured_content = Some(content).filter(|content| !content.is_null());
     }

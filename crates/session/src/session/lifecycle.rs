@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use wire::entry::SessionInfo;
 use wire::reply::OpenSession;
 use wire::state::Durability;
-use wire::{EntryBody, Model, SessionHeader};
+use wire::{Entry, EntryBody, Model, SessionHeader, ThinkingLevel};
 
 use crate::error::SessionError;
 use crate::factory::Agent;
@@ -38,7 +38,21 @@ impl Session {
     /// # Errors
     /// When the file cannot be opened; it is untouched then.
     pub fn start(agent: Arc<Agent>, outbox: Outbox, opening: &Opening) -> Result<Self, SessionError> {
-        Self::start_named(agent, outbox, opening, None)
+        Self::begin(agent, outbox, opening, None, None)
+    }
+
+    /// Opens an evicted session again. With `selected` it goes on with this model and this level: the command line has chosen when the
+    /// session was opened first.
+    ///
+    /// # Errors
+    /// When the file cannot be opened; it is untouched then.
+    pub(crate) fn start_again(
+        agent: Arc<Agent>,
+        outbox: Outbox,
+        opening: &Opening,
+        selected: Option<(Model, ThinkingLevel)>,
+    ) -> Result<Self, SessionError> {
+        Self::begin(agent, outbox, opening, None, selected)
     }
 
     /// Begins a session with a name (`--name`), which is its first entry if the session is new.
@@ -50,6 +64,16 @@ impl Session {
         outbox: Outbox,
         opening: &Opening,
         name: Option<&str>,
+    ) -> Result<Self, SessionError> {
+        Self::begin(agent, outbox, opening, name, None)
+    }
+
+    fn begin(
+        agent: Arc<Agent>,
+        outbox: Outbox,
+        opening: &Opening,
+        name: Option<&str>,
+        selected: Option<(Model, ThinkingLevel)>,
     ) -> Result<Self, SessionError> {
         let (log, cwd) = match opening {
             Opening::New { id } => (
@@ -65,12 +89,17 @@ impl Session {
         let log = Storage::new(log, agent.durability());
         let context = log.context(log.leaf_id());
         let mut extensions = Extensions::find(&agent, &cwd);
-        let start = match agent.choose(&context, true) {
+        let mut start = match agent.choose(&context, true) {
             // Until it is known whether they bring it, a placeholder stands in, which no prompt can use.
             Err(error) if extensions.may_resolve(&error) => agent.choose_without_flags(&context)?,
             chosen => chosen?,
         };
         let (has_messages, has_level) = (!context.messages.is_empty(), context.thinking_level.is_some());
+        let is_noted = has_level && (has_messages || selected.is_some() && context.model.is_some());
+        if let Some((model, thinking)) = selected {
+            (start.model, start.thinking) = (model, thinking);
+            extensions.providers.keep_model();
+        }
         let beginning = Beginning {
             log,
             cwd,
@@ -92,7 +121,7 @@ impl Session {
         let Driver { core, extensions, .. } = &mut session.driver;
         let is_resolved = !extensions.providers.is_unresolved();
         // A placeholder model must not get into the file; the entries follow when the real one is known.
-        if (!has_messages || !has_level) && is_resolved {
+        if !is_noted && is_resolved {
             // A session that has messages gets the missing level only, a new one its model, too (pi-core.md 2.4).
             let entries = core.conversation.choice.first_entries(has_messages);
             core.conversation.log.direct().append_batch(entries)?;
@@ -140,7 +169,7 @@ impl Session {
         self.driver.core.view().open_session()
     }
 
-    /// Ends the session once everything before was dealt with; the requests is not looked at any more.
+    /// Ends the session: the loop stops after this command, and the requests behind it are refused (`serve`).
     pub(super) async fn close(&mut self, responder: Responder<()>) {
         // After the end nothing would write the entries that wait.
         match self.driver.core.stored(false).await {
@@ -191,6 +220,7 @@ impl Session {
             && !self.driver.core.mcp.is_asking()
             && !self.driver.probes.are_running()
             && !self.queries.are_running()
+            // Background processes would end with the session (GUARANTEES.md, 92).
             && !self.driver.core.tools.processes().are_running()
             // Entries that are only in memory would be lost.
             && self.driver.core.conversation.log.waiting() == 0
@@ -207,10 +237,9 @@ impl Session {
             .last()
             .map(|entry| entry.id.as_str());
         let is_at_end = self.driver.core.conversation.log.leaf_id() == newest;
+        // A conversation that is in no file could not be read again.
         let is_on_disk = self.driver.core.conversation.log.is_on_disk();
-        let is_empty = self.driver.core.machine.messages().is_empty()
-            && self.driver.core.conversation.log.entries().len() <= NOTED_AT_START;
-        if !is_at_rest || is_equipped || !is_at_end || !(is_on_disk || is_empty) {
+        if !is_at_rest || is_equipped || !is_at_end || !(is_on_disk || is_unused(&self.driver.core)) {
             return None;
         }
         // Without a file the session is made anew under its id.
@@ -219,15 +248,7 @@ impl Session {
             described: self.describe(),
             file: path.map(PathBuf::from),
             cwd: self.driver.core.workspace.cwd.clone(),
-            choices: ClientChoices {
-                settings: self.driver.core.machine.settings(),
-                auto_compaction: self.driver.core.conversation.auto_compaction,
-                permission_mode: self.driver.core.permissions.chosen(),
-                durability: self.driver.core.conversation.log.durability(),
-                chosen: self.driver.core.conversation.choice.chosen.clone(),
-                shells: self.driver.shells.made(),
-                mcp_subscribed: self.driver.core.mcp.is_subscribed(),
-            },
+            choices: choices(&self.driver),
         })
     }
 
@@ -235,6 +256,7 @@ impl Session {
     pub(crate) fn restore_choices(&mut self, retired: Retired) {
         let choices = retired.choices;
         self.driver.core.apply(Change::Settings(choices.settings));
+        self.driver.core.apply(Change::Used(choices.used));
         self.driver.core.conversation.auto_compaction = choices.auto_compaction;
         self.driver.core.conversation.choice.chosen = choices.chosen;
         self.driver
@@ -247,9 +269,56 @@ impl Session {
         if choices.mcp_subscribed {
             self.driver.core.mcp.subscribe();
         }
+        self.driver
+            .core
+            .conversation
+            .choice
+            .fallbacks
+            .set(choices.fallbacks);
+        let tools = &mut self.driver.core.tools;
+        if let Some(choice) = choices.tools {
+            tools.restore_choice(choice);
+        }
+        tools.processes().set_wakeups(choices.process_wakeups);
+        tools.subagents().set_level(choices.subagents);
         if let Some(mode) = choices.permission_mode {
+            // Chosen anew and not copied, since the project may require a stricter mode by now.
             self.driver.core.choose_permission_mode(mode);
         }
+    }
+}
+
+/// Returns true if the session has nothing but the model and the level that it began with, so that it can be made anew.
+fn is_unused(core: &SessionCore) -> bool {
+    let is_noted_anew = |entry: &Arc<Entry>| {
+        matches!(
+            entry.body,
+            EntryBody::ModelChange(_) | EntryBody::ThinkingLevelChange(_)
+        )
+    };
+    let entries = core.conversation.log.entries();
+    core.machine.messages().is_empty() && entries.len() <= NOTED_AT_START && entries.iter().all(is_noted_anew)
+}
+
+/// What the client chose and no file says.
+fn choices(driver: &Driver) -> ClientChoices {
+    let choice = &driver.core.conversation.choice;
+    // It stands in for a model that no extension has brought so far.
+    let is_placeholder = driver.extensions.providers.is_unresolved() && choice.chosen.0.is_none();
+    ClientChoices {
+        settings: driver.core.machine.settings(),
+        used: driver.core.machine.budget().session_use(),
+        auto_compaction: driver.core.conversation.auto_compaction,
+        permission_mode: driver.core.permissions.chosen(),
+        durability: driver.core.conversation.log.durability(),
+        chosen: choice.chosen.clone(),
+        selected: (!is_placeholder).then(|| (choice.model.clone(), choice.thinking)),
+        shells: driver.shells.made(),
+        mcp_subscribed: driver.core.mcp.is_subscribed(),
+        fallbacks: choice.fallbacks.names().to_vec(),
+        tools: driver.core.tools.clients_choice(),
+        process_wakeups: driver.core.tools.processes().has_wakeups(),
+        subagents: driver.core.tools.subagents().level(),
     }
 }
 
@@ -275,6 +344,8 @@ async fn open_subagent(wanted: OpenSubagent) {
         checkpoint,
         reply,
     } = wanted;
+    // It looks for resources and extensions on disk, which must not hold up the other sessions
+    // (docs/internals/decisions/01-one-thread.md).
     let started = off_thread(move || Session::start(agent, outbox, &Opening::New { id: None })).await;
     let mut session = match started {
         Ok(session) => session,

@@ -64,8 +64,10 @@ impl Conversation<'_> {
         let parts = parts.and_then(|(offset, mark)| Some((offset.parse::<usize>().ok()?, mark)));
         // A cursor of another form is invalid. A cursor of another conversation is stale, so a client begins anew (dialects.md 14).
         let (offset, mark) = parts
-            .filter(|(_, mark)| mark.split('.').count() == 3)
+            // Count, leaf and id of the session, which may have dots itself.
+            .filter(|(_, mark)| mark.splitn(3, '.').count() == 3)
             .ok_or(strings::BAD_PAGE_CURSOR)?;
+        // The mark says nothing of the offset, so a client could send any number.
         if mark != self.mark() || offset > self.messages.len() {
             return Err(PAGE_STALE.to_owned());
         }
@@ -109,6 +111,21 @@ mod tests {
             }
         }
         assert_eq!(sizes, [2, 1, 1, 2], "at most 768 KiB, but at least one message");
+    }
+
+    #[test]
+    fn session_id_may_have_dots() {
+        let messages = messages(&[1, 1]);
+        let conversation = Conversation {
+            session_id: "a.b",
+            ..now(&messages)
+        };
+        let mut params = MessagesPageParams {
+            limit: Some(1),
+            ..MessagesPageParams::default()
+        };
+        params.cursor = conversation.page(&params).unwrap().next_cursor;
+        assert_eq!(conversation.page(&params).unwrap().messages.len(), 1);
     }
 
     #[test]

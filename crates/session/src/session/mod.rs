@@ -2,7 +2,7 @@
 //! (`router`, `commands`). No component names it. They are layers, each of which uses only those before it:
 //!
 //! 1. `session_core::SessionCore`: the machine of `agent`, the conversation, the directory, the tools. It asks and runs nothing.
-//! 2. `extensions`, `dialogs`, `summaries`, `driver::RunningTurn`: open work. They take the core as a parameter.
+//! 2. `extensions`, `dialogs`, `summaries`, `running_turn::RunningTurn`: open work. They take the core as a parameter.
 //! 3. `driver::Driver`: owns these and carries out the effects of the machine. What may move the machine takes it.
 //! 4. Procedures on the driver, by subject: `prompts`, `prompt_delivery`, `compaction`, `navigation`, `session_change`, `extension_*`.
 //!    What has to wait for the session to be idle they return as a `DeferredAction`, which the router keeps.
@@ -58,6 +58,7 @@ mod queue;
 mod router;
 mod run_limits;
 mod run_options;
+mod running_turn;
 mod session_change;
 mod session_core;
 mod session_file;
@@ -80,6 +81,7 @@ mod workspace;
 
 use std::pin::Pin;
 
+use tokio::time::Instant;
 use wire::event::CloseReason;
 use wire::table::Respond;
 
@@ -131,46 +133,72 @@ impl Session {
         // Before the first request is taken: commands that depend on extensions must find them loading.
         Box::pin(extension_loading::begin(&mut self.driver)).await;
         let mut requests = Some(requests);
-        // What waits for the session to be idle is owed an answer.
-        while requests.is_some() || !self.deferred.is_empty() || self.driver.probes.are_running() {
-            let wakeup = self.next(requests.as_mut()).await;
-            // A closed queue would wake the loop again and again.
+        let (mut has_ended, mut give_up) = (false, None);
+        while requests.is_some() || self.owes_answers() {
+            // Once no more requests can come in, each wait for an extension has its bound.
+            let waits = has_ended && self.driver.extensions.holds_requests();
+            give_up = waits.then(|| give_up.unwrap_or_else(|| Instant::now() + limits::END_WAIT));
+            let next = self.next(requests.as_mut());
+            let wakeup = match give_up {
+                None => next.await,
+                Some(at) => match tokio::time::timeout_at(at, next).await {
+                    Ok(wakeup) => wakeup,
+                    Err(_) => break,
+                },
+            };
+            // A closed queue would wake the loop again and again. What it holds back is still to be answered.
             if matches!(wakeup, Wakeup::Closed) {
-                requests = None;
+                requests = requests.filter(RequestReceiver::holds_back);
+                has_ended = true;
+            }
+            if wakeup.is_abort()
+                && let Some(requests) = &mut requests
+            {
+                Box::pin(router::refuse_overtaken(&self.driver, requests)).await;
             }
             Box::pin(self.handle(wakeup)).await;
-            // `close_session` does not wait for the run, which `shut_down` then aborts. A shutdown that an extension wants does
-            // wait.
-            if self.closing.is_some()
-                || self.is_retired
-                || self.driver.extensions.wants_shutdown() && self.driver.core.machine.is_idle()
-            {
+            if self.closing.is_some() || self.is_retired || self.is_shut_down() {
                 break;
             }
         }
+        Box::pin(self.end(requests)).await;
+    }
+
+    /// Returns true if an extension ends the session. Unlike `close_session`, whose end aborts the run, it waits for the run and for
+    /// all responses.
+    fn is_shut_down(&self) -> bool {
+        self.driver.extensions.wants_shutdown() && self.driver.core.machine.is_idle() && !self.owes_answers()
+    }
+
+    /// Ends the work of the session, says that it has ended, and refuses the requests that are left.
+    async fn end(&mut self, requests: Option<RequestReceiver>) {
         let closing = self.closing.take();
+        // If an extension ends the first session, the program ends, and with it the client. Another session is closed for its client.
+        let is_closed = closing.is_some()
+            || requests.is_some() && !self.is_retired && self.driver.core.outbox.is_of_another();
         // A session that is closed or evicted still has its client: the events of the end are for it.
-        if closing.is_none() && !self.is_retired {
-            Box::pin(self.lose_client()).await;
+        if !is_closed && !self.is_retired {
+            self.lose_client().await;
         }
         Box::pin(self.shut_down()).await;
         // Extensions end after the run, which asks their hooks, and before the log, to which they may still append.
         Box::pin(extension_events::end(&mut self.driver, &mut self.deferred)).await;
         let core = &mut self.driver.core;
         core.conversation.log.finish(&core.outbox).await;
-        match closing {
-            // The request that closes it is answered at the end.
-            Some(responder) => {
-                // The handle is free as soon as the client can know.
-                let left = requests.map(|mut requests| requests.close()).unwrap_or_default();
-                core.tell_closed(CloseReason::Closed).await;
-                responder.respond(Ok(())).await;
-                for request in left {
-                    request.turn_away(&core.outbox, strings::CLOSED).await;
-                }
-            }
-            None if self.is_retired => core.tell_closed(CloseReason::Evicted).await,
-            None => {}
+        if self.is_retired {
+            return core.tell_closed(CloseReason::Evicted).await;
+        }
+        // The handle is free as soon as the client can know.
+        let left = requests.map(|mut requests| requests.close()).unwrap_or_default();
+        if is_closed {
+            core.tell_closed(CloseReason::Closed).await;
+        }
+        // The request that closes it is answered at the end.
+        if let Some(responder) = closing {
+            responder.respond(Ok(())).await;
+        }
+        for request in left {
+            request.turn_away(&core.outbox, strings::CLOSED).await;
         }
     }
 
@@ -202,6 +230,7 @@ impl Session {
         let storage = core.conversation.log.retry_due();
         let processes = core.tools.processes();
         // In turns (not biased), so that neither a flood of commands nor one of deltas keeps the others waiting.
+        // All of them are cancel-safe: the ones that lose are dropped, and must not lose an event with them.
         tokio::select! {
             request = wakeup::next_request(requests, urgent_only) => request.map_or(Wakeup::Closed, Wakeup::SessionRequest),
             report = turn.calls.next() => Wakeup::Call(report),
@@ -211,8 +240,9 @@ impl Session {
             event = dialogs.next() => Wakeup::Dialog(event),
             event = extensions.next() => Wakeup::Extension(event),
             event = core.mcp.next() => Wakeup::Mcp(event),
+            // Without a task it is ready at once. Its pattern then leaves it out of this wait.
             Some(()) = self.queries.next() => Wakeup::Queried,
-            Some(probed) = probes.next() => Wakeup::Probed(Box::new(probed)),
+            probed = probes.next() => Wakeup::Probed(Box::new(probed)),
             answer = wakeup::permission(&mut core.permissions.asking) => Wakeup::Permission(answer),
             () = wakeup::due(&mut turn.retry_timer) => Wakeup::RetryDue,
             () = wakeup::at(deadline) => Wakeup::TimeLimit,
@@ -224,12 +254,13 @@ impl Session {
     }
 
     async fn handle(&mut self, wakeup: Wakeup) {
-        // A wake-up that needs texts must not be handled without them (docs/internals/decisions/39-texts-on-demand.md).
+        // A request that needs texts must not be carried out without them (docs/internals/decisions/39-texts-on-demand.md).
         if wakeup.needs_texts()
             && let Err(error) = self.driver.core.load_texts().await
-            && !wakeup.leaves_session()
+            && !wakeup.goes_on_without_texts()
         {
-            return self.turn_away(wakeup, &error).await;
+            self.turn_away(wakeup, &error).await;
+            return self.catch_up().await;
         }
         match wakeup {
             Wakeup::SessionRequest(request) => self.on_request(request).await,
@@ -269,8 +300,12 @@ impl Session {
             Wakeup::CacheWarming(event) => cache_warming::on_event(&mut self.driver, event).await,
             // Both only wake the loop: what may follow is done by `catch_up` below.
             Wakeup::Queried | Wakeup::ProcessExited => {}
-            // No answer can come any more, so that every open dialog returns its default (GUARANTEES.md, 28).
-            Wakeup::Closed => self.driver.dialogs.lose_client(),
+            Wakeup::Closed => {
+                // No answer can come any more, so that every open dialog returns its default (GUARANTEES.md, 28).
+                self.driver.dialogs.lose_client();
+                // The end of input is an abort, and must not wait for extensions and servers first.
+                self.withdraw_at_end().await;
+            }
         }
         // After each wake-up, since any of them may have opened or closed a dialog.
         extension_notices::note_prompts(&mut self.driver);
@@ -281,11 +316,11 @@ impl Session {
     async fn shut_down(&mut self) {
         // A process that ends now must not begin another run.
         self.driver.core.tools.processes().set_wakeups(false);
-        // A prompt that a server still makes would begin a run after the abort.
-        self.driver.core.mcp.withdraw_prompt().await;
+        self.withdraw().await;
         let quiet = async {
             self.driver.drive(agent::Input::Abort).await;
             self.driver.shells.cancel();
+            self.driver.extensions.client_requests.refuse_shells().await;
             self.catch_up().await;
             while !self.driver.core.machine.is_idle()
                 || self.driver.shells.are_running()
@@ -304,8 +339,11 @@ impl Session {
                 tokio::time::timeout(limits::END_WAIT, self.driver.core.conversation.log.settle()).await;
             self.driver.cut_off().await;
         }
+        // Only a run or an extension that did not end in time has left any of these.
+        router::end_waiting(&mut self.driver, &mut self.deferred).await;
         // Their clients still wait for answers, and a query holds nothing of the session.
         self.queries.detach();
+        // Only a run that did not end in time has left any of these.
         self.driver.turn.request = None;
         self.driver.summaries.running = None;
         self.driver.turn.calls.cancel();

@@ -61,6 +61,7 @@ impl ModelChoice {
 
     /// Another session takes the place of this one.
     pub(super) fn restart(&mut self, start: Start) {
+        // `chosen` stays, since later new sessions begin with it (`keep_chosen`).
         self.model = start.model;
         self.thinking = start.thinking;
         self.scope = start.scope;
@@ -107,6 +108,7 @@ impl ModelChoice {
             to: name(&next),
         };
         let level = next.clamp_thinking(level);
+        // Not `model`: the next prompt asks the model of the session again (docs/guides/models-and-providers.md).
         self.run_model = Some((next, level));
         Some(fallback)
     }
@@ -165,6 +167,7 @@ impl ModelChoice {
         }
         let levels = self.model.thinking_levels();
         let at = levels.iter().position(|level| *level == self.thinking);
+        // A map that removes every level leaves none, which must not divide by zero.
         let next = levels.get(at.map_or(0, |at| (at + 1) % levels.len().max(1)));
         Some(next.copied().unwrap_or(ThinkingLevel::Off))
     }

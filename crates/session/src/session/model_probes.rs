@@ -3,18 +3,18 @@
 
 use std::sync::Arc;
 
-use tokio::task::JoinSet;
 use wire::Model;
 use wire::command::SetModelParams;
 
 use crate::factory::Agent;
 
 use super::asker::Asker;
+use super::extensions::Pending;
 
 /// The requests that are running.
 #[derive(Default)]
 pub(super) struct ModelProbes {
-    tasks: JoinSet<Probed>,
+    open: Pending<(Asker<Model>, SetModelParams), Option<Model>>,
 }
 
 /// A `set_model` whose model was looked for.
@@ -34,34 +34,37 @@ impl ModelProbes {
         params: SetModelParams,
     ) -> Option<Probed> {
         let named = params.provider.as_deref().zip(params.model_id.as_deref());
-        if named.is_some_and(|(provider, id)| agent.must_ask_for(provider, id)) {
-            self.begin(Arc::clone(agent), asker, params);
+        if let Some((provider, id)) = named
+            && agent.must_ask_for(provider, id)
+        {
+            let (agent, provider, id) = (Arc::clone(agent), provider.to_owned(), id.to_owned());
+            let asking = async move { agent.ask_for_model(&provider, &id).await };
+            self.open.ask((asker, params), asking);
             return None;
         }
         let model = named.and_then(|(provider, id)| agent.known_model(provider, id));
         Some(Probed { asker, params, model })
     }
 
-    fn begin(&mut self, agent: Arc<Agent>, asker: Asker<Model>, params: SetModelParams) {
-        self.tasks.spawn(async move {
-            let (provider, id) = (params.provider.as_deref(), params.model_id.as_deref());
-            let model = match provider.zip(id) {
-                Some((provider, id)) => agent.ask_for_model(provider, id).await,
-                // `look_for` begins only with a whole name, so this does not happen.
-                None => None,
-            };
-            Probed { asker, params, model }
-        });
-    }
-
     /// Returns true while a server is being asked.
     pub(super) fn are_running(&self) -> bool {
-        !self.tasks.is_empty()
+        !self.open.is_empty()
     }
 
-    /// Waits for the next answer; returns `None` at once if no server is being asked. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<Probed> {
-        // A task that panicked is a defect; its command stays without a response.
-        self.tasks.join_next().await?.ok()
+    /// Waits for the next answer; never resolves while no server is being asked. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Probed {
+        loop {
+            let answered = self.open.next().await;
+            if let Some((asker, params)) = self.open.take(answered.number) {
+                let model = answered.answer;
+                return Probed { asker, params, model };
+            }
+        }
+    }
+
+    /// Stops asking. Returns who waits for an answer.
+    pub(super) fn give_up(&mut self) -> Vec<Asker<Model>> {
+        let questions = self.open.give_up(|_| true).into_iter();
+        questions.map(|(asker, _)| asker).collect()
     }
 }

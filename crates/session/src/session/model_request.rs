@@ -200,6 +200,7 @@ pub(super) fn request_for(agent: &Agent, model: Model, thinking: ThinkingLevel, 
     request.provider_retries = agent.settings.retry.provider.max_retries.unwrap_or(0);
     request.max_retry_delay = agent.max_retry_delay();
     if agent.options.dialect.is_newest_pi() {
+        // Each member says what it means: `llm` knows no dialects (docs/internals/decisions/36-dialects-in-the-session.md).
         request.conventions = Conventions {
             full_usage: true,
             foreign_thinking: ForeignThinking::Omit,

@@ -118,6 +118,7 @@ async fn switched(driver: &mut Driver, switch: &Switch) {
 /// Stores a switch and tells clients of it.
 async fn store(driver: &mut Driver, switch: &Switch) {
     if driver.core.is_newest_pi() {
+        // In older versions the active run keeps its model (behaviour.md 4.1).
         driver.core.conversation.choice.follow_in_run();
     }
     driver

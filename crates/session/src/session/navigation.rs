@@ -157,9 +157,9 @@ async fn arrive(driver: &mut Driver, moving: PendingNavigation, summary: Option<
     let there = go_to(driver, &place, summary, label).await;
     let messages = match &there {
         Ok(_) => {
-            // The todo list and the declared tools belong to a branch.
-            driver.core.read_todos();
+            // The todo list and the declared tools belong to a branch. The list depends on whether its tool is active.
             driver.core.restore_tools(false);
+            driver.core.read_todos();
             Some(driver.core.conversation.read_leaf())
         }
         Err(_) => {
@@ -306,7 +306,7 @@ fn given_summary(conversation: &Conversation, given: &Value) -> Option<BranchSum
     })
 }
 
-/// ExtensionProcesses hear that the session is at another place.
+/// Extensions hear that the session is at another place.
 pub(super) fn tell_moved(driver: &mut Driver, old: Option<&str>, summary: Option<&str>) {
     let name = "session_tree";
     if !driver.extensions.has_listener(name) {

@@ -39,6 +39,8 @@ impl Declared {
                 // A compaction begins with all that holds then.
                 EntryBody::Compaction(compaction) => {
                     if let Some(message) = compaction.extra.get("systemMessage") {
+                        // Names stay mentioned: the message declares the active tools only, and a tool that was switched off
+                        // before must not count as a new one (`restore_tools`).
                         let mentioned = declared.take().unwrap_or_default().mentioned;
                         let anew = Self {
                             mentioned,
@@ -98,6 +100,7 @@ impl SessionCore {
                 EntryBody::ThinkingLevelChange(change) => change.thinking_level.clone(),
                 _ => None,
             });
+        // Not when the session is opened: today's pi records the level with the next prompt (pi-1.5-delta.md 3).
         if stored.is_some_and(|stored| stored != level) {
             let entry = self.conversation.choice.level_entry();
             self.conversation.log.record(entry, &self.outbox).await;
@@ -129,6 +132,7 @@ impl SessionCore {
         if begins {
             let options = &self.agent.options;
             let allows = |layer: Layer, name: &str| match layer {
+                // A list of tools on the command line counts for servers only if it names some (pi 1.x).
                 Layer::Mcp => options.allows_server_tool(name),
                 _ => options.allows_tool(name),
             };
@@ -139,6 +143,7 @@ impl SessionCore {
             return;
         }
         let log = &self.conversation.log;
+        // Tools that the command line names take precedence over those of the file (pi-1.5-delta.md 3).
         let Some(changes) = self.agent.options.tool_filter.restored.clone() else {
             return;
         };
@@ -166,8 +171,9 @@ impl SessionCore {
         });
         let declined = declared.mentioned.into_iter();
         let declined = declined.filter(|name| !names.contains(name)).collect();
-        self.tools.activate(names);
-        self.tools.set_chosen_by(ChosenBy::Session);
+        self.tools
+            .activate(self.tools.active_first(names), ChosenBy::Session);
+        // Extensions and servers register their tools later, which would make these active again (`ToolRegistry::replace`).
         self.tools.decline(declined);
         self.workspace.forget_system_prompt();
     }
@@ -267,6 +273,7 @@ impl SessionCore {
         let Some(target) = newest.map(|entry| entry.id.clone()) else {
             return;
         };
+        // Null leaves the entry out of the context. The answer itself stays in the file (pi-1.5-delta.md 3).
         let edit = Map::from_iter([
             ("type".to_owned(), Value::from("context_edit")),
             ("targetId".to_owned(), target.into()),

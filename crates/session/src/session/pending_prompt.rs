@@ -46,6 +46,7 @@ impl PendingPrompt {
         attachments: Attachments,
         kind: QueueKind,
     ) -> Self {
+        // For handlers of `input`, which get it as `streamingBehavior`. What happens to the message depends on `queue` alone.
         let behavior = match kind {
             QueueKind::Steering => "steer",
             QueueKind::FollowUp => "followUp",
@@ -102,6 +103,7 @@ impl UnansweredPrompt {
             let (log, mut batch) = (&mut core.conversation.log, Batch::default());
             for message in self.messages {
                 batch.push_message(Arc::clone(&message));
+                // The run persists its messages once more, and leaves those out that were noted (`Driver::persist_group`).
                 log.note_prompt(message);
             }
             log.keep(batch, &core.outbox).await;

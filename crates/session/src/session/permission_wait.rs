@@ -94,6 +94,16 @@ impl PermissionWait {
         Self::new(agent, cwd, self.chosen).0
     }
 
+    /// The rules of this session were read again. Consents were given under the rules as they were, and are dropped. The question
+    /// that is out stays: its call waits for the answer.
+    pub(super) fn reread(&mut self, agent: &Agent, cwd: &Path) {
+        let asking = self.asking.take();
+        *self = Self {
+            asking,
+            ..self.renewed(agent, cwd)
+        };
+    }
+
     /// No further question about such a call.
     pub(super) fn forget(&mut self, which: impl Fn(usize) -> bool) {
         self.asking = self.asking.take().filter(|asking| !which(asking.slot));
@@ -140,7 +150,7 @@ impl PermissionWait {
     pub(super) fn decide(
         &mut self,
         slot: usize,
-        calls: &ToolCalls,
+        calls: &mut ToolCalls,
         asker: &AskContext<'_>,
     ) -> Option<Prepared> {
         // First, so that a session without permissions does not analyse the commands of its calls.

@@ -17,23 +17,25 @@ const EXIT_MESSAGE: &str = "process_exit";
 
 /// Begins a run if processes have ended that the model does not know of. The session is idle, and nothing waits.
 pub(super) async fn wake(driver: &mut Driver) {
-    let text = match driver.core.tools.processes().take_exits() {
+    let ended = match driver.core.tools.processes().take_exits() {
         Exits::None => return,
         Exits::TooMany(most) => {
             let notice = strings::too_many_wakeups(most);
             return driver.core.outbox.notice("warning", notice).await;
         }
-        Exits::Some(text) => text,
+        Exits::Some(ended) => ended,
     };
-    // As for a prompt: limits and missing credentials also keep this run from beginning.
-    if let Err(reason) = check_model(driver) {
+    // As for a prompt: limits, missing credentials and texts that cannot be read also keep this run from beginning.
+    let texts = driver.core.load_texts().await;
+    if let Err(reason) = texts.and_then(|()| check_model(driver)) {
         let notice = strings::not_woken(&reason);
         return driver.core.outbox.notice("warning", notice).await;
     }
     // Not a user message, since the user has not said it.
     let message = Message::Custom(CustomMessage {
         custom_type: EXIT_MESSAGE.to_owned(),
-        content: UserContent::Text(text),
+        // Only now: output that no run brings to the model stays unread for it.
+        content: UserContent::Text(ended.into_text()),
         display: true,
         details: None,
         timestamp: now_ms(),

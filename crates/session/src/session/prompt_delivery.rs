@@ -37,6 +37,7 @@ pub(super) async fn deliver(driver: &mut Driver, prompt: PendingPrompt) {
     if !images.is_empty() {
         put(&mut event, "images", json!(images));
     }
+    // Without a run the member means nothing (dialects.md 5, row 13).
     if let Some(behavior) = prompt
         .behavior
         .as_ref()
@@ -84,6 +85,7 @@ fn busy(activity: Activity) -> &'static str {
 
 /// Queues it during a run, else begins one.
 async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
+    // After the handlers of `input`, which see what the user typed (pi-core.md 1.11).
     let text = if prompt.expand {
         driver.core.expand(&prompt.text).await
     } else {
@@ -94,6 +96,7 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
         let outcome = push(driver, kind, text, attachments, false).await;
         return answer_prompt(driver, prompt.sender, outcome).await;
     }
+    // The retry goes on with the limits and the schema of its run, so a prompt with options of its own cannot join it.
     let joins = prompt.behavior.is_none() && prompt.options.is_empty() && can_join_retry(&driver.core);
     if !driver.core.machine.is_idle() && !joins {
         let outcome = match prompt.behavior.as_deref() {
@@ -107,6 +110,7 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
         };
         return answer_prompt(driver, prompt.sender, outcome).await;
     }
+    extension_models::resolve(driver).await;
     let model = &driver.core.conversation.choice.model;
     // Checked before hooks hear of the prompt: what they do for a run that cannot begin would be in vain.
     let checked = extension_models::check_model(driver).and_then(|()| {
@@ -130,23 +134,20 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
     if !driver.extensions.has_listener("before_agent_start") {
         return begin_prompted_run(driver, run, Value::Null).await;
     }
-    let system_prompt = driver.core.system_prompt();
-    let mut event = json!({
-        "type": "before_agent_start",
-        "messageType": "user",
-        "prompt": run.text,
-        "systemPrompt": system_prompt,
-    });
-    put(&mut event, "systemPromptOptions", prompt_options(&driver.core));
+    let mut event = json!({"type": "before_agent_start", "messageType": "user", "prompt": run.text});
     if !images.is_empty() {
         put(&mut event, "images", json!(images));
     }
-    driver.extensions.ask(
-        &mut driver.core,
-        "before_agent_start",
-        &event,
-        Continuation::Begin(run),
-    );
+    ask_before_start(driver, event, Continuation::Begin(run));
+}
+
+/// Asks extensions about a run that is to begin. `event` says what it begins with.
+fn ask_before_start(driver: &mut Driver, mut event: Value, continuation: Continuation) {
+    put(&mut event, "systemPrompt", json!(driver.core.system_prompt()));
+    put(&mut event, "systemPromptOptions", prompt_options(&driver.core));
+    driver
+        .extensions
+        .ask(&mut driver.core, "before_agent_start", &event, continuation);
 }
 
 /// Returns true if a prompt becomes the beginning of the retry that the session waits for, as in pi 0.74. One prompt does; others are
@@ -204,21 +205,7 @@ pub(super) async fn begin_prompted_run(driver: &mut Driver, run: PendingRun, ans
         false => prompt.accept(&mut driver.core).await,
     }
     messages.append(driver.extensions.next_turn());
-    for added in answer
-        .get("messages")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        match custom(added) {
-            Ok(message) => messages.push(Arc::new(message)),
-            Err(error) => {
-                driver
-                    .extension_failed(failure("<runtime>", "before_agent_start", error))
-                    .await;
-            }
-        }
-    }
+    messages.append(&mut added_messages(driver, &answer).await);
     let prompt = answer.get("systemPrompt").and_then(Value::as_str);
     driver.extensions.set_prompt(prompt.map(str::to_owned));
     if joins {
@@ -229,10 +216,7 @@ pub(super) async fn begin_prompted_run(driver: &mut Driver, run: PendingRun, ans
         fallbacks,
         output,
     } = run.options;
-    let has_fallback = driver.core.conversation.choice.fallbacks.begin_prompt(fallbacks);
-    driver
-        .core
-        .change_settings(|settings| settings.has_fallback = has_fallback);
+    driver.core.conversation.choice.fallbacks.begin_prompt(fallbacks);
     let wants_result = output.is_some();
     // Before the input, whose first request lists the tool for the result.
     driver.core.tools.set_output(output);
@@ -246,6 +230,22 @@ pub(super) async fn begin_prompted_run(driver: &mut Driver, run: PendingRun, ans
         .await;
 }
 
+/// The messages that extensions add to a run in their answer to `before_agent_start`.
+async fn added_messages(driver: &mut Driver, answer: &Value) -> Vec<Arc<Message>> {
+    let mut messages = Vec::new();
+    let added = answer.get("messages").and_then(Value::as_array);
+    for added in added.into_iter().flatten() {
+        match custom(added) {
+            Ok(message) => messages.push(Arc::new(message)),
+            Err(error) => {
+                let failed = failure("<runtime>", "before_agent_start", error);
+                driver.extension_failed(failed).await;
+            }
+        }
+    }
+    messages
+}
+
 /// The messages of a prompt that are stored before its response. With messages of extensions behind it, the prompt is stored together with
 /// them when its run begins, and so is a prompt that hooks of `message_end` may still change. A prompt that joins a retry is stored then,
 /// too: an abort withdraws it, and the file must not have it then.
@@ -257,9 +257,28 @@ fn stored_now(driver: &mut Driver, messages: &[Arc<Message>], answer: &Value) ->
     }
 }
 
-/// Begins a run without a command.
+/// Begins a run without a command. Today's pi asks extensions about it, too.
 pub(super) async fn begin_run(driver: &mut Driver, messages: Vec<Arc<Message>>) {
+    // The system prompt of an extension counts for one run.
     driver.extensions.set_prompt(None);
+    let is_asked = driver.core.is_newest_pi() && driver.extensions.has_listener("before_agent_start");
+    let Some(first) = messages.first().filter(|_| is_asked) else {
+        return begin_unprompted_run(driver, messages, &Value::Null).await;
+    };
+    let event = json!({"type": "before_agent_start", "messageType": "custom", "message": **first});
+    ask_before_start(driver, event, Continuation::BeginUnprompted(messages));
+}
+
+/// Begins a run without a command, with what extensions add to it.
+pub(super) async fn begin_unprompted_run(driver: &mut Driver, messages: Vec<Arc<Message>>, answer: &Value) {
+    if !driver.core.machine.is_idle() {
+        // Another run began meanwhile.
+        for message in messages {
+            let queued = enqueue_message(driver, QueueKind::Steering, String::new(), message).await;
+            answer_prompt(driver, PromptSender::Extension, queued).await;
+        }
+        return;
+    }
     driver.core.add_shell_messages();
     driver.core.note_level().await;
     let mut messages: Vec<_> = driver.core.system_message().into_iter().chain(messages).collect();
@@ -267,6 +286,9 @@ pub(super) async fn begin_run(driver: &mut Driver, messages: Vec<Arc<Message>>) 
     if driver.core.is_newest_pi() {
         messages.append(driver.extensions.next_turn());
     }
+    messages.append(&mut added_messages(driver, answer).await);
+    let prompt = answer.get("systemPrompt").and_then(Value::as_str);
+    driver.extensions.set_prompt(prompt.map(str::to_owned));
     let full = driver.summaries.must_compact(&driver.core);
     // A schema belongs to one prompt. The schema of the last one must not bind a run that an extension begins.
     driver.core.tools.set_output(None);
@@ -297,8 +319,8 @@ pub(super) async fn push(
     };
     driver.drive(Input::Enqueue(kind, queued)).await;
     Ok(Accepted {
-        disposition: Disposition::Queued,
         id: Some(queued_id(driver.core.machine.queues().newest())),
+        ..Accepted::new(Disposition::Queued)
     })
 }
 
@@ -321,11 +343,12 @@ pub(super) async fn enqueue_message(
 
 /// Messages that have not begun do not begin any more.
 pub(super) async fn withdraw_prompts(driver: &mut Driver) {
-    for continuation in driver
-        .extensions
-        .questions
-        .give_up(|continuation| matches!(continuation, Continuation::Input(_) | Continuation::Begin(_)))
-    {
+    for continuation in driver.extensions.questions.give_up(|continuation| {
+        matches!(
+            continuation,
+            Continuation::Input(_) | Continuation::Begin(_) | Continuation::BeginUnprompted(_)
+        )
+    }) {
         refuse(driver, continuation).await;
     }
 }
@@ -337,6 +360,12 @@ pub(super) async fn refuse(driver: &mut Driver, continuation: Continuation) {
             answer_prompt(driver, prompt.sender, Err(strings::ABORTED.to_owned())).await
         }
         Continuation::Begin(run) => answer_prompt(driver, run.sender, Err(strings::ABORTED.to_owned())).await,
+        // The messages of the run that does not begin are kept all the same.
+        Continuation::BeginUnprompted(messages) => {
+            for message in messages {
+                driver.add_message(message).await;
+            }
+        }
         Continuation::Change(asker, _) | Continuation::Leave(asker, ..) => match asker {
             ChangeAsker::Session(responder) => responder.refuse(strings::ABORTED).await,
             ChangeAsker::Continue(responder, _) => responder.refuse(strings::ABORTED).await,

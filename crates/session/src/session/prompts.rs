@@ -6,7 +6,7 @@ use agent::{Input, QueueKind, Queued};
 use wire::command::{CompactParams, EditQueuedParams, MessageParams, PromptParams, RemoveQueuedParams};
 use wire::event::CompactionResult;
 use wire::omp::Handoff;
-use wire::reply::{Accepted, Disposition, Queues};
+use wire::reply::{Accepted, CommandStage, Disposition, Queues};
 use wire::table::Respond;
 
 use crate::outbox::Responder;
@@ -30,7 +30,8 @@ pub(super) async fn prompt(driver: &mut Driver, responder: Responder<Accepted>, 
         return responder.refuse(error).await;
     }
     driver.core.tools.processes().allow_wakeups();
-    let Some(responder) = run_command(driver, responder, &params.message) else {
+    // Before the handlers of `input`, and also during a run (pi-core.md 1.11).
+    let Some(responder) = run_command(driver, responder, &params.message).await else {
         return;
     };
     let room = Room {
@@ -84,12 +85,11 @@ pub(super) async fn clear_queue(driver: &mut Driver) -> Queues {
     Queues { steering, follow_up }
 }
 
-/// Stops what runs, and prompts that have not begun. Returns the response, which follows when the session is idle.
+/// Stops what runs. Returns the response, which follows when the session is idle.
 pub(super) async fn abort(driver: &mut Driver, responder: Responder<()>) -> DeferredAction {
-    // First the prompts that hooks still look at, which would begin a run after the abort.
-    prompt_delivery::withdraw_prompts(driver).await;
-    driver.core.mcp.withdraw_prompt().await;
+    // An open login refuses every other one, and may wait ten minutes for its user (`auth::login::limits::LOGIN`).
     driver.extensions.providers.end_logins().await;
+    // Queued messages stay and begin no run by themselves, unlike in pi 1.x (dialects.md 9).
     driver.drive(Input::Abort).await;
     DeferredAction::Respond(responder)
 }
@@ -102,6 +102,7 @@ pub(super) async fn abort_and_prompt(
 ) -> DeferredAction {
     let MessageParams { message, images } = params;
     driver.drive(Input::Abort).await;
+    // Deferred: the response follows the `agent_end` of the aborted run (dialects.md 9).
     DeferredAction::Prompt(
         responder,
         PromptParams {
@@ -122,6 +123,7 @@ pub(super) async fn compact(
     responder: Responder<CompactionResult>,
     params: CompactParams,
 ) -> DeferredAction {
+    // A manual compaction ends the run, in contrast to an automatic one (pi-core.md 3.2).
     driver.drive(Input::Abort).await;
     DeferredAction::Compact(Asked {
         asker: Asker::Client(responder),
@@ -170,7 +172,7 @@ pub(super) async fn remove_queued(driver: &mut Driver, params: RemoveQueuedParam
 }
 
 /// Runs a slash command of an extension, if the text is one; also during a run. Gives the responder back if it is none.
-fn run_command(
+async fn run_command(
     driver: &mut Driver,
     responder: Responder<Accepted>,
     text: &str,
@@ -178,13 +180,19 @@ fn run_command(
     let Some(command) = driver.extensions.links.command(text) else {
         return Some(responder);
     };
+    let mut stage = CommandStage::Whole;
+    if driver.core.agent.options.dialect.answers_commands_early() {
+        let begun = Accepted::by_command(CommandStage::Begun);
+        responder.respond_early(begun).await;
+        stage = CommandStage::Ended(false);
+    }
     driver.extensions.sync_state(&mut driver.core);
     let Extensions {
         client_requests,
         links,
         ..
     } = &mut driver.extensions;
-    client_requests.run_command(links, responder, command, text);
+    client_requests.run_command(links, responder, stage, command, text);
     None
 }
 

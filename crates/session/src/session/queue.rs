@@ -1,12 +1,14 @@
-//! Queued messages, one by one: listed, edited, taken out. How they get into the queues is in `prompting`, when they leave
-//! them is decided in `agent`.
+//! Queued messages, one by one: listed, edited, taken out. How they get into the queues is in `prompt_delivery`, when
+//! they leave them is decided in `agent`.
 
 use agent::{Machine, QueueKind, Queued};
 use wire::message::UserContent;
 use wire::reply::{QueueItem, QueueItems, QueuedKind, Queues};
-use wire::{ImageContent, Message, UserBlock, UserMessage};
+use wire::{CustomMessage, ImageContent, Message, UserBlock, UserMessage};
 
 use crate::{limits, strings};
+
+use super::attachments::is_attached;
 
 /// What clients call a queued message.
 pub(super) fn queued_id(number: u64) -> String {
@@ -52,18 +54,20 @@ pub(super) fn queued(machine: &Machine, id: &str) -> Result<(u64, Queued), Strin
 
 /// The message with another text; what came with it stays.
 pub(super) fn reworded(message: &Message, text: &str) -> Message {
+    let reworded = |content: &UserContent| {
+        let attached = content.to_blocks().into_iter().filter(is_attached);
+        UserContent::Blocks(std::iter::once(UserBlock::text(text)).chain(attached).collect())
+    };
     match message {
-        Message::User(user) => {
-            let mut blocks = user.content.to_blocks();
-            // The text comes first.
-            if let Some(first) = blocks.first_mut() {
-                *first = UserBlock::text(text);
-            }
-            Message::User(UserMessage {
-                content: UserContent::Blocks(blocks),
-                ..user.clone()
-            })
-        }
+        Message::User(user) => Message::User(UserMessage {
+            content: reworded(&user.content),
+            ..user.clone()
+        }),
+        Message::Custom(custom) => Message::Custom(CustomMessage {
+            content: reworded(&custom.content),
+            ..custom.clone()
+        }),
+        // Nothing else is queued.
         other => other.clone(),
     }
 }

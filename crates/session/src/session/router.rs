@@ -2,19 +2,20 @@
 //! here that a component could decide.
 
 use agent::Readiness;
-use serde_json::Value;
-use wire::ConnectionCommand;
-use wire::Response;
+use serde_json::{Value, json};
 use wire::hosted::Frame;
 use wire::table::Respond;
+use wire::{ConnectionCommand, Response, SessionCommand};
 
 use crate::outbox::ClientId;
-use crate::requests::SessionRequest;
+use crate::requests::{RequestReceiver, SessionRequest};
 use crate::strings;
 
 use super::asker::{Asked, Asker};
-use super::deferred::{DeferredAction, defer};
+use super::change_request::ChangeAsker;
+use super::deferred::{DeferredAction, DeferredActions, begins_work, defer};
 use super::driver::Driver;
+use super::extensions::failure;
 use super::mcp::McpEvent;
 use super::pending_prompt::PendingPrompt;
 use super::summaries::Summarised;
@@ -49,7 +50,9 @@ impl Session {
             SessionRequest::Command(origin, command) => {
                 // Called for its effect even if extensions hold the command: servers connect meanwhile.
                 let is_early = self.driver.start_servers(&command).await;
-                if is_early || self.driver.extensions.holds(&command) {
+                let is_held = is_early || self.driver.extensions.holds(&command);
+                // The abort of `abort_and_prompt` is for what came before it. Its prompt waits by itself (`DeferredAction::rules`).
+                if is_held && !matches!(command, SessionCommand::AbortAndPrompt(_)) {
                     self.defer(DeferredAction::Held(origin, Box::new(command)));
                 } else {
                     command.dispatch(self, origin).await;
@@ -66,13 +69,11 @@ impl Session {
         }
     }
 
-    /// The texts of messages cannot be read, so that the session can do nothing with a wake-up. Its state stays as it is, and the
+    /// The texts of messages cannot be read, so that the session can do nothing with a request. Its state stays as it is, and the
     /// next wake-up tries again.
     pub(super) async fn turn_away(&mut self, wakeup: Wakeup, error: &str) {
-        let outbox = &self.driver.core.outbox;
-        match wakeup {
-            Wakeup::SessionRequest(request) => request.turn_away(outbox, error).await,
-            _ => outbox.notice("error", error.to_owned()).await,
+        if let Wakeup::SessionRequest(request) = wakeup {
+            request.turn_away(&self.driver.core.outbox, error).await;
         }
     }
 
@@ -108,8 +109,13 @@ impl Session {
         let Some(prompted) = mcp.accept(event, host).await else {
             return;
         };
-        match prompted.into_prompt() {
-            (responder, Ok((params, attachments))) => {
+        let (responder, prompt) = prompted.into_prompt();
+        // The wake-up did not ask for them (`Wakeup::needs_texts`).
+        if let Err(error) = self.driver.core.load_texts().await {
+            return responder.refuse(error).await;
+        }
+        match prompt {
+            Ok((params, attachments)) => {
                 let prompt = PendingPrompt {
                     // It is a server's text: no slash in it means anything.
                     expand: false,
@@ -117,7 +123,7 @@ impl Session {
                 };
                 prompt_delivery::deliver(&mut self.driver, prompt).await;
             }
-            (responder, Err(error)) => responder.refuse(error).await,
+            Err(error) => responder.refuse(error).await,
         }
     }
 
@@ -133,11 +139,48 @@ impl Session {
         defer(&mut self.deferred, &mut self.driver.shells, action);
     }
 
+    /// Refuses what has not begun and would begin after an abort: prompts that hooks still look at or that a server still makes, and
+    /// what waits for the session.
+    pub(super) async fn withdraw(&mut self) {
+        self.withdraw_waiting(DeferredAction::ends_with_abort).await;
+    }
+
+    /// As [`Self::withdraw`], when input ends. A slash command is still carried out, since it may begin no run; a run is aborted then.
+    pub(super) async fn withdraw_at_end(&mut self) {
+        let ends = |action: &DeferredAction| action.ends_with_abort() && !action.is_slash_command();
+        self.withdraw_waiting(ends).await;
+    }
+
+    /// Returns true while a client may wait for an answer to something that waits here.
+    pub(super) fn owes_answers(&self) -> bool {
+        // A `set_model` for which a local server is being asked waits elsewhere (GUARANTEES.md, 2).
+        self.deferred.items().any(DeferredAction::is_owed) || self.driver.probes.are_running()
+    }
+
+    async fn withdraw_waiting(&mut self, ends: impl Fn(&DeferredAction) -> bool) {
+        prompt_delivery::withdraw_prompts(&mut self.driver).await;
+        self.driver.core.mcp.withdraw_prompt().await;
+        self.driver.core.tools.processes().hold_wakeups();
+        for action in self.deferred.take(ends) {
+            // The messages of the run that does not begin are kept all the same.
+            if let DeferredAction::Run(messages) = &action {
+                for message in messages.clone() {
+                    self.driver.add_message(message).await;
+                }
+            }
+            refuse(&mut self.driver, action, strings::ABORTED.to_owned()).await;
+        }
+    }
+
     /// Returns true while ordered commands wait: while a session change or a prompt waits for the run before it, later commands
     /// must not overtake it.
     pub(super) fn holds_requests(&self) -> bool {
-        self.deferred.holds()
-            || self.driver.extensions.holds_requests()
+        self.deferred.holds() || self.awaits_answer()
+    }
+
+    /// Returns true while a command waits for an answer that later commands may depend on.
+    fn awaits_answer(&self) -> bool {
+        self.driver.extensions.holds_requests()
             || self.driver.core.mcp.is_asking()
             // A prompt behind `set_model` is for the new model.
             || self.driver.probes.are_running()
@@ -147,35 +190,29 @@ impl Session {
         let (core, extensions) = (&self.driver.core, &self.driver.extensions);
         Readiness {
             is_idle: core.machine.is_idle() && !core.machine.is_holding() && !extensions.holds_requests(),
-            is_loading: extensions.is_opening() || core.mcp.is_connecting(),
+            is_loading: extensions.is_opening() || core.mcp.is_connecting() || self.awaits_answer(),
             runs_shells: self.driver.shells.are_running(),
             is_answering: extensions.is_answering_first(),
         }
     }
 
-    /// Does what waited for the session to be idle.
+    /// Does what waited for the session to be idle, and commands that waited until extensions and servers are loaded.
     pub(super) async fn catch_up(&mut self) {
-        // An action may begin a run, so each one is taken only while the machine is idle.
-        while self.driver.core.machine.is_idle() {
+        // An action may begin a run, so the state is looked at again for each one.
+        while self.driver.core.machine.is_idle() || !self.deferred.is_empty() {
             let readiness = self.readiness();
-            // A hook or an extension may still hold back what follows from the run.
-            if !readiness.is_idle {
-                break;
-            }
-            // Commands that ran during the run come first in the file: the next action may be a prompt about them.
-            let core = &mut self.driver.core;
-            self.driver
-                .shells
-                .store(&mut core.conversation, &core.outbox)
-                .await;
-            if core.is_newest_pi() {
-                // Today's pi lists commands of the user as soon as the run has ended, others with the next prompt.
-                core.add_shell_messages();
+            // Not while a hook or an extension holds back what follows from the run.
+            if readiness.is_idle {
+                store_shells(&mut self.driver).await;
             }
             match self.deferred.next(readiness) {
                 None => {
-                    // Only when nothing else waits: what the user asked for comes before what processes have to say.
-                    process_exits::wake(&mut self.driver).await;
+                    // Only when nothing else waits: what the user asked for comes before what processes have to say, and it
+                    // may leave the session. Like every run it waits for extensions and servers.
+                    if readiness.is_idle && self.deferred.is_empty() && !readiness.is_loading {
+                        self.driver.turn.end_commands(false).await;
+                        process_exits::wake(&mut self.driver).await;
+                    }
                     break;
                 }
                 Some(action) => self.run_deferred(action).await,
@@ -197,7 +234,7 @@ impl Session {
             DeferredAction::Compact(asked) => compaction::compact_now(driver, asked).await,
             DeferredAction::Move(asker, params) => navigation::move_if_allowed(driver, asker, params).await,
             DeferredAction::Change(asker, change) => {
-                let reloaded = session_change::leave(driver, asker, change).await;
+                let reloaded = session_change::leave(driver, &mut self.deferred, asker, change).await;
                 self.defer(reloaded);
             }
             DeferredAction::Held(origin, command) => command.dispatch(self, origin).await,
@@ -216,8 +253,43 @@ impl Session {
     }
 }
 
-/// Refuses an action that waited, since the texts of messages cannot be read.
-async fn refuse(driver: &mut Driver, action: DeferredAction, error: String) {
+/// Answers actions that still wait when the session has ended.
+pub(super) async fn end_waiting(driver: &mut Driver, waiting: &mut DeferredActions) {
+    driver.turn.end_commands(false).await;
+    for asker in driver.probes.give_up() {
+        match asker {
+            Asker::Client(responder) => responder.refuse(strings::CLOSED).await,
+            Asker::Extension(id) => driver.extensions.links.answer(id, Ok(json!(false))),
+        }
+    }
+    for action in waiting.take(|_| true) {
+        match action {
+            // The run that was to be aborted has ended.
+            DeferredAction::Respond(responder) => responder.respond(Ok(())).await,
+            action => refuse(driver, action, strings::CLOSED.to_owned()).await,
+        }
+    }
+}
+
+/// Refuses requests that an abort has overtaken although they came before it. They would begin their work after it.
+pub(super) async fn refuse_overtaken(driver: &Driver, requests: &mut RequestReceiver) {
+    for request in requests.take_held_back(begins_work) {
+        request.turn_away(&driver.core.outbox, strings::ABORTED).await;
+    }
+}
+
+/// Stores commands that ran during the run. They come first in the file: the next action may be a prompt about them.
+async fn store_shells(driver: &mut Driver) {
+    let core = &mut driver.core;
+    driver.shells.store(&mut core.conversation, &core.outbox).await;
+    if core.is_newest_pi() {
+        // Today's pi lists commands of the user as soon as the run has ended, others with the next prompt.
+        core.add_shell_messages();
+    }
+}
+
+/// Refuses an action that waited.
+pub(super) async fn refuse(driver: &mut Driver, action: DeferredAction, error: String) {
     let links = &mut driver.extensions.links;
     match action {
         DeferredAction::Held(origin, _) => driver.core.outbox.refuse(origin, error).await,
@@ -226,10 +298,16 @@ async fn refuse(driver: &mut Driver, action: DeferredAction, error: String) {
         DeferredAction::Reloaded(responder) => responder.refuse(error).await,
         DeferredAction::Compact(asked) => links.reply(asked.asker, Err(error)).await,
         DeferredAction::Move(asker, _) => links.reply(asker, Err(error)).await,
-        DeferredAction::CompactFor(id, _) | DeferredAction::Idle(id) => links.answer(id, Err(error)),
-        // No command waits for the first two, and a change is never refused here (`run_deferred`).
-        DeferredAction::ExtensionPrompt(_) | DeferredAction::Run(_) | DeferredAction::Change(..) => {
-            driver.core.outbox.notice("error", error).await;
+        DeferredAction::CompactFor(id, _)
+        | DeferredAction::Idle(id)
+        | DeferredAction::Change(ChangeAsker::Extension(id), _) => links.answer(id, Err(error)),
+        DeferredAction::ExtensionPrompt(prompt) => {
+            prompt_delivery::answer_prompt(driver, prompt.sender, Err(error)).await;
         }
+        DeferredAction::Run(_) => {
+            let failed = failure("<runtime>", "send_message", error);
+            driver.extension_failed(failed).await;
+        }
+        DeferredAction::Change(asker, _) => session_change::reply(driver, asker, Err(error)).await,
     }
 }

@@ -20,12 +20,13 @@ use crate::outbox::Responder;
 use crate::strings;
 
 use super::change_request::{Change, ChangeAsker, Changed, question, word};
-use super::deferred::DeferredAction;
+use super::deferred::{DeferredAction, DeferredActions};
 use super::dialogs::NoAnswer;
 use super::driver::Driver;
 use super::extension_loading;
 use super::extensions::{Continuation, cancels, put};
 use super::file_search::directory;
+use super::router::refuse;
 use super::session_core::SessionCore;
 use super::session_file::NewSession;
 use super::session_replacement::{self, is_current};
@@ -58,7 +59,7 @@ pub(super) async fn switch_session(
 ) -> Option<DeferredAction> {
     let path = driver.core.workspace.cwd.join(params.session_path);
     let spare = params.is_page.then(|| driver.core.agent.home.clone());
-    // Before the run is ended for nothing.
+    // Before the run is ended for nothing. Only pages: elsewhere a missing file begins a new session, as in pi (behaviour.md 9.4).
     let is_checked = params.is_page && !is_current(driver.core.conversation.log.path(), &path).await;
     let wanted = path.clone();
     if is_checked && let Err(error) = off_thread(move || store::check_session(&wanted)).await {
@@ -111,6 +112,7 @@ pub(super) async fn continue_session(
             return None;
         }
         Ok((Some(newest), ..)) => Change::Switch(newest, None),
+        // Nothing happens if the current session is the empty session that would begin (dialects.md 14).
         Ok((None, _, true)) if is_unused => {
             responder.respond(Ok(driver.core.view().continued(false))).await;
             return None;
@@ -227,6 +229,7 @@ pub(super) async fn on_change(
     answer: Value,
 ) -> Option<DeferredAction> {
     if let Change::Fork { keeps_messages, .. } = &mut change {
+        // The file begins anew, and the messages stay in memory (dialects.md 12).
         *keeps_messages = answer.get("skipConversationRestore") == Some(&json!(true));
     }
     if !cancels(&answer) {
@@ -246,7 +249,12 @@ pub(super) async fn on_change(
 }
 
 /// The run has ended: extensions hear that the session is left, for a moment, then it is.
-pub(super) async fn leave(driver: &mut Driver, asker: ChangeAsker, change: Change) -> Option<DeferredAction> {
+pub(super) async fn leave(
+    driver: &mut Driver,
+    waiting: &mut DeferredActions,
+    asker: ChangeAsker,
+    change: Change,
+) -> Option<DeferredAction> {
     // Before extensions hear of it: a session whose entries would be lost is not left at all.
     if change.leaves_file()
         && let Err(error) = driver.core.stored(true).await
@@ -256,9 +264,10 @@ pub(super) async fn leave(driver: &mut Driver, asker: ChangeAsker, change: Chang
     }
     let next = session_replacement::next(&driver.core, &change);
     if !driver.extensions.has_listener("session_shutdown") {
-        return carry_out(driver, asker, change, next).await;
+        return carry_out(driver, waiting, asker, change, next).await;
     }
     let mut event = json!({"type": "session_shutdown", "reason": word(&change)});
+    // The file of a new session is named before it exists, as in today's pi.
     let target = match &change {
         Change::Switch(path, _) => Some(path),
         _ => next.as_ref().and_then(|next| next.path.as_ref()),
@@ -287,14 +296,20 @@ pub(super) async fn leave(driver: &mut Driver, asker: ChangeAsker, change: Chang
 }
 
 async fn change_now(driver: &mut Driver, asker: ChangeAsker, change: Change) -> DeferredAction {
+    if change.ends_shells() {
+        // Running commands are killed when the change is deferred (`defer`). The others would begin in the next session.
+        driver.extensions.client_requests.refuse_shells().await;
+    }
     // The run ends in order first: its messages belong to the file that is left.
     driver.drive(Input::Abort).await;
     DeferredAction::Change(asker, change)
 }
 
-/// The run has ended: makes the change and answers. The response to a reload waits until everything is loaded.
+/// The run has ended: makes the change and answers. The response to a reload waits until everything is loaded. `waiting` is what
+/// waits for the session to be idle.
 pub(super) async fn carry_out(
     driver: &mut Driver,
+    waiting: &mut DeferredActions,
     asker: ChangeAsker,
     change: Change,
     next: Option<NewSession>,
@@ -321,6 +336,7 @@ pub(super) async fn carry_out(
             // They were started by calls of the session that is left.
             driver.core.tools.processes().end().await;
         }
+        refuse_left(driver, waiting).await;
         if had_queued {
             // The queue of the old session is gone; clients that show it need the event.
             let (steering, follow_up) = driver.core.machine.queues().texts();
@@ -343,6 +359,7 @@ pub(super) async fn carry_out(
         }
         (asker, outcome) => reply(driver, asker, outcome.map_err(|error| error.to_string())).await,
     }
+    // Also after a failure: the processes have left the session above, and it goes on.
     extension_loading::reopen(driver, word, previous).await;
     let responder = reloaded?;
     // What there is to call is known when they are all there.
@@ -351,6 +368,18 @@ pub(super) async fn carry_out(
     mcp.reload(host).await;
     driver.start_servers(&answer).await;
     Some(DeferredAction::Reloaded(responder))
+}
+
+/// What extensions still wanted of the session that was left is not done in the session that takes its place.
+async fn refuse_left(driver: &mut Driver, waiting: &mut DeferredActions) {
+    driver.extensions.next_turn().clear();
+    for action in waiting.take(DeferredAction::is_of_extension) {
+        match action {
+            // The session that it waited for was idle when it was left.
+            DeferredAction::Idle(id) => driver.extensions.links.answer(id, Ok(Value::Null)),
+            action => refuse(driver, action, strings::SESSION_LEFT.to_owned()).await,
+        }
+    }
 }
 
 /// With the directory that was asked for, if there is one: nothing is ended for a directory that is not there.
@@ -367,7 +396,7 @@ fn resolved(core: &SessionCore, params: NewSessionParams) -> Result<NewSessionPa
 }
 
 /// Replies to the client or the extension that asked for another session.
-async fn reply(driver: &mut Driver, asker: ChangeAsker, outcome: Result<Changed, String>) {
+pub(super) async fn reply(driver: &mut Driver, asker: ChangeAsker, outcome: Result<Changed, String>) {
     match asker {
         ChangeAsker::Session(responder) => {
             let cancelled = |changed: Changed| Cancelled {

@@ -89,6 +89,7 @@ impl SessionCore {
         choice.fallbacks.set(agent.settings.fallback_models.clone());
         let resources = agent.load_resources(&cwd);
         let mut core = Self {
+            // Today's pi has no date in the system prompt (pi-1.5-delta.md 6).
             workspace: Workspace::new(cwd, resources, !agent.options.dialect.is_newest_pi()),
             client_tools: ClientTools::new(outbox.routes().clone()),
             outbox: outbox.traced(&log.header().id),
@@ -336,10 +337,7 @@ impl SessionCore {
         let (was, now) = (&old.settings.compaction, &self.agent.settings.compaction);
         trust::follow_one(&mut self.conversation.auto_compaction, &was.enabled, now.enabled);
         let tools = self.agent.options.tools.clone();
-        // Tools that a client or an extension chose stay chosen.
-        if self.tools.active_names() == old.options.tools {
-            self.tools.activate(tools);
-        }
+        self.tools.follow_options(&old.options.tools, tools);
     }
 
     /// Everything that files say about this session, read again. `missing_guards` locks the agent down.
@@ -347,8 +345,7 @@ impl SessionCore {
         let cwd = self.workspace.cwd.clone();
         let agent = Arc::new(self.agent.maker.make(&cwd, missing_guards));
         self.take_agent(agent);
-        // Consents of the user were given under the rules as they were.
-        self.permissions = self.permissions.renewed(&self.agent, &self.workspace.cwd);
+        self.permissions.reread(&self.agent, &self.workspace.cwd);
         self.workspace
             .set_resources(self.agent.load_resources(&self.workspace.cwd));
     }
@@ -390,7 +387,6 @@ impl SessionCore {
         let has_messages = !context.messages.is_empty();
         let messages = self.conversation.take_up(context);
         self.open_machine(messages);
-        self.read_todos();
         self.conversation.choice.restart(start);
         self.permissions = self.permissions.renewed(&self.agent, &self.workspace.cwd);
         let (agent, cwd) = (Arc::clone(&self.agent), self.workspace.cwd.clone());
@@ -400,6 +396,8 @@ impl SessionCore {
         mcp.relocate(host);
         self.workspace.forget_system_prompt();
         self.restore_tools(true);
+        // After the tools: the list has reminders only if the tool that writes it is active.
+        self.read_todos();
         // As in pi, a session with messages but without a level gets one at once (pi-core.md 2.4).
         if has_messages && !has_level {
             self.conversation.store_start(true, &self.outbox).await;

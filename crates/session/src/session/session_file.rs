@@ -86,12 +86,14 @@ pub(super) fn open_log(
 ) -> Result<(SessionLog, PathBuf), SessionError> {
     let text = cwd.to_string_lossy();
     if !path.exists() {
+        // As in pi (behaviour.md 9.4). A page, which must not make files, has checked the path before (`switch_session`).
         let header = store::new_header(&text, None);
         return Ok((
             SessionLog::create(Some(path.to_path_buf()), header)?,
             cwd.to_path_buf(),
         ));
     }
+    // Without the texts of a large file: often only the state is wanted (docs/internals/decisions/39-texts-on-demand.md).
     let log = store::open_deferred(path, &text, empty == Empty::IsRefused)?;
     let stored = stored_cwd(&log, path, cwd, spare)?;
     Ok((log, stored))

@@ -11,6 +11,7 @@ use wire::state::Durability;
 
 use crate::error::SessionError;
 use crate::off_thread::off_thread;
+use crate::strings;
 
 use super::change_request::{Change, Changed, DONE};
 use super::driver::Driver;
@@ -177,6 +178,7 @@ async fn branch_off(driver: &mut Driver, next: NewSession, leaf: String) -> Resu
         let mut log = old.fork(next.path, next.header, ForkScope::Path(&leaf))?;
         log.set_durability(durability);
         let answered = |entry: &Arc<wire::Entry>| matches!(&entry.body, EntryBody::Message(body) if body.message.as_assistant().is_some());
+        // A copy is written at once, as in pi (behaviour.md 9.6), which stores nothing before the first answer (pi-core.md 2.4).
         if log.entries().iter().any(answered) {
             log.ensure_on_disk()?;
         }
@@ -215,18 +217,27 @@ async fn switch_to(driver: &mut Driver, path: PathBuf, spare: Option<PathBuf>) -
         take_up(driver, context, start).await;
         return Ok(());
     }
-    if is_current {
-        // Another program put a file in its place: our own lock would be in the way. A copy in memory stands in, should
-        // the file not open.
-        let copy = |log: &mut SessionLog| {
-            let header = log.header().clone();
-            let copy = log.fork(None, header, ForkScope::All);
-            let mut copy = copy.unwrap_or_else(|_| log.detached());
-            copy.set_durability(log.durability());
-            drop(std::mem::replace(log, copy));
-        };
-        driver.core.conversation.log.run(copy).await;
+    if !is_current {
+        return open_other(driver, path, spare).await;
     }
+    let log = &mut driver.core.conversation.log;
+    if log.waiting() > 0 {
+        // The file can be written no more, so that only this session has them.
+        let error = strings::unstored_entries(log.waiting(), log.error());
+        return Err(SessionError::Unstored(error));
+    }
+    // Another program put something else in its place, and our own lock may be in the way.
+    log.run(|log| store::unlock(log)).await;
+    let opened = open_other(driver, path, spare).await;
+    if opened.is_err() {
+        // The session stays as it is. Entries that the file cannot take wait, and clients learn of them.
+        drop(driver.core.conversation.log.run(store::lock_again).await);
+    }
+    opened
+}
+
+/// Goes on in a file whose session is not open.
+async fn open_other(driver: &mut Driver, path: PathBuf, spare: Option<PathBuf>) -> Result<(), SessionError> {
     // Its log is still locked by this process and has entries that the file lacks, so the file cannot be opened.
     if let Some(log) = driver.core.conversation.log.take_left(&path).await {
         let cwd = stored_cwd(&log, &path, &driver.core.agent.cwd, spare.as_deref());

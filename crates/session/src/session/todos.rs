@@ -29,6 +29,7 @@ pub(super) fn at_leaf(log: &SessionLog, settings: TodoSettings, has_tool: bool) 
 /// When the list is not valid.
 pub(super) fn edit(params: &TodosParams) -> Result<(Vec<TodoPhase>, EntryBody), String> {
     let phases = todo::normalise(params.phases.as_ref().unwrap_or(&Value::Null))?;
+    // An entry, as in oh-my-pi: a list in memory alone would be gone when the list is rebuilt from the branch (dialects.md 8).
     let entry = EntryBody::Custom(CustomEntry {
         custom_type: todo::EDIT_ENTRY.to_owned(),
         data: Some(json!({ "phases": phases })),

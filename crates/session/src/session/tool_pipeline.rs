@@ -67,7 +67,7 @@ impl Driver {
     }
 
     /// Starts a call whose turn has come. What it wants of the session, or of the client, follows at once, so that it keeps its
-    /// place among the events.
+    /// place among the events; with a checkpoint, once that is stored.
     pub(super) async fn run_call(&mut self, slot: usize, inputs: &mut VecDeque<Input>) {
         // A tool of an extension may look at the session while it runs.
         self.extensions.sync_state(&mut self.core);
@@ -86,6 +86,12 @@ impl Driver {
         match self.turn.calls.accept(report) {
             Some((slot, CallUpdate::Input(input))) => self.drive(Input::Tool(slot, input)).await,
             Some((slot, CallUpdate::Rewritten(arguments))) => self.on_rewritten(slot, arguments).await,
+            Some((slot, CallUpdate::CheckpointStored)) => {
+                // As in `run_call`, which the wait for the checkpoint has interrupted.
+                self.extensions.sync_state(&mut self.core);
+                self.turn.calls.start_tool(slot);
+                self.core.client_tools.send_requests(&self.core.outbox).await;
+            }
             // Reports of an older batch do not count (`ToolCalls::accept`).
             None => {}
         }

@@ -76,11 +76,6 @@ pub(super) fn follow(mut current: LoopSettings, before: LoopSettings, after: Loo
         after.interrupt_mode,
     );
     follow_one(&mut current.retry, &before.retry, after.retry);
-    follow_one(
-        &mut current.has_fallback,
-        &before.has_fallback,
-        after.has_fallback,
-    );
     follow_one(&mut current.limits, &before.limits, after.limits);
     // `silent_answers` depends on the dialect of the process alone, which no settings change.
     current

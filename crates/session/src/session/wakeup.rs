@@ -67,29 +67,47 @@ impl Wakeup {
             Self::SessionRequest(
                 SessionRequest::Reject(..)
                 | SessionRequest::Manager(..)
+                | SessionRequest::Frame(_)
                 | SessionRequest::Describe(_)
                 | SessionRequest::Retire(_),
             )
             | Self::Queried
+            | Self::StorageDue
+            | Self::Dialog(_)
             | Self::Closed => false,
+            // A run that begins because of these loads the texts itself.
+            Self::Mcp(_) | Self::ProcessExited => false,
             // The request that it answers was made of the texts.
             Self::Model(_) => false,
             _ => true,
         }
     }
 
-    /// Returns true for what leaves the session, which a client can do although its texts cannot be read.
-    pub(super) fn leaves_session(&self) -> bool {
+    /// Returns true for a command that stops what came before it.
+    pub(super) fn is_abort(&self) -> bool {
         matches!(
             self,
             Self::SessionRequest(SessionRequest::Command(
                 _,
+                SessionCommand::Abort(_) | SessionCommand::AbortAndPrompt(_)
+            ))
+        )
+    }
+
+    /// Returns true for wake-ups that are handled although the texts cannot be read. A client can leave the session, and something may wait for
+    /// every wake-up that is no request.
+    pub(super) fn goes_on_without_texts(&self) -> bool {
+        match self {
+            Self::SessionRequest(SessionRequest::Command(_, command)) => matches!(
+                command,
                 SessionCommand::NewSession(_)
                     | SessionCommand::SwitchSession(_)
                     | SessionCommand::CloseSession(_)
                     | SessionCommand::Abort(_)
-            ))
-        )
+            ),
+            Self::SessionRequest(_) => false,
+            _ => true,
+        }
     }
 }
 
@@ -114,11 +132,13 @@ pub(super) async fn next_events(answering: &mut Option<RunningRequest>) -> Vec<M
     std::future::pending().await
 }
 
+/// Waits for a timer, if there is one, and takes it: a timer that has fired would wake the session again and again.
 pub(super) async fn due(timer: &mut Option<std::pin::Pin<Box<tokio::time::Sleep>>>) {
     match timer {
-        Some(timer) => timer.await,
+        Some(sleep) => sleep.as_mut().await,
         None => std::future::pending().await,
     }
+    *timer = None;
 }
 
 /// Waits for a time (Unix milliseconds), if there is one.

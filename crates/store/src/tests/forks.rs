@@ -56,6 +56,33 @@ fn fork_copies_path_with_unknown_members_and_labels() {
 }
 
 #[test]
+fn path_fork_contains_mended_entries() {
+    // After a label, and after a missing parent: both get another parent.
+    let cut = text(&all_entries()).replace("branch text", "branch \\ud83d text");
+    let mut orphan = text(&[HEADER.to_owned(), user_line("bbbb0001", Some("gone"), "caf#")]).into_bytes();
+    for byte in orphan.iter_mut().filter(|byte| **byte == b'#') {
+        *byte = 0xff;
+    }
+    for (content, leaf, mended) in [
+        (cut.into_bytes(), "aaaa0013", "branch \u{fffd} text"),
+        (orphan, "bbbb0001", "caf\u{fffd}"),
+    ] {
+        let (dir, path) = on_disk(content);
+        let (log, _) = SessionLog::open(&path, "/").unwrap();
+        let new = dir.path().join("fork.jsonl");
+        let mut fork = log
+            .fork(Some(new.clone()), new_header("/", None), ForkScope::Path(leaf))
+            .unwrap();
+        fork.ensure_on_disk().unwrap();
+        drop(fork);
+        let (fork, damage) = SessionLog::open(&new, "/").unwrap();
+        assert!(damage.is_none(), "{damage}");
+        assert!(fork.entry(leaf).is_some());
+        assert!(fs::read_to_string(&new).unwrap().contains(mended));
+    }
+}
+
+#[test]
 fn unwritten_session_and_fork_can_be_forked() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = SessionLog::create(Some(dir.path().join("a.jsonl")), new_header("/", None)).unwrap();

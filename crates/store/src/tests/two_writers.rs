@@ -109,6 +109,24 @@ fn truncated_or_replaced_file_is_not_written_to() {
 }
 
 #[test]
+fn unlocked_file_can_be_opened_anew() {
+    let (_dir, path) = on_disk(text(&all_entries()));
+    let (mut log, _) = SessionLog::open(&path, "/").unwrap();
+    let is_locked = || matches!(SessionLog::open(&path, "/"), Err(StoreError::Locked { .. }));
+    assert!(is_locked());
+    crate::unlock(&log);
+    assert!(!is_locked());
+    crate::lock_again(&mut log).unwrap();
+    assert!(is_locked());
+    crate::unlock(&log);
+    let (_other, _) = SessionLog::open(&path, "/").unwrap();
+    assert!(matches!(
+        crate::lock_again(&mut log).unwrap_err(),
+        StoreError::Locked { .. }
+    ));
+}
+
+#[test]
 fn removed_file_is_recreated_with_all_entries() {
     let (_dir, path) = on_disk(text(&all_entries()));
     let (mut log, _) = SessionLog::open(&path, "/").unwrap();

@@ -51,6 +51,11 @@ pub(crate) async fn start(request: BackgroundCommand, means: &Means<'_>) -> Resu
     }
     let spec = means.shell.spec(&request.command, &request.cwd, &env);
     let mut spec = spec.map_err(|error| error.to_string())?;
+    // Before the sandbox: its launcher is `/proc/self/exe`, which another program would take for itself, and the guardian knows confined
+    // commands by their first argument.
+    if request.terminal.is_some() {
+        spec = with_terminal(spec);
+    }
     if let Some(guard) = means.guard {
         let policy = guard.policy(&request.cwd)?;
         spec = guard.command(spec, &policy)?;
@@ -58,7 +63,7 @@ pub(crate) async fn start(request: BackgroundCommand, means: &Means<'_>) -> Resu
     let reaper = means.reaper;
     let started = match request.terminal {
         Some(size) => reaper
-            .spawn_in_terminal(with_terminal(spec), size)
+            .spawn_in_terminal(spec, size)
             .await
             .map(|(child, output, input, terminal)| (child, output, input, Some(terminal))),
         None => reaper

@@ -5,3 +5,4 @@ mod frames;
 mod guard;
 mod log;
 mod memory;
+mod room;

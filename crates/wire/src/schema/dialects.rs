@@ -70,7 +70,8 @@ fn own(kind: &str) -> Option<Value> {
                         "message": text("The error message."),
                         "provider": text("The provider of the model."),
                         "model": text("The id of the model."),
-                        "retryable": flag("Whether all automatic retries failed."),
+                        "httpStatus": count("The HTTP status of the provider's response."),
+                        "retryable": flag("Whether the same prompt may succeed later."),
                     },
                     "required": ["message", "retryable"],
                 },
@@ -222,6 +223,7 @@ fn event_members() -> Vec<Member> {
 
 fn data_members() -> Vec<Member> {
     let state = |name, doc| -> Member { ("SessionState", name, flag(), doc, Dialect::reports_prompts) };
+    let end = |name, doc| -> Member { ("AgentEndEvent", name, flag(), doc, Dialect::has_message_ids) };
     let counts = |name, doc| -> Member { ("BashResult", name, count(), doc, Dialect::counts_bash_output) };
     vec![
         (
@@ -235,7 +237,38 @@ fn data_members() -> Vec<Member> {
             "isSettled",
             "Whether the session is idle and every prompt has its `prompt_result`.",
         ),
-        state("hasPendingAsyncWork", "Whether an automatic retry waits."),
+        state(
+            "hasPendingAsyncWork",
+            "Whether background work may wake an idle session: always false.",
+        ),
+        state("fastModeEnabled", "Whether fast mode is on: always false."),
+        state("fastModeActive", "Whether requests use fast mode: always false."),
+        (
+            "SessionState",
+            "tokensPerSecond",
+            json!({ "type": "null" }),
+            "The speed of the newest answer: always null.",
+            Dialect::reports_prompts,
+        ),
+        end(
+            "isTerminal",
+            "Whether no other run follows by itself: always true.",
+        ),
+        end("yielded", "Whether the agent has finished its turn: always true."),
+        (
+            "Usage",
+            "reasoningTokens",
+            count(),
+            "The same as `reasoning`.",
+            Dialect::has_omp_members,
+        ),
+        (
+            "AssistantMessage",
+            "errorStatus",
+            count(),
+            "The HTTP status of the response that made the answer fail.",
+            Dialect::has_omp_members,
+        ),
         (
             "TokenStats",
             "reasoning",

@@ -322,7 +322,7 @@ commands! {
     /// Run a shell command for the user. The model receives command and output with the next prompt.
     Bash(BashParams) = "bash", Runs, ALL, Task, Session::bash => BashResult;
     /// Kill all running `bash` commands.
-    AbortBash(NoParams) = "abort_bash", Runs, ALL, Control, Session::abort_bash -> ();
+    AbortBash(NoParams) = "abort_bash", Runs, ALL, Control, Session::abort_bash => ();
     /// Return the text of the last answer.
     GetLastAssistantText(NoParams) = "get_last_assistant_text", State, ALL, Ordered, Session::get_last_assistant_text -> LastText;
     /// Set the limits of the session: turns, tool calls, tokens, cost, seconds, repeated calls. A run that reaches one ends in order.

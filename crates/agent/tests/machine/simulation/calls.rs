@@ -23,6 +23,8 @@ struct Call {
     ran: bool,
     /// What the world said it gave back.
     reported: Option<(ToolResult, bool)>,
+    /// It was reported after steering had cancelled the call.
+    cancelled: bool,
     ended: Option<(ToolResult, bool)>,
 }
 
@@ -46,6 +48,7 @@ impl Calls {
             prepared: false,
             ran: false,
             reported: None,
+            cancelled: false,
             ended: None,
         });
         Self {
@@ -95,6 +98,7 @@ impl Calls {
             }
             ToolInput::Done { result, is_error, .. } => {
                 call.reported = Some((result.clone(), *is_error));
+                call.cancelled = self.interrupted.is_some();
                 if steered && self.interrupted.is_none() {
                     self.interrupted = Some(slot);
                 }
@@ -237,7 +241,7 @@ impl Calls {
         let skipped = interrupted.is_some_and(|by| by != slot);
         let text = result.joined_text();
         let right = match &call.reported {
-            Some(_) if call.ran && skipped => text == SKIPPED && is_error,
+            Some(_) if call.ran && skipped && call.cancelled => text == SKIPPED && is_error,
             Some(own) => (result, is_error) == (&own.0, own.1),
             None if call.ran => false,
             None => {

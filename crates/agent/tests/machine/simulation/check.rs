@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use pinion_agent::{
     Activity, Change, CompactOutcome, Effect, HookPoint, Input, LoopSettings, Machine, ModelInput, ToolInput,
-    is_nested,
+    Verdict, is_nested,
 };
 use wire::event::CompactionReason;
 use wire::{AssistantMessage, Event, Message};
@@ -345,7 +345,13 @@ impl Checker {
             Effect::Record(_) => must(false, "recorded an entry without rules"),
             Effect::Emit(event) => self.on_event(event),
             Effect::CallModel => self.on_call(),
-            Effect::ChooseModel => must(false, "chose a model without fallback models"),
+            Effect::ChooseModel => {
+                let failed = matches!(
+                    &self.given,
+                    Input::Model(ModelInput::Finished(_, Verdict::Retry(_)))
+                );
+                must(failed && !self.aborted, "chose a model although none has failed")
+            }
             Effect::CancelModel => must(self.asking && self.aborted, "cancelled a model for no reason"),
             Effect::PrepareTool(slot, _) | Effect::Decide(slot) | Effect::RunTool(slot)
                 if is_nested(*slot) =>

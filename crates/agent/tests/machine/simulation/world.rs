@@ -109,6 +109,7 @@ struct Owed {
     moving: bool,
     cancelled: bool,
     context: bool,
+    choosing: bool,
 }
 
 #[derive(Debug)]
@@ -580,6 +581,10 @@ impl World {
 
     fn step(&mut self, input: Input) -> Checked {
         self.give(input, false)?;
+        // There are no fallback models in this world. With them, the run would go on as after a retry.
+        while std::mem::take(&mut self.owed.choosing) {
+            self.give(Input::Fallback(None), false)?;
+        }
         // The host answers this question in the same breath, but nothing says that it has to.
         while self.owed.context && !self.rng.once_in(6) {
             self.owed.context = false;
@@ -606,8 +611,21 @@ impl World {
             Input::Change(_) => None,
             _ => self.cut.take(),
         };
+        let unstarted = match &input {
+            Input::Abort => self.twin.withdraw_starts(),
+            _ => Vec::new(),
+        };
         if let Some(given) = self.twin.translate(&input, &self.machine) {
             self.step_twin(given, noise)?;
+        }
+        for slot in unstarted {
+            self.check.seen.push("start of a call withdrawn");
+            let aborted = ToolInput::Done {
+                result: ToolResult::error("Operation aborted"),
+                is_error: true,
+                duration_ms: 0,
+            };
+            self.step_twin(Input::Tool(slot, aborted), noise)?;
         }
         let out = self.advance(input);
         let count = dies.unwrap_or(out.len());
@@ -666,7 +684,7 @@ impl World {
             Effect::RunTool(slot) => self.owed.running.push(slot),
             Effect::Decide(_) | Effect::RunHooks(..) => self.ask(effect),
             Effect::CancelHooks(ticket) => self.cancel_hooks(ticket),
-            Effect::ChooseModel => must(false, "chose a model without fallback models")?,
+            Effect::ChooseModel => self.owed.choosing = true,
             Effect::CancelTools => self.cancel_decisions(|_| true),
             Effect::CancelTool(slot) => self.cancel_tool(slot),
             Effect::StartRetryTimer(_) => self.owed.timer = true,
@@ -701,6 +719,7 @@ impl World {
             || owed.asks_something()
             || owed.timer
             || owed.context
+            || owed.choosing
             || owed.compaction.is_some()
             || owed.moving
     }

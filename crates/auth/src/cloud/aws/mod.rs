@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use crate::cloud::Key;
 use crate::http::HttpClients;
-use crate::{Environment, Secret};
+use crate::{Environment, Secret, Secrets};
 
 pub use files::Files;
 pub use sign::{Job, sign};
@@ -24,6 +24,18 @@ pub struct Keys {
     pub secret: Secret,
     /// Session token of temporary keys.
     pub token: Option<Secret>,
+}
+
+impl Keys {
+    /// Keeps them out of texts from now on, before something is signed with them.
+    pub fn learn(&self, secrets: &Secrets) {
+        for secret in [Some(&self.id), Some(&self.secret), self.token.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            secrets.learn(secret.expose());
+        }
+    }
 }
 
 /// Keys, and when they run out if they do.

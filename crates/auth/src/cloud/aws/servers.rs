@@ -109,6 +109,7 @@ impl Search<'_> {
         let url = own.unwrap_or_else(standard);
         let mut headers = vec![("content-type", FORM.to_owned())];
         if let Some(keys) = keys {
+            keys.learn(self.connector.secrets());
             let job = Job {
                 method: "POST",
                 url: &url,

@@ -96,6 +96,26 @@ async fn linked_auth_file_stays_a_link() {
     assert_eq!(home.entry("xai")["key"], "k");
 }
 
+/// Pi locks the file that a link leads to.
+#[tokio::test]
+async fn linked_auth_file_is_locked_at_its_target() {
+    let home = Home::new("{}");
+    let link = home.folder.path().join("link.json");
+    symlink(&home.file, &link).unwrap();
+    let dir = home.folder.path().join("auth.json.lock");
+    fs::create_dir(&dir).unwrap();
+    let store = AuthStore::new(&link);
+    let waiting = tokio::time::timeout(Duration::from_millis(150), store.put_key("xai", "k"));
+    assert!(waiting.await.is_err());
+    assert_eq!(home.text(), "{}");
+    fs::remove_dir(&dir).unwrap();
+    store.put_key("xai", "k").await.unwrap();
+    assert_eq!(home.entry("xai")["key"], "k");
+    for lock in ["link.json.lock", "link.json.pinion-lock"] {
+        assert!(!home.folder.path().join(lock).exists(), "{lock}");
+    }
+}
+
 #[tokio::test]
 async fn unusable_keys_are_refused() {
     let home = Home::new("");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use auth::Secret;
@@ -203,6 +203,42 @@ async fn unwritable_auth_file_spends_no_refresh_token() {
     assert_eq!(fake.at("/token").len(), 0);
 }
 
+/// A write beyond the file size limit fails as one to a full disk does. Renewing itself needs less than the limit.
+#[test]
+fn full_disk_spends_no_refresh_token() {
+    let fake = openai(&["renewed-1"]);
+    let home = stored("old", -1);
+    let text = home.text();
+    let status = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "tests::logins::renewing::child_with_full_disk",
+            "--ignored",
+        ])
+        .env("PINION_TEST_URL", &fake.url)
+        .env("PINION_TEST_FILE", &home.file)
+        .stdout(std::process::Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert_eq!(fake.at("/token").len(), 0);
+    assert_eq!(home.text(), text);
+}
+
+#[test]
+#[ignore = "started by full_disk_spends_no_refresh_token"]
+fn child_with_full_disk() {
+    let variable = |name| std::env::var(name).unwrap();
+    let url = variable("PINION_TEST_URL");
+    let error = ask_in_a_runtime(&url, Path::new(&variable("PINION_TEST_FILE"))).unwrap();
+    assert!(
+        error.contains("auth.json") && error.ends_with("The login is kept"),
+        "{error}"
+    );
+}
+
 /// Sessions of one process, each client with a runtime and a thread of its own.
 #[test]
 fn concurrent_requests_refresh_token_once() {
@@ -210,7 +246,7 @@ fn concurrent_requests_refresh_token_once() {
     let home = stored("old", -1);
     std::thread::scope(|scope| {
         for _ in 0..8 {
-            scope.spawn(|| renew_in_a_runtime(&fake.url, &home.file));
+            scope.spawn(|| assert_eq!(ask_in_a_runtime(&fake.url, &home.file), None));
         }
     });
     assert_eq!(fake.at("/token").len(), 1);
@@ -247,13 +283,13 @@ fn concurrent_processes_refresh_token_once() {
 #[ignore = "started by concurrent_processes_refresh_token_once"]
 fn child_of_several_processes() {
     let variable = |name| std::env::var(name).unwrap();
-    renew_in_a_runtime(
-        &variable("PINION_TEST_URL"),
-        Path::new(&variable("PINION_TEST_FILE")),
-    );
+    let url = variable("PINION_TEST_URL");
+    let error = ask_in_a_runtime(&url, Path::new(&variable("PINION_TEST_FILE")));
+    assert_eq!(error, None);
 }
 
-fn renew_in_a_runtime(url: &str, file: &Path) {
+/// The error text of a request with a client and a runtime of its own.
+fn ask_in_a_runtime(url: &str, file: &Path) -> Option<String> {
     let fake = Fake {
         url: url.to_owned(),
         seen: Arc::default(),
@@ -268,27 +304,34 @@ fn renew_in_a_runtime(url: &str, file: &Path) {
         .build()
         .unwrap();
     let client = Client::new(config);
-    let asked = ask(&client, request(&fake, &jwt("acc", "old")));
-    assert_eq!(runtime.block_on(asked), None);
+    runtime.block_on(ask(&client, request(&fake, &jwt("acc", "old"))))
 }
 
-/// An abort must not lose the new refresh token.
-#[tokio::test]
-async fn aborted_request_does_not_lose_token_refresh() {
-    let (reached, mut is_reached) = tokio::sync::mpsc::channel(1);
-    let fake = Fake::start(move |_, _| {
+/// A server whose token endpoint gives new tokens when `answers` says so, or after 50 ms. `reached` hears of each request to it.
+fn slow_openai(reached: tokio::sync::mpsc::Sender<()>, answers: Option<mpsc::Receiver<()>>) -> Fake {
+    let answers = Mutex::new(answers);
+    Fake::start(move |_, _| {
         reached.blocking_send(()).unwrap();
-        std::thread::sleep(Duration::from_millis(50));
+        match &*answers.lock().unwrap() {
+            Some(answers) => answers.recv_timeout(Duration::from_secs(20)).unwrap(),
+            None => std::thread::sleep(Duration::from_millis(50)),
+        }
         (
             200,
             json!({"access_token": jwt("acc", "new"), "refresh_token": "rt-new", "expires_in": 60})
                 .to_string(),
         )
-    });
-    let home = stored("old", -1);
+    })
+}
+
+/// Sends a request that needs a new token and aborts it once the token endpoint has the old one.
+async fn abort_during_refresh(
+    client: &Client,
+    fake: &Fake,
+    is_reached: &mut tokio::sync::mpsc::Receiver<()>,
+) {
     let cancel = CancellationToken::new();
-    let client = Client::new(config(&home, &fake));
-    let mut stream = client.stream(request(&fake, &jwt("acc", "old")), cancel.clone());
+    let mut stream = client.stream(request(fake, &jwt("acc", "old")), cancel.clone());
     let (first, ()) = tokio::join!(stream.next(), async {
         is_reached.recv().await.unwrap();
         cancel.cancel();
@@ -297,12 +340,39 @@ async fn aborted_request_does_not_lose_token_refresh() {
         panic!("{first:?}")
     };
     assert_eq!(message.error_message.as_deref(), Some("Request was aborted."));
-    drop(stream);
+}
+
+/// An abort must not lose the new refresh token.
+#[tokio::test]
+async fn aborted_request_does_not_lose_token_refresh() {
+    let (reached, mut is_reached) = tokio::sync::mpsc::channel(1);
+    let fake = slow_openai(reached, None);
+    let home = stored("old", -1);
+    let client = Client::new(config(&home, &fake));
+    abort_during_refresh(&client, &fake, &mut is_reached).await;
     let end = std::time::Instant::now() + Duration::from_secs(20);
     while home.entry(CODEX)["refresh"] != "rt-new" {
         assert!(std::time::Instant::now() < end, "{}", home.text());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// Nor must the end of the process, which comes when `finish_logins` returns.
+#[tokio::test]
+async fn finished_logins_are_stored_and_begin_no_refresh() {
+    let (reached, mut is_reached) = tokio::sync::mpsc::channel(1);
+    let (answer, answers) = mpsc::channel();
+    let fake = slow_openai(reached, Some(answers));
+    let home = stored("old", -1);
+    let client = Client::new(config(&home, &fake));
+    abort_during_refresh(&client, &fake, &mut is_reached).await;
+    // In this order: the answer comes while the end waits.
+    tokio::join!(biased; client.finish_logins(), async { answer.send(()).unwrap() });
+    assert_eq!(home.entry(CODEX)["refresh"], "rt-new");
+    std::fs::write(&home.file, stored("old", -1).text()).unwrap();
+    let error = ask(&client, request(&fake, &jwt("acc", "old"))).await.unwrap();
+    assert!(error.ends_with("The login is kept"), "{error}");
+    assert_eq!(fake.at("/token").len(), 1);
 }
 
 /// Anthropic offers its login to its own programs only: a stored token is used, never renewed.

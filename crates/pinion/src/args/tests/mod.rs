@@ -429,6 +429,7 @@ fn gateway_refuses_options_that_protect() {
             &["--permission-mode", "ask"],
             &["-t", "read"],
             &["--max-cost", "1"],
+            &["--approval-mode", "always-ask"],
         ] {
             let error = mistake(&[&gateway[..], option].concat());
             assert!(
@@ -442,5 +443,39 @@ fn gateway_refuses_options_that_protect() {
                 .command
                 .is_some()
         );
+        // The modes refuse words after the URL.
+        let words = args(&[&gateway[..], &["hello"]].concat());
+        assert_eq!(words.messages, [url, "hello"]);
     }
+    assert_eq!(args(&["acp", "--nats", url]).messages, [url]);
+}
+
+#[test]
+fn worker_refuses_options_of_its_agents() {
+    let worker = ["worker", "--nats", "nats://localhost"];
+    for option in [
+        &["--sandbox", "read-only"][..],
+        &["--permission-mode=ask"],
+        &["--approval-mode", "always-ask"],
+        &["--max-cost", "1"],
+        &["--model", "m"],
+    ] {
+        let error = mistake(&[&worker[..], option].concat());
+        let name = option[0].split('=').next().unwrap_or_default();
+        assert!(
+            error.contains(&format!("pinion worker --nats URL -- {name}")),
+            "{error}"
+        );
+        assert_eq!(error, mistake(&[option, &worker[..]].concat()));
+        let passed = args(&[&worker[..], &["--"], option].concat());
+        assert_eq!(passed.messages[3..], *option);
+    }
+    // These general options have a meaning of their own here.
+    let own = args(&[&worker[..], &["--name", "w", "--resume", "auto"]].concat());
+    assert_eq!(own.messages[2..], ["--name", "w", "--resume", "auto"]);
+}
+
+#[test]
+fn empty_session_names_are_no_options() {
+    assert_eq!(args(&["--session", "", "--fork="]), Args::default());
 }

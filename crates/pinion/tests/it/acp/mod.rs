@@ -194,6 +194,23 @@ fn cancel_ends_prompt_with_reason_cancelled() {
 }
 
 #[test]
+fn cancel_ends_prompt_that_has_not_begun() {
+    let world = World::new([Reply::text(["late"])]);
+    let editor = Editor::start(&world);
+    // The prompt waits for this server, which never answers.
+    let servers = json!([{"name": "mute", "command": "sleep", "args": ["600"], "env": []}]);
+    let params = json!({"cwd": world.dir.cwd(), "mcpServers": servers});
+    let reply = editor.call("n", "session/new", params);
+    let session = reply["result"]["sessionId"].as_str().unwrap();
+    editor.prompt("p", session, "Go");
+    editor.send(json!({"method": "session/cancel", "params": {"sessionId": session}}));
+    let reply = editor.response("p");
+    assert_eq!(stop_reason(&reply), "cancelled", "{reply}");
+    assert!(world.server.requests().is_empty());
+    editor.finish();
+}
+
+#[test]
 fn hundred_sessions_prompt_at_once() {
     let world = World::new((0..100).map(|_| Reply::text(["Done ", "and dusted"])));
     let editor = Editor::start(&world);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::kit::World;
+use crate::kit::{World, until};
 
 /// Names the file that everything the server is sent goes into; without it nothing is served.
 const LOG: &str = "MCP_KIT_LOG";
@@ -23,6 +23,15 @@ pub(crate) fn entry(log: &Path, how: &str) -> Value {
         "args": ["mcp::kit::serve", "--exact", "--ignored", "--nocapture", "--test-threads=1"],
         "env": {LOG: log, HOW: how},
     })
+}
+
+/// Lets a server with the behaviour `gated` answer `initialize`. `log` is the file of what it is sent.
+pub(super) fn open_gate(log: &Path) {
+    std::fs::write(gate(log), "").unwrap();
+}
+
+fn gate(log: &Path) -> PathBuf {
+    log.with_extension("gate")
 }
 
 /// Configures servers of the user's: each name with its behaviour. Gives the files of what they are sent.
@@ -109,6 +118,9 @@ fn serve() {
     let mut grown = false;
     while let Some(message) = heard.next() {
         let (id, params) = (&message["id"], &message["params"]);
+        if how == "gated" && message["method"] == "initialize" {
+            until("the gate", || gate(&heard.log).exists());
+        }
         match message["method"].as_str().unwrap_or_default() {
             "initialize" if how == "mute" => {}
             "initialize" if how == "dead" => {

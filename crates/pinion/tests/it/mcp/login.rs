@@ -244,6 +244,8 @@ fn mcp_login_is_stored_used_refreshed_and_removed() {
     assert_eq!(parameter(&address, "client_id"), "client-1");
     let file = world.dir.agent_dir().join("mcp-auth.json");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    // Pi makes a directory of this name to read or write the file.
+    assert!(!world.dir.agent_dir().join("mcp-auth.json.lock").exists());
 
     // The session that runs finds the login with its next turn.
     pi.data(json!({"type": "mcp_reconnect", "server": "kit"}));

@@ -12,8 +12,8 @@ use testkit::llm::Reply;
 
 pub(crate) use self::kit::configure;
 pub(crate) use self::kit::entry;
-use self::kit::of_method;
-use crate::kit::{World, of_type, text, until};
+use self::kit::{of_method, open_gate};
+use crate::kit::{LONG, World, of_type, text, until};
 
 fn call(id: &str, tool: &str, args: Value) -> Reply {
     Reply::tool(id, format!("mcp__kit__{tool}"), args)
@@ -396,6 +396,64 @@ fn silent_mcp_server_delays_prompt_ten_seconds() {
         before.elapsed()
     );
     pi.finish();
+}
+
+fn assert_aborted(response: &Value) {
+    assert_eq!(response["success"], false, "{response}");
+    assert_eq!(response["error"], "Operation aborted", "{response}");
+}
+
+#[test]
+fn abort_refuses_prompts_that_wait_for_mcp_servers() {
+    let world = World::new([Reply::text(["Fine."]).repeat()]);
+    let log = &configure(&world, &[("kit", "gated")])["kit"];
+    let pi = world.start();
+    // The second one waits behind the first.
+    let prompts = ["First", "Second"].map(|text| pi.send(json!({"type": "prompt", "message": text})));
+    pi.data(json!({"type": "abort"}));
+    for id in &prompts {
+        assert_aborted(&pi.response(id));
+    }
+    open_gate(log);
+    pi.say("Go on");
+    assert_eq!(pi.roles(), ["user", "assistant"]);
+    let sent = requests(&world);
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    pi.finish();
+}
+
+#[test]
+fn abort_and_prompt_replaces_prompt_that_waits_for_mcp_servers() {
+    let world = World::new([Reply::text(["Fine."]).repeat()]);
+    let log = &configure(&world, &[("kit", "gated")])["kit"];
+    let pi = world.start();
+    let first = pi.send(json!({"type": "prompt", "message": "First"}));
+    let second = pi.send(json!({"type": "abort_and_prompt", "message": "Rather this"}));
+    assert_aborted(&pi.response(&first));
+    // Not held: its response says that the commands before it have been taken.
+    pi.data(json!({"type": "set_limits", "limits": {}}));
+    assert!(requests(&world).is_empty(), "the prompt waits for the server");
+    open_gate(log);
+    assert_eq!(pi.response(&second)["data"]["disposition"], "started");
+    pi.settled();
+    assert_eq!(text(&pi.messages()[0]), "Rather this");
+    let sent = requests(&world);
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    pi.finish();
+}
+
+#[test]
+fn end_of_input_refuses_prompt_that_waits_for_mcp_servers() {
+    let world = World::new([Reply::text(["Fine."]).repeat()]);
+    configure(&world, &[("kit", "gated")]);
+    let pi = world.start();
+    let id = pi.send(json!({"type": "prompt", "message": "Go"}));
+    pi.agent.close_stdin();
+    assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(0));
+    pi.wait_ended();
+    assert_aborted(&pi.response(&id));
+    assert!(of_type(&pi.lines(), "agent_start").is_empty());
+    assert!(requests(&world).is_empty());
 }
 
 #[test]

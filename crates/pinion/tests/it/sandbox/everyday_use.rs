@@ -1,12 +1,13 @@
 //! Permitted work in the sandbox, its texts, and which setting decides.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
 use super::{ends, offered, world};
-use crate::kit::{World, bash, until};
+use crate::kit::{World, bash, skipped, until};
 
 #[test]
 fn sandbox_is_off_by_default() {
@@ -165,6 +166,23 @@ fn sandbox_path_lists_are_applied() {
     assert_eq!(ends[0], (false, "z\n".to_owned()));
     assert!(ends[1..].iter().all(|(is_error, _)| *is_error), "{ends:?}");
     assert_eq!(fs::read_to_string(root.join("cwd/.git/config")).unwrap(), "z\n");
+    pi.finish();
+}
+
+#[test]
+fn writable_directory_of_another_user_stops_no_command() {
+    if offered().0 == 0 {
+        return;
+    }
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        skipped("root can make names in every directory");
+        return;
+    }
+    let sandbox = json!({"mode": "workspace-write", "writable": ["/etc"]});
+    let world = world(sandbox, [bash("c1", "echo x > new && cat new")]);
+    let pi = world.start();
+    pi.say("Go");
+    assert_eq!(ends(&pi), [(false, "x\n".to_owned())]);
     pi.finish();
 }
 

@@ -8,7 +8,7 @@ use testkit::llm::Reply;
 
 use super::{Tab, Web};
 use crate::extensions::{can_run, extended};
-use crate::kit::{LONG, World};
+use crate::kit::{LONG, PROGRAM, Pi, World};
 
 fn open(tab: &mut Tab, handle: &str) -> Value {
     tab.data(json!({"type": "open_session", "session": handle}))
@@ -51,10 +51,34 @@ fn least_recently_used_session_is_evicted_and_restored() {
         json!({"type": "set_steering_mode", "mode": "all", "session": "a"}),
         json!({"type": "set_permission_mode", "mode": "ask", "session": "a"}),
         json!({"type": "set_session_name", "name": "The first", "session": "a"}),
+        json!({"type": "set_active_tools", "toolNames": ["read"], "session": "a"}),
+        json!({"type": "set_process_wakeups", "enabled": false, "session": "a"}),
+        json!({"type": "set_fallback_models", "models": ["mock-openai/gpt-mock"], "session": "a"}),
+        json!({"type": "set_limits", "limits": {"maxTurns": 9}, "session": "a"}),
+        // The command line names another model.
+        json!({"type": "set_model", "provider": "mock-openai", "modelId": "gpt-mock", "session": "a"}),
+        json!({"type": "set_thinking_level", "level": "high", "session": "a"}),
     ] {
         tab.data(switch);
     }
-    let before = tab.data(json!({"type": "get_state", "session": "a"}));
+    let chosen = |tab: &mut Tab| {
+        [
+            "get_state",
+            "get_tools",
+            "list_processes",
+            "get_fallback_models",
+            "get_limits",
+        ]
+        .map(|command| tab.data(json!({"type": command, "session": "a"})))
+    };
+    let before = chosen(&mut tab);
+    assert_eq!(
+        (&before[0]["model"]["id"], &before[0]["thinkingLevel"]),
+        (&json!("gpt-mock"), &json!("high"))
+    );
+    assert_eq!(before[1]["activeToolNames"], json!(["read"]));
+    assert_eq!(before[2]["wakeups"], false);
+    assert_eq!(before[4]["used"]["turns"], 1);
     open(&mut tab, "b");
     say(&mut tab, "b", "To b");
     assert!(evicted(&mut tab).is_empty());
@@ -79,8 +103,7 @@ fn least_recently_used_session_is_evicted_and_restored() {
     // Its file is complete. The next command reopens it with all its choices.
     let messages = tab.data(json!({"type": "get_messages", "session": "a"}));
     assert_eq!(messages["messages"].as_array().unwrap().len(), 2);
-    let after = tab.data(json!({"type": "get_state", "session": "a"}));
-    assert_eq!(after, before);
+    assert_eq!(chosen(&mut tab), before);
     say(&mut tab, "a", "Are you there?");
     let told = tab.seen.borrow();
     let last = told
@@ -257,6 +280,50 @@ fn empty_evicted_session_returns_under_its_id() {
 }
 
 #[test]
+fn empty_evicted_session_notes_its_model_once() {
+    let world = World::new([]);
+    let web = Web::start(&world, &["--max-open-sessions", "1"]);
+    let mut tab = web.tab();
+    let file = world.dir.cwd().join("stored.jsonl");
+    let header = json!({"type": "session", "version": 3, "id": "stored", "timestamp": "2026-01-01T00:00:00.000Z",
+        "cwd": world.dir.cwd()});
+    fs::write(&file, format!("{header}\n")).unwrap();
+    tab.data(json!({"type": "open_session", "session": "empty", "sessionPath": file}));
+    let before = fs::read_to_string(&file).unwrap();
+    assert!(before.contains("model_change"), "{before}");
+    open(&mut tab, "other");
+    assert_eq!(evicted(&mut tab), ["empty"]);
+    tab.data(json!({"type": "get_state", "session": "empty"}));
+    assert_eq!(evicted(&mut tab), ["other"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    web.finish();
+}
+
+#[test]
+fn named_session_without_file_is_not_evicted() {
+    if !can_run() {
+        return;
+    }
+    // The extension could bring the model, so the sessions begin without an entry about it.
+    let world = extended([], "");
+    let args = ["--mode", "rpc", "--model", "ext/late", "--max-open-sessions", "2"];
+    let pi = Pi::spawn(world.dir.agent(PROGRAM).args(args));
+    pi.data(json!({"type": "open_session", "session": "a"}));
+    pi.data(json!({"type": "set_session_name", "name": "Kept", "session": "a"}));
+    pi.data(json!({"type": "open_session", "session": "b"}));
+    // A session is not at rest while its extensions start.
+    pi.data(json!({"type": "get_commands", "session": "b"}));
+    pi.data(json!({"type": "open_session", "session": "c"}));
+    let listed = pi.get("list_open_sessions");
+    let sessions = listed["sessions"].as_array().unwrap().iter();
+    let evicted: Vec<&Value> = sessions.filter(|session| session["evicted"] == true).collect();
+    assert_eq!((evicted.len(), &evicted[0]["session"]), (1, &json!("b")));
+    let state = pi.data(json!({"type": "get_state", "session": "a"}));
+    assert_eq!(state["sessionName"], "Kept");
+    pi.finish();
+}
+
+#[test]
 fn idle_session_is_evicted() {
     let world = World::new([
         Reply::text(["Long"]).gate("go").then_text(["."]),
@@ -309,6 +376,34 @@ fn closed_session_is_announced_to_other_clients() {
         (&json!("a"), &json!("closed"))
     );
     // The handle is free.
+    open(&mut tab, "a");
+    web.finish();
+}
+
+#[test]
+fn shutdown_by_extension_closes_its_session() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [],
+        r#"
+        pi.registerCommand("end", { handler: async (_args, ctx) => ctx.shutdown() });
+        pi.on("session_shutdown", () => new Promise((done) => setTimeout(done, 500)));
+        "#,
+    );
+    let web = Web::start(&world, &[]);
+    let (mut tab, mut other) = (web.tab(), web.tab());
+    open(&mut tab, "a");
+    tab.data(json!({"type": "prompt", "message": "/end", "session": "a"}));
+    // It comes while the session waits for the handler of its end.
+    refusal(&mut tab, json!({"type": "get_state", "session": "a"}));
+    let closed = other.wait_type("session_closed");
+    assert_eq!(
+        (&closed["session"], &closed["reason"]),
+        (&json!("a"), &json!("closed"))
+    );
+    // The program goes on, and the handle is free.
     open(&mut tab, "a");
     web.finish();
 }

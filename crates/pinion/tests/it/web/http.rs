@@ -46,12 +46,17 @@ fn web_dir_flag_serves_custom_page() {
     let world = World::new([]);
     world.dir.write("ui/index.html", "<h1>Mine</h1>").unwrap();
     world.dir.write("ui/app.js", "1").unwrap();
+    world.dir.write("ui/c++ a.js", "2").unwrap();
     world.dir.write("ui-secret/key", "secret").unwrap();
     std::os::unix::fs::symlink("../ui-secret/key", world.dir.cwd().join("ui/link")).unwrap();
     let web = Web::start(&world, &["--serve-ui", "ui"]);
     assert_eq!(web.get("/", &[]).2, b"<h1>Mine</h1>");
     assert!(web.get("/app.js", &[]).1.contains("application/javascript"));
     assert_eq!(web.get("/any/where", &[]).2, b"<h1>Mine</h1>");
+    // Only in queries does `+` mean a space.
+    for path in ["/c++%20a.js", "/c%2B%2b%20a.js"] {
+        assert_eq!(web.get(path, &[]).2, b"2", "{path}");
+    }
     for (path, status) in [
         ("/link", 403),
         ("/../ui-secret/key", 403),

@@ -206,7 +206,8 @@ fn seed_events_arrive_in_order() {
     }
     let events: Vec<Value> = lines
         .iter()
-        .filter(|line| line["type"] != "response")
+        // On a busy machine, a tab connects before the session is ready.
+        .filter(|line| line["type"] != "response" && line["type"] != "ready")
         .cloned()
         .collect();
     assert!(events.iter().all(|line| line.get("id").is_none()));

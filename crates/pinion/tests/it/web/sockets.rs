@@ -217,6 +217,48 @@ fn several_sessions_share_web_server() {
 }
 
 #[test]
+fn answered_dialog_of_other_session_is_withdrawn() {
+    let call = |name: &str| Reply::tool("c1", "bash", json!({"command": format!("echo > {name}")}));
+    let world = World::new([
+        call("one"),
+        Reply::text(["Done."]),
+        call("two"),
+        Reply::text(["Done."]),
+    ]);
+    let web = Web::start(&world, &[]);
+    let (mut one, mut two) = (web.tab(), web.tab());
+    one.data(json!({"type": "open_session", "session": "other"}));
+    one.data(json!({"type": "set_permission_mode", "mode": "ask", "session": "other"}));
+    two.data(json!({"type": "hello", "sessions": ["other"]}));
+    // An answer that names no session goes to the session that asked.
+    for session in [None, Some("other")] {
+        one.data(json!({"type": "prompt", "message": "Go", "session": "other"}));
+        let question = one.wait(|line| line["method"] == "select");
+        let allow = &question["options"][0];
+        let mut answer = json!({"type": "extension_ui_response", "id": question["id"], "value": allow});
+        if let Some(session) = session {
+            answer["session"] = session.into();
+        }
+        one.send_text(&answer.to_string());
+        let over = two.wait(|line| line["method"] == "cancel");
+        assert_eq!(
+            (&over["targetId"], &over["session"]),
+            (&question["id"], &json!("other"))
+        );
+        one.wait_type("agent_settled");
+        let mut late = web.tab();
+        late.data(json!({"type": "get_state"}));
+        let told = late.seen.borrow();
+        assert!(
+            told.iter().all(|line| line["type"] != "extension_ui_request"),
+            "{told:?}"
+        );
+    }
+    assert!(world.dir.cwd().join("one").exists() && world.dir.cwd().join("two").exists());
+    web.finish();
+}
+
+#[test]
 fn client_disconnect_keeps_run_and_shutdown_closes() {
     let world = World::new([Reply::text(["Go"]).gate("on").then_text(["ne."])]);
     let mut web = Web::start(&world, &[]);

@@ -150,8 +150,7 @@ impl KeptEntry {
         let mode = core.agent.settings.cache_warming;
         (mode == CacheWarming::Idle || mode == CacheWarming::Streaming && !self.is_idle)
             && (&model.provider, &model.id) == (&self.model.0, &self.model.1)
-            // A fork may keep these messages in memory, but its requests have another session id.
-            && core.conversation.log.header().id == self.session
+            && self.is_of_session(core)
             && self.messages.len() <= messages.len()
             && self
                 // By identity, since texts of megabytes would have to be compared with every refresh.
@@ -159,6 +158,11 @@ impl KeptEntry {
                 .iter()
                 .zip(messages)
                 .all(|(sent, now)| Arc::ptr_eq(sent, now))
+    }
+
+    /// Returns true if the request was one of this session. A fork may keep its messages in memory, but has another id.
+    fn is_of_session(&self, core: &SessionCore) -> bool {
+        core.conversation.log.header().id == self.session
     }
 
     /// Has the entry a next refresh, as far as time is concerned?
@@ -184,6 +188,13 @@ pub(super) async fn on_event(driver: &mut Driver, event: WarmingEvent) {
     let Some(mut kept) = driver.warming.kept.take() else {
         return;
     };
+    // First: a refresh has its price, even if its entry is of no use any more.
+    if let WarmingEvent::Refreshed(message) = &event
+        && !message.failed()
+        && kept.is_of_session(&driver.core)
+    {
+        record(driver, message, kept.is_overridden).await;
+    }
     if !kept.is_current(&driver.core) {
         return;
     }
@@ -198,10 +209,7 @@ pub(super) async fn on_event(driver: &mut Driver, event: WarmingEvent) {
             kept.is_overridden = said.is_some_and(|said| said != own);
             act(driver, &kept, said.unwrap_or(own))
         }
-        (WarmingEvent::Refreshed(message), _) => {
-            if !message.failed() {
-                record(driver, &message, kept.is_overridden).await;
-            }
+        (WarmingEvent::Refreshed(_), _) => {
             kept.is_overridden = false;
             // From now on: the refresh has begun the lifetime of the entry anew.
             kept.due_at = after(now_ms(), kept.delay);

@@ -242,6 +242,22 @@ fn hook_cannot_lead_client_uri_elsewhere() {
     assert_eq!(subject.call().shown(), "db://a");
 }
 
+#[tokio::test]
+async fn hook_changes_content_of_client_uri() {
+    let mut stage = Stage::new();
+    let write = json!({"path": "db://a", "content": "secret"});
+    assert!(matches!(stage.prepare(0, "write", write), Prepared::Run));
+    let changed = json!({"path": "db://b", "content": "[removed]"});
+    stage.calls.change_args(0, changed.as_object().unwrap().clone());
+    stage.run(0);
+    let [event] = <[Event; 1]>::try_from(stage.client.take_outgoing()).unwrap();
+    let event = serde_json::to_value(event).unwrap();
+    assert_eq!(
+        (event.get("url"), event.get("content")),
+        (Some(&json!("db://a")), Some(&json!("[removed]")))
+    );
+}
+
 #[test]
 fn write_to_readable_scheme_is_refused() {
     let mut stage = Stage::new();

@@ -65,6 +65,7 @@ impl Tool for ClientTool {
     }
 
     fn prepare(self: Arc<Self>, call: &ToolCall) -> Result<PreparedCall, String> {
+        // The client is asked only with arguments that fit its schema (dialects.md 7).
         let args = self.definition.schema.prepare(&call.name, &call.arguments)?;
         Ok(PreparedCall::new(self, call, args))
     }

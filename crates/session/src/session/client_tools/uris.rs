@@ -129,7 +129,11 @@ impl Tool for UriRequest {
     }
 
     /// The request was made for this URI, so a hook cannot lead it to another one.
-    fn change_args(&self, _args: &mut Map<String, Value>, _changed: Map<String, Value>) {}
+    fn change_args(&self, args: &mut Map<String, Value>, mut changed: Map<String, Value>) {
+        changed.remove("path");
+        changed.extend(args.remove_entry("path"));
+        *args = changed;
+    }
 
     fn run(&self, call: Invocation) -> Running {
         let (done, mut answer) = oneshot::channel();

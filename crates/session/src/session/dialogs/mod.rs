@@ -169,6 +169,7 @@ impl Dialogs {
             drop(answer.send(Answer::None(why)));
             return;
         }
+        // Pinion enforces the timeout itself, also if the client shows it (dialects.md 10.4).
         let timer = self.limit(&dialog).map(|wait| Box::pin(tokio::time::sleep(wait)));
         let (allow, call_id) = match &dialog {
             Dialog::Permission { allow, call_id, .. } => (Some(allow.clone()), Some(call_id.clone())),

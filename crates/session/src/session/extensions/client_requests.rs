@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::Sleep;
 use tools::BashRun;
 use wire::command::{BashParams, CompleteParams, ShortcutParams};
-use wire::reply::{Accepted, Completions, CycledModel, CycledThinking, Disposition};
+use wire::reply::{Accepted, CommandStage, Completions, CycledModel, CycledThinking};
 use wire::state::BashResult;
 use wire::table::Respond;
 use wire::{Model, ThinkingLevel};
@@ -23,8 +23,8 @@ use super::pending::{Answered, Pending};
 
 /// A command of a client that waits for an extension.
 pub(crate) enum ClientRequest {
-    /// A slash command, with its name.
-    Command(Responder<Accepted>, String),
+    /// A slash command, with its name and what its response says about it.
+    Command(Responder<Accepted>, String, CommandStage),
     /// The possible arguments of a slash command.
     Complete(Responder<Completions>),
     /// A keyboard shortcut, with its keys.
@@ -45,12 +45,16 @@ pub(crate) enum ClientRequest {
 #[derive(Default)]
 pub(crate) struct ClientRequests {
     open: Pending<ClientRequest, Result<Answer, ProcessError>>,
+    /// Shell commands up to this number must not begin any more.
+    ended_shells: u64,
     /// How long a run that a slash command began waits for the response to the command.
     response_first: Option<Pin<Box<Sleep>>>,
 }
 
 /// The steps after an extension's answer.
 pub(crate) enum Completion {
+    /// A slash command has ended that wants a run. Its client learns later whether one begins.
+    WantsRun(Responder<Accepted>),
     /// The client has its response.
     Done,
     /// Run the shell command: no extension replaced it.
@@ -86,7 +90,26 @@ impl ClientRequests {
 
     /// Removes a request that was answered. `None` if it was given up.
     pub(crate) fn take(&mut self, number: u64) -> Option<ClientRequest> {
-        self.open.take(number)
+        let mut request = self.open.take(number)?;
+        if let ClientRequest::Command(.., CommandStage::Ended(begins_run)) = &mut request {
+            *begins_run = self.response_first.is_some();
+        }
+        if !self.has_command() {
+            // It is no matter of the next command.
+            self.response_first = None;
+        }
+        Some(request)
+    }
+
+    /// The client has aborted its shell commands. Commands that extensions run themselves come to their own end; others that extensions
+    /// still look at must not begin.
+    pub(crate) fn end_shells(&mut self) {
+        self.ended_shells = self.open.newest();
+    }
+
+    /// Returns true if a shell command was aborted before it could begin.
+    pub(crate) fn is_ended_shell(&self, number: u64) -> bool {
+        number <= self.ended_shells
     }
 
     /// Returns true if no request is open.
@@ -130,11 +153,12 @@ impl ClientRequests {
         self.wait(request, async move { asking?.await });
     }
 
-    /// Has an extension run a slash command. `line` is the whole text.
+    /// Has an extension run a slash command. `line` is the whole text, `stage` what the response to its end says.
     pub(crate) fn run_command(
         &mut self,
         links: &ExtensionLinks,
         responder: Responder<Accepted>,
+        stage: CommandStage,
         command: SlashCommand,
         line: &str,
     ) {
@@ -145,7 +169,7 @@ impl ClientRequests {
             args,
         } = command;
         let params = json!({"extension": extension, "name": name, "args": args, "line": line});
-        let request = ClientRequest::Command(responder, called);
+        let request = ClientRequest::Command(responder, called, stage);
         self.call(links, request, "command.run", &params);
     }
 
@@ -196,7 +220,17 @@ impl ClientRequests {
 
     /// Refuses all open requests.
     pub(crate) async fn refuse_all(&mut self) {
-        for request in self.open.give_up(|_| true) {
+        self.refuse(|_| true).await;
+    }
+
+    /// Refuses the shell commands of the user about which extensions think, or which they run themselves.
+    pub(crate) async fn refuse_shells(&mut self) {
+        self.refuse(|request| matches!(request, ClientRequest::Shell(..)))
+            .await;
+    }
+
+    async fn refuse(&mut self, which: impl Fn(&ClientRequest) -> bool) {
+        for request in self.open.give_up(which) {
             request.refuse(strings::ABORTED).await;
         }
     }
@@ -205,7 +239,7 @@ impl ClientRequests {
 impl ClientRequest {
     async fn refuse(self, error: &str) {
         match self {
-            Self::Command(responder, _) => responder.refuse(error).await,
+            Self::Command(responder, ..) => responder.refuse(error).await,
             Self::Complete(responder) => responder.refuse(error).await,
             Self::Shortcut(responder, _) => responder.refuse(error).await,
             Self::Shell(responder, _) => responder.refuse(error).await,
@@ -225,11 +259,13 @@ impl ClientRequest {
         outbox: &Outbox,
     ) -> Completion {
         match self {
-            Self::Command(responder, name) => {
+            Self::Command(responder, name, stage) => {
                 // Before the response: a client that acts on the response has the error by then.
                 report_error(answer, &format!("command:{name}"), "command", outbox).await;
-                let handled = Accepted::new(Disposition::Handled);
-                responder.respond(Ok(handled)).await;
+                if stage == CommandStage::Ended(true) {
+                    return Completion::WantsRun(responder);
+                }
+                responder.respond(Ok(Accepted::by_command(stage))).await;
             }
             Self::Shortcut(responder, keys) => {
                 report_error(answer, &format!("shortcut:{keys}"), "shortcut", outbox).await;
@@ -254,10 +290,11 @@ impl ClientRequest {
                         return Completion::ShellFailed(responder, params, output, error.to_owned());
                     }
                     let is_printed = answer.get("printed") == Some(&Value::Bool(true));
-                    return match shell_run(&answer) {
-                        Some(run) => Completion::ShellRan(responder, params, run, is_printed),
-                        None => Completion::RunShell(responder, params),
-                    };
+                    match shell_run(&answer) {
+                        Ok(Some(run)) => return Completion::ShellRan(responder, params, run, is_printed),
+                        Ok(None) => return Completion::RunShell(responder, params),
+                        Err(error) => responder.refuse(error).await,
+                    }
                 }
                 // The extension that failed may have had a reason to stop the command (pi 0.86).
                 (_, failed) => {
@@ -285,12 +322,23 @@ async fn report_error(answer: Result<Value, ProcessError>, path: &str, event: &s
 }
 
 /// The result of a shell command that an extension ran. `None` if it left the command to the session.
-fn shell_run(answer: &Value) -> Option<BashRun> {
-    let result = answer.get("result").filter(|result| result.is_object())?;
+///
+/// # Errors
+/// When the result is not one. The extension may have meant to stop the command, so the session must not run it.
+fn shell_run(answer: &Value) -> Result<Option<BashRun>, &'static str> {
+    let result = match answer.get("result") {
+        // The answer with which other events are stopped.
+        None | Some(Value::Null) if answer.get("block") == Some(&json!(true)) => {
+            return Err(strings::UNSEEN_COMMAND);
+        }
+        None | Some(Value::Null) => return Ok(None),
+        Some(result) if result.is_object() => result,
+        Some(_) => return Err(strings::UNSEEN_COMMAND),
+    };
     let is = |name: &str| result.get(name) == Some(&json!(true));
     let text = |name: &str| result.get(name).and_then(Value::as_str).map(str::to_owned);
     let code = result.get("exitCode").and_then(Value::as_i64);
-    Some(BashRun {
+    Ok(Some(BashRun {
         output: text("output").unwrap_or_default(),
         // A number that no process can end with is no exit code.
         exit_code: code.and_then(|code| i32::try_from(code).ok()),
@@ -298,7 +346,7 @@ fn shell_run(answer: &Value) -> Option<BashRun> {
         truncated: is("truncated"),
         full_output_path: text("fullOutputPath"),
         counts: Default::default(),
-    })
+    }))
 }
 
 #[cfg(test)]
@@ -323,15 +371,18 @@ mod tests {
 
     #[test]
     fn shell_command_is_replaced_by_a_result_only() {
-        for answer in [Value::Null, json!({"result": null}), json!({"result": "done"})] {
-            assert!(shell_run(&answer).is_none(), "{answer}");
+        for answer in [Value::Null, json!({"result": null})] {
+            assert!(shell_run(&answer).unwrap().is_none(), "{answer}");
         }
-        let run = shell_run(&json!({"result": {"output": "x", "exitCode": 3, "cancelled": "true"}})).unwrap();
+        assert!(shell_run(&json!({"block": true})).is_err());
+        let run = shell_run(&json!({"result": {"output": "x", "exitCode": 3, "cancelled": "true"}}));
+        let run = run.unwrap().unwrap();
         assert_eq!(
             (run.output.as_str(), run.exit_code, run.cancelled),
             ("x", Some(3), false)
         );
         let huge = shell_run(&json!({"result": {"exitCode": i64::MAX}})).unwrap();
+        let huge = huge.unwrap();
         assert_eq!(huge.exit_code, None, "no exit code of a process");
     }
 
@@ -346,6 +397,7 @@ mod tests {
             ),
             (Ok(Value::Null), Some(""), strings::UNSEEN_COMMAND),
             (Ok(Value::Null), Some("not here"), "not here"),
+            (Ok(json!({"result": "denied"})), None, strings::UNSEEN_COMMAND),
         ] {
             let failed = failed.map(str::to_owned);
             let request = ClientRequest::Shell(responder(&outbox), shell());
@@ -370,7 +422,7 @@ mod tests {
     #[tokio::test]
     async fn failed_slash_command_counts_as_handled() {
         let (outbox, mut sent) = outbox(4);
-        let request = ClientRequest::Command(responder(&outbox), "deploy".to_owned());
+        let request = ClientRequest::Command(responder(&outbox), "deploy".to_owned(), CommandStage::Whole);
         let failed = Err(ProcessError::Failed("thrown".to_owned()));
         request.complete(failed, None, &outbox).await;
         let Ok(Outgoing::Event(event)) = sent.try_recv() else {
@@ -393,7 +445,7 @@ mod tests {
         let mut requests = ClientRequests::default();
         requests.expect_response_first();
         assert!(!requests.is_response_first(), "no command began it");
-        let command = ClientRequest::Command(responder(&outbox), "deploy".to_owned());
+        let command = ClientRequest::Command(responder(&outbox), "deploy".to_owned(), CommandStage::Whole);
         requests.wait(command, std::future::ready(Ok(Answer::default())));
         requests.expect_response_first();
         assert!(requests.is_response_first());

@@ -4,6 +4,9 @@ use wire::SessionCommand;
 
 /// Returns true if a command depends on what extensions register or listen to.
 pub(super) fn depends(command: &SessionCommand) -> bool {
+    // Prompts may be slash commands of an extension or go to its `input` handlers. Session changes, compactions, shell commands and
+    // navigation ask handlers first, handlers hear of new models, levels and names, and the lists contain what extensions register.
+    // Extensions may decide on trust while they load. `abort` and `get_state` are not here: a client can always stop and look.
     matches!(
         command,
         SessionCommand::Prompt(_)

@@ -80,18 +80,25 @@ impl Link {
         self.start.get("reason") == Some(&json!("reload"))
     }
 
-    /// The registrations in its answer to `open`. A program is one extension, known by the path of its file.
-    pub(super) fn registered(&self, opened: Opened) -> Vec<Registered> {
-        let Key::Program(program) = &self.key else {
+    /// The registrations in its answer to `open`. A program is one extension.
+    pub(super) fn opened(&self, opened: Opened) -> Vec<Registered> {
+        if self.key == Key::TypeScript {
             return opened.extensions;
-        };
-        let mut registered = opened.extensions.into_iter().next().unwrap_or_default();
-        // A program may leave its path out (docs/reference/extension-protocol.md, `open`).
-        registered.path = program.path.to_string_lossy().into_owned();
-        // Then `extension.json` may name them (docs/reference/extension-protocol.md).
-        if registered.events.is_empty() {
-            registered.events.clone_from(&program.events);
         }
-        vec![registered]
+        let registered = opened.extensions.into_iter().next().unwrap_or_default();
+        vec![self.completed(registered)]
+    }
+
+    /// A registration with what a program need not say itself. It is known by the path of its file and not by a path that it
+    /// sends.
+    pub(super) fn completed(&self, mut registered: Registered) -> Registered {
+        if let Key::Program(program) = &self.key {
+            registered.path = program.path.to_string_lossy().into_owned();
+            // Then `extension.json` may name them (docs/reference/extension-protocol.md).
+            if registered.events.is_empty() {
+                registered.events.clone_from(&program.events);
+            }
+        }
+        registered
     }
 }

@@ -224,6 +224,9 @@ impl ExtensionLinks {
     pub(super) fn register(&mut self, place: usize, loaded: Vec<Registered>) {
         let Some(pool) = &self.pool else { return };
         let mut registered = pool.registered_at(place);
+        // A `changed` that followed the answer may be handled before it, and is newer (`accept_messages`).
+        let is_new = |new: &Registered| registered.iter().all(|known| known.path != new.path);
+        let loaded: Vec<Registered> = loaded.into_iter().filter(is_new).collect();
         registered.extend(loaded);
         // In the order in which the extensions were found.
         registered.sort_by_key(|registered| {
@@ -236,15 +239,11 @@ impl ExtensionLinks {
     }
 
     /// Replaces the registrations of one extension at a place. Returns false if there is no such place.
-    pub(super) fn change_registered(&mut self, place: usize, mut registered: Registered) -> bool {
+    pub(super) fn change_registered(&mut self, place: usize, registered: Registered) -> bool {
         let (Some(link), Some(pool)) = (self.links.get(place), &self.pool) else {
             return false;
         };
-        // A program is known by the path of its file and not by a path that it sends.
-        if let Key::Program(program) = &link.key {
-            registered.path = program.path.to_string_lossy().into_owned();
-        }
-        pool.change(place, registered);
+        pool.change(place, link.completed(registered));
         self.refresh_registered();
         true
     }

@@ -21,12 +21,12 @@ impl Extensions {
     }
 
     /// The run, if there is one, is aborted: its handlers learn it and have a moment left.
-    pub(crate) fn abort_run(&mut self, is_idle: bool) {
+    pub(crate) fn abort_run(&mut self, has_settled: bool) {
         // Also without a run: handlers of commands and of session changes hear an abort, too.
         if let Some(process) = &self.links.pool {
             process.abort(&self.links.handle);
         }
-        if !is_idle {
+        if !has_settled {
             self.run.abort_grace.begin();
         }
     }
@@ -50,8 +50,8 @@ impl Extensions {
         }
     }
 
-    /// Asks all who listen to an event; the answer comes as a wakeup. Only to be called when a handler
-    /// [hears](Extensions::hear) it.
+    /// Asks all who listen to an event; the answer comes as a wakeup. Only to be called when it
+    /// [has a listener](Self::has_listener).
     pub(crate) fn ask(
         &mut self,
         core: &mut SessionCore,

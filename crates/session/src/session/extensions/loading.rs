@@ -260,7 +260,7 @@ impl Loading {
             Err(ProcessError::Gone(_)) if self.is_starting(place) => return Vec::new(),
             Err(error) => return self.without(links, place, &error.to_string()),
         };
-        match links.links.get(place).map(|link| link.registered(opened)) {
+        match links.links.get(place).map(|link| link.opened(opened)) {
             Some(registered) => self.take_loaded(links, place, registered),
             None => Vec::new(),
         }

@@ -4,8 +4,8 @@
 //! later, as a wakeup, and its question says what follows.
 //!
 //! `links` holds the processes, `loading` how they are started, `providers` their models and logins, `client_requests` commands
-//! of clients that wait for them, `request` what they request of the session and `request_tasks` the work for it, `nested`
-//! calls of their tools, `subsessions` sessions of their own, `state` what they know of the session, `pending` open questions
+//! of clients that wait for them, `request` what they request of the session and `request_tasks` the work for it, `tools`
+//! their tools, `subsessions` sessions of their own, `state` what they know of the session, `pending` open questions
 //! of any kind. How a process is spoken to is the business of `crate::extensions` and of the crate `extensions`.
 
 mod abort_grace;
@@ -131,6 +131,8 @@ pub(super) enum Continuation {
     Input(PendingPrompt),
     /// A run is to begin.
     Begin(PendingRun),
+    /// A run without a prompt is to begin, with these messages.
+    BeginUnprompted(Vec<Arc<Message>>),
     /// The machine waits for the hooks of a point, under this ticket.
     Hooks(u64, Box<HookPoint>),
     /// Another session may be refused.
@@ -221,6 +223,7 @@ impl Extensions {
                 continuation,
                 Continuation::Input(_)
                     | Continuation::Begin(_)
+                    | Continuation::BeginUnprompted(_)
                     | Continuation::Change(..)
                     | Continuation::Leave(..)
                     | Continuation::Move(..)
@@ -373,7 +376,7 @@ impl Extensions {
     }
 
     /// Replaces the extensions by those of the session that takes the place of the old one.
-    pub(super) fn replace(&mut self, found: Vec<Found>, hooks: Hooks, start: Value, keeps_flags: bool) {
+    pub(super) fn replace(&mut self, found: Vec<Found>, hooks: Hooks, start: Value, reason: &str) {
         self.links.found = found;
         self.hooks = hooks;
         // Guards that are missing in one session say nothing about those of another directory.
@@ -381,6 +384,6 @@ impl Extensions {
         self.loading.set_start(start);
         // The processes open another session, of which they know nothing yet.
         self.state.forget();
-        self.providers.leave(keeps_flags);
+        self.providers.leave(reason);
     }
 }

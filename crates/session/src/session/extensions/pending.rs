@@ -66,6 +66,11 @@ impl<Q, A: Send + 'static> Pending<Q, A> {
         }
     }
 
+    /// Number of the newest question.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest
+    }
+
     /// Removes a question. `None` if it was given up.
     pub(crate) fn take(&mut self, number: u64) -> Option<Q> {
         self.open.remove(&number).map(|open| open.question)

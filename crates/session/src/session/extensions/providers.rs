@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use auth::login::{AuthStore, way};
 use extensions::line::{Failure, Provider};
-use models::{KeySource, Registered, Registry, RegistryError};
+use models::{KeySource, Registered, Registrations, Registry, RegistryError};
 use serde_json::{Value, json};
 use wire::reply::{LoggedIn, LoginProvider, LoginProviders};
 
@@ -35,6 +35,8 @@ pub(crate) struct ExtensionProviders {
     unresolved: Option<String>,
     /// The command line still chooses the model.
     obeys_flags: bool,
+    /// The session was evicted and goes on with the model that it had.
+    keeps_model: bool,
     open: Pending<ProviderQuestion, Result<Value, String>>,
 }
 
@@ -63,6 +65,7 @@ impl Default for ExtensionProviders {
             file: PathBuf::new(),
             unresolved: None,
             obeys_flags: true,
+            keeps_model: false,
             open: Pending::default(),
         }
     }
@@ -133,9 +136,23 @@ impl ExtensionProviders {
         self.obeys_flags
     }
 
-    /// Another session takes the place of this one. `keeps_flags`: the command line chooses its model, too.
-    pub(super) fn leave(&mut self, keeps_flags: bool) {
-        self.obeys_flags &= keeps_flags;
+    /// The session goes on with the model that it had: neither the command line nor models that extensions bring choose another.
+    pub(crate) fn keep_model(&mut self) {
+        self.unresolved = None;
+        self.obeys_flags = false;
+        self.keeps_model = true;
+    }
+
+    /// Returns true if no models of extensions change the model.
+    pub(crate) fn keeps_model(&self) -> bool {
+        self.keeps_model
+    }
+
+    /// Another session takes the place of this one. `reason` is that of `session_start`: the command line chooses the model of a new
+    /// session, too, and a stored one has its own.
+    pub(super) fn leave(&mut self, reason: &str) {
+        self.obeys_flags &= matches!(reason, "new" | "reload");
+        self.keeps_model &= reason == "reload";
     }
 
     /// Stops asking providers for their models.
@@ -171,24 +188,21 @@ impl ExtensionProviders {
             return None;
         }
         let known = std::mem::replace(&mut self.configs, configs);
-        let (mut providers, mut failures): (Vec<Registered>, Vec<Failure>) = (Vec::new(), Vec::new());
+        let (mut registrations, mut failures) = (Registrations::default(), Vec::new());
         for config in &self.configs {
             let (path, provider) = config;
-            match Registered::parse(&provider.name, &provider.config) {
-                Ok(parsed) => {
-                    // Of two registrations of one provider the later counts.
-                    providers.retain(|known| known.id() != parsed.id());
-                    providers.push(parsed);
-                }
-                // It was reported before.
-                Err(_) if known.contains(config) => {}
-                Err(error) => failures.push(failure(path, "register_provider", error)),
+            let added = registrations.add(&provider.name, &provider.config);
+            if let Err(error) = added
+                // Otherwise it was reported before.
+                && !known.contains(config)
+            {
+                failures.push(failure(path, "register_provider", error));
             }
         }
         let pool = links.pool().filter(|_| !self.configs.is_empty());
         let delegate = pool.map(|pool| ExtensionProvider::new(pool.clone(), links.handle().to_owned()));
         Some(ProviderChange {
-            providers,
+            providers: registrations.into_providers(),
             delegate,
             failures,
         })
@@ -375,6 +389,7 @@ pub(crate) fn login_providers(registry: &Registry) -> LoginProviders {
     let providers = named.map(|(id, name)| LoginProvider {
         id: id.to_owned(),
         name: name.to_owned(),
+        // Providers that cannot be logged in to are not listed; clients of oh-my-pi read this member (dialects.md 2).
         available: true,
         // A key in its place is no login.
         authenticated: registry.key_source(id) == Some(KeySource::Oauth),

@@ -33,6 +33,8 @@ const EVENTS: [&str; 10] = [
 /// Uses the tools and commands that extensions register now.
 pub(crate) fn use_registrations(extensions: &mut Extensions, core: &mut SessionCore) {
     extensions.state.mark_stale();
+    // A process takes a tool that it registers as active, which the command line or the client may have ruled out.
+    extensions.state.forget_member("activeTools");
     // The prompt lists the tools of extensions.
     core.workspace.forget_system_prompt();
     let options = &core.agent.options;

@@ -82,8 +82,8 @@ pub(crate) enum SubsessionMethod {
 pub(crate) struct CustomMessage {
     pub(crate) message: Arc<Message>,
     pub(crate) delivery: Delivery,
-    /// It begins a run if none is under way.
-    pub(crate) triggers_turn: bool,
+    /// True if it begins a run where none is under way. False if it also causes no further request in the run that is.
+    pub(crate) triggers_turn: Option<bool>,
 }
 
 /// A prompt as a user sends it, by default without skills and templates.
@@ -108,6 +108,14 @@ pub(crate) enum Delivery {
 }
 
 impl ExtensionRequest {
+    /// Returns true for what must not begin without the texts of the messages (docs/internals/decisions/39-texts-on-demand.md).
+    pub(crate) fn needs_texts(&self) -> bool {
+        matches!(
+            self,
+            Self::SendMessage(_) | Self::SendPrompt(_) | Self::Compact(_) | Self::NavigateTree(_)
+        )
+    }
+
     /// Reads a request.
     ///
     /// # Errors
@@ -125,6 +133,7 @@ impl ExtensionRequest {
             },
             "setSessionName" => Self::SetSessionName(read(params)?),
             "setLabel" => Self::SetLabel(LabelParams {
+                // The extension protocol has another name for it than the command of clients.
                 target_id: text(&params, "entryId").unwrap_or_default(),
                 label: text(&params, "label"),
             }),
@@ -218,7 +227,7 @@ impl CustomMessage {
         Ok(Self {
             message,
             delivery,
-            triggers_turn: options.get("triggerTurn") == Some(&json!(true)),
+            triggers_turn: options.get("triggerTurn").and_then(Value::as_bool),
         })
     }
 }
@@ -284,14 +293,18 @@ mod tests {
                 _ => panic!("another request"),
             }
         };
-        assert_eq!(delivered(json!(null)), (Delivery::Steering, false));
+        assert_eq!(delivered(json!(null)), (Delivery::Steering, None));
+        assert_eq!(
+            delivered(json!({"triggerTurn": false})),
+            (Delivery::Steering, Some(false))
+        );
         assert_eq!(
             delivered(json!({"deliverAs": "followUp", "triggerTurn": true})),
-            (Delivery::FollowUp, true)
+            (Delivery::FollowUp, Some(true))
         );
         assert_eq!(
             delivered(json!({"deliverAs": "nextTurn"})),
-            (Delivery::NextTurn, false)
+            (Delivery::NextTurn, None)
         );
     }
 

@@ -91,6 +91,7 @@ fn cheap_state(core: &SessionCore) -> Map<String, Value> {
         "isIdle": core.machine.is_idle(),
         "hasPending": !core.machine.queues().is_empty(),
         "isTrusted": agent.settings.project == config::trust::ProjectAccess::Full,
+        // False in the dialects of the first hooks, whose RPC mode has no dialogs (dialects.md 10.3).
         "hasUI": agent.options.extensions.has_ui,
         "mode": "rpc",
         "activeTools": core.tools.active_names(),

@@ -42,6 +42,22 @@ impl SentState {
         std::mem::take(&mut self.is_stale)
     }
 
+    /// An extension calls a method. Its process goes on at once with the value that it has asked for. The session may choose another
+    /// one, or refuse it, so the member is sent again even if it has not changed.
+    pub(crate) fn forget_assumed(&mut self, method: &str) {
+        match method {
+            "setActiveTools" => self.forget_member("activeTools"),
+            "setThinkingLevel" => self.forget_member("thinkingLevel"),
+            "setSessionName" => self.forget_member("sessionName"),
+            _ => {}
+        }
+    }
+
+    /// The processes may have another value of a member than the one sent.
+    pub(crate) fn forget_member(&mut self, name: &str) {
+        self.members.remove(name);
+    }
+
     /// Takes members, and returns the members that differ from the last ones sent.
     pub(crate) fn update(&mut self, members: Map<String, Value>) -> Map<String, Value> {
         let mut changed = Map::new();
@@ -94,5 +110,31 @@ mod tests {
             state.update(members(json!({"cwd": "/a"}))),
             members(json!({"cwd": "/a"}))
         );
+    }
+
+    #[test]
+    fn members_that_extensions_set_are_sent_again() {
+        let whole = members(json!({
+            "activeTools": ["read"],
+            "thinkingLevel": "high",
+            "sessionName": null,
+            "cwd": "/a",
+        }));
+        let mut state = SentState::default();
+        state.replace(&whole);
+        for (method, member) in [
+            ("setActiveTools", Some("activeTools")),
+            ("setThinkingLevel", Some("thinkingLevel")),
+            ("setSessionName", Some("sessionName")),
+            ("setLabel", None),
+        ] {
+            state.forget_assumed(method);
+            let sent = state.update(whole.clone());
+            assert_eq!(sent.keys().next().map(String::as_str), member, "{method}");
+            assert!(
+                sent.len() <= 1 && state.update(whole.clone()).is_empty(),
+                "{method}"
+            );
+        }
     }
 }

@@ -243,6 +243,7 @@ impl TextOptions {
 /// Chooses the tools that the model may call. Tools that the user switched off stay off.
 fn choose_tools(options: &mut Options, wanted: &ToolOptions) {
     let infos = Toolbox::infos();
+    // The extension names the tools: the tools that a stored session declared must not come back.
     if wanted.tools.is_some() || wanted.no_tools.is_some() {
         options.tool_filter.restored = None;
     }

@@ -6,6 +6,7 @@ use extensions::ProcessError;
 use extensions::line::{Command, Registered};
 use serde_json::json;
 use wire::Reply;
+use wire::reply::CommandStage;
 
 use agent::HookPoint;
 
@@ -67,7 +68,7 @@ async fn extensions_absent_leave_session_free() {
 #[tokio::test]
 async fn commands_wait_for_session_changes_only() {
     let mut extensions = none();
-    let request = ClientRequest::Command(responder(), "x".to_owned());
+    let request = ClientRequest::Command(responder(), "x".to_owned(), CommandStage::Whole);
     extensions.client_requests.wait(request, std::future::pending());
     assert!(extensions.has_open_answers() && !extensions.holds_requests());
     let params = wire::command::NavigateParams::default();

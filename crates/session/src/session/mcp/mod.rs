@@ -17,6 +17,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use ::mcp::{Server, Snapshot, Status};
+use extensions::line;
 use tokio::sync::Notify;
 use tokio::time::Sleep;
 use wire::mcp::{McpReconnectParams, McpServer, McpServers, McpServersParams, McpStatus};
@@ -40,6 +41,8 @@ pub(super) struct McpConnections {
     servers: Vec<Running>,
     /// The servers that the client set.
     set: Vec<Configured>,
+    /// The servers that extensions register.
+    registered: Vec<line::McpServer>,
     /// Where the servers work; none as long as nothing was started.
     cwd: Option<PathBuf>,
     news: Arc<Notify>,
@@ -194,6 +197,7 @@ impl McpConnections {
         is_idle: bool,
         mut host: Host<'_>,
     ) -> bool {
+        // A client that only looks at a session starts no process (GUARANTEES.md, 38).
         if !needs_servers(command) {
             return false;
         }
@@ -225,13 +229,21 @@ impl McpConnections {
         report(problems, host.outbox).await;
     }
 
-    /// Starts and ends servers so that the wanted ones run: of files, and of the client for this session, which come first when
-    /// names are equal. Unchanged servers keep their connection. Returns the problems of the files.
+    /// Starts and ends servers so that the wanted ones run. When names are equal, servers of the client come before servers of files,
+    /// and servers of extensions come last, as in pi. Unchanged servers keep their connection. Returns the problems of the files.
     fn renew(&mut self, host: &mut Host<'_>) -> Vec<String> {
         let (mut wanted, problems) = host.source.servers(host.cwd);
         let set = &self.set;
         wanted.retain(|known| !set.iter().any(|set| set.config.is_called(&known.config.name)));
         wanted.extend(set.iter().cloned());
+        for server in self.registered.iter().flat_map(mcp::of_extension) {
+            if !wanted
+                .iter()
+                .any(|known| known.config.is_called(&server.config.name))
+            {
+                wanted.push(server);
+            }
+        }
         let same = |running: &Running, wanted: &Configured| {
             *running.server.config() == wanted.config && running.origin == wanted.origin
         };
@@ -354,6 +366,34 @@ impl McpConnections {
         // The files were read when the servers started, and their problems reported.
         drop(self.renew(&mut host));
         Ok(self.list(host).await)
+    }
+
+    /// Takes the servers that extensions register now. Clients get a notice of problems with them, as with those of files.
+    pub(super) async fn register(&mut self, mut registered: Vec<line::McpServer>, mut host: Host<'_>) {
+        let too_many = registered.len() > ::mcp::limits::SERVERS;
+        registered.truncate(::mcp::limits::SERVERS);
+        if host.source.is_off() || registered == self.registered {
+            return;
+        }
+        // Only those of new ones: the list changes with each extension.
+        let defects = registered
+            .iter()
+            .filter(|server| !self.registered.contains(server))
+            .filter_map(|server| mcp::of_extension(server).err());
+        let too_many = too_many.then(|| {
+            format!(
+                "Extensions register at most {} MCP servers",
+                ::mcp::limits::SERVERS
+            )
+        });
+        report(defects.chain(too_many).collect(), host.outbox).await;
+        self.registered = registered;
+        // Before the first need of servers, none starts.
+        if self.cwd.as_deref() == Some(host.cwd) {
+            // The problems of the files were reported when the servers started.
+            drop(self.renew(&mut host));
+            self.announce(host.outbox).await;
+        }
     }
 
     /// Connects one server again, or all of them. The connection is made later.

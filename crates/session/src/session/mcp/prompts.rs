@@ -103,6 +103,7 @@ impl McpConnections {
         params: PromptParams,
         room: Room,
     ) -> Option<(Responder<Accepted>, PromptParams)> {
+        // Any other text with a slash goes on: a skill, a template, or words for the model (pi-core.md 6.5).
         let Some((server, prompt, text)) = self.called(&params.message) else {
             return Some((responder, params));
         };
@@ -150,7 +151,7 @@ impl McpConnections {
             let scope = match running.origin {
                 mcp::Origin::Project => Scope::Project,
                 mcp::Origin::User => Scope::User,
-                mcp::Origin::Cli | mcp::Origin::Session => Scope::Temporary,
+                mcp::Origin::Cli | mcp::Origin::Session | mcp::Origin::Extension => Scope::Temporary,
             };
             let path = format!("<mcp:{}>", running.server.config().name);
             for prompt in &seen.lists.prompts {

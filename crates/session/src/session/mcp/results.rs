@@ -24,27 +24,43 @@ pub(crate) struct Room {
     pub(crate) shrink: bool,
 }
 
+/// The bytes that the texts of one result may still have.
+struct TextBudget {
+    /// Bytes that may still be shown.
+    left: usize,
+    /// Texts for which nothing was left.
+    rest: Vec<String>,
+}
+
 /// The result of a tool. Blocks; writes files.
 pub(super) fn shown(outcome: Outcome, room: &Room) -> ToolResult {
     let mut content = Vec::new();
     // One budget for all texts: many small ones fill the context like a large one.
-    let mut left = limits::MCP_TEXT;
+    let mut budget = TextBudget {
+        left: limits::MCP_TEXT,
+        rest: Vec::new(),
+    };
     for block in outcome.blocks {
         let block = match block {
-            Block::Text(text) => UserBlock::text(room.text(&text, &mut left)),
+            Block::Text(text) => UserBlock::text(room.text(&text, &mut budget)),
             Block::Image { data, mime } => room.image(&data, &mime),
             Block::Binary { data, mime, uri } => {
                 let about = uri.unwrap_or_default();
                 UserBlock::text(room.file(&data, &mime, &about))
             }
             Block::Link { uri, about } => {
-                UserBlock::text(room.text(&format!("[Resource {uri}: {about}]"), &mut left))
+                UserBlock::text(room.text(&format!("[Resource {uri}: {about}]"), &mut budget))
             }
         };
         // Past the limit texts are empty, and thousands of empty blocks only cost tokens.
         if !matches!(&block, UserBlock::Text(text) if text.text.is_empty()) {
             content.push(block);
         }
+    }
+    // In one file: notices and files of their own would have no bound.
+    if !budget.rest.is_empty() {
+        let place = room.write(budget.rest.join("\n\n").as_bytes(), "txt");
+        content.push(UserBlock::text(format!("[Further texts: {place}]")));
     }
     let mut details = Map::new();
     // All or nothing: a part of it would have another structure.
@@ -66,13 +82,19 @@ pub(super) fn shown(outcome: Outcome, room: &Room) -> ToolResult {
 }
 
 impl Room {
-    /// A text without control sequences, its middle left out if it is too long; the whole of it is in a file then.
-    fn text(&self, text: &str, left: &mut usize) -> String {
+    /// A text without control sequences, its middle left out if it is too long; the whole of it is in a file then. Empty if the
+    /// budget is used up.
+    fn text(&self, text: &str, budget: &mut TextBudget) -> String {
         let text = clean(text.as_bytes());
         // By the whole length: after a text that was cut, nothing is left for the next ones.
-        let most = std::mem::replace(left, left.saturating_sub(text.len()));
+        let left = budget.left.saturating_sub(text.len());
+        let most = std::mem::replace(&mut budget.left, left);
         if text.len() <= most {
             return text;
+        }
+        if most == 0 {
+            budget.rest.push(text);
+            return String::new();
         }
         let (head, tail) = (
             text.floor_char_boundary(most / 2),
@@ -186,6 +208,27 @@ mod tests {
             .trim_end_matches(']');
         assert_eq!(std::fs::read_to_string(place).unwrap(), text);
         assert_eq!(shown.len(), 2, "what is empty is left out");
+    }
+
+    #[test]
+    fn many_texts_past_the_limit_share_one_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let full = "x".repeat(limits::MCP_TEXT);
+        let more = (0..500).map(|n| Block::Text(format!("text {n}")));
+        let blocks = [Block::Text(full.clone())].into_iter().chain(more);
+        let result = shown(
+            Outcome {
+                blocks: blocks.collect(),
+                ..Outcome::default()
+            },
+            &room(&dir),
+        );
+        let shown = texts(&result);
+        assert_eq!((shown.len(), shown[0]), (2, full.as_str()));
+        let place = shown[1].strip_prefix("[Further texts: ").unwrap();
+        let rest = std::fs::read_to_string(place.trim_end_matches(']')).unwrap();
+        assert!(rest.starts_with("text 0\n\ntext 1\n\n") && rest.ends_with("\n\ntext 499"));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]

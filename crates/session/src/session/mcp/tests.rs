@@ -207,6 +207,29 @@ async fn client_servers_replace_configured_ones() {
 }
 
 #[tokio::test]
+async fn configured_servers_come_before_those_of_extensions() {
+    let mut stage = Stage::new(configured());
+    stage.names().await;
+    let server = |name: &str| line::McpServer {
+        name: name.to_owned(),
+        config: json!({"command": "x"}),
+    };
+    let (mcp, host) = stage.parts();
+    mcp.register(vec![server("web"), server("kit"), server("kit")], host)
+        .await;
+    let named = |name: &str, source: &'static str| (name.to_owned(), source);
+    let all = [
+        named("files", "user"),
+        named("web", "user"),
+        named("kit", "extension"),
+    ];
+    assert_eq!(stage.names().await, all);
+    let (mcp, host) = stage.parts();
+    mcp.register(Vec::new(), host).await;
+    assert_eq!(stage.names().await, all[..2]);
+}
+
+#[tokio::test]
 async fn unknown_server_is_not_reconnected() {
     let mut stage = Stage::new(configured());
     let params = McpReconnectParams {

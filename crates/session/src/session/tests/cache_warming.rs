@@ -110,6 +110,19 @@ async fn other_model_or_conversation_ends_keeping() {
 }
 
 #[tokio::test]
+async fn refresh_is_stored_although_the_model_changes_meanwhile() {
+    let mut stage = stage(&mode("idle"));
+    stage.prompt("hi").await;
+    stage.settle().await;
+    on_event(&mut stage.driver, WarmingEvent::Due).await;
+    stage.driver.core.conversation.choice.model.id = "other".to_owned();
+    let before = stage.stored();
+    finish_refresh(&mut stage).await;
+    assert_eq!(stage.stored()[before.len()..], ["usage"]);
+    assert!(!stage.driver.warming.is_keeping());
+}
+
+#[tokio::test]
 async fn reached_limit_prevents_a_refresh() {
     let mut stage = stage(r#"{"cacheWarming": "idle", "limits": {"maxTurns": 1}}"#);
     stage.prompt("hi").await;

@@ -1,7 +1,9 @@
 //! Actions that wait for the session to be idle.
 
 use agent::{Condition, Order, Readiness};
-use wire::command::NewSessionParams;
+use serde_json::json;
+use wire::SessionCommand;
+use wire::command::{NewSessionParams, NoParams, PromptParams};
 
 use super::super::change_request::{Change, ChangeAsker};
 use super::super::deferred::{DeferredAction, DeferredActions, defer};
@@ -61,7 +63,7 @@ async fn reload_answer_comes_before_held_commands() {
         command: "reload_resources",
     };
     let (mut waiting, mut shells) = (DeferredActions::default(), UserShells::new());
-    let held = wire::SessionCommand::GetState(wire::command::NoParams::default());
+    let held = SessionCommand::GetState(NoParams::default());
     defer(
         &mut waiting,
         &mut shells,
@@ -86,6 +88,47 @@ async fn waiting_extension_holds_no_command() {
 }
 
 #[tokio::test]
+async fn waiting_extension_does_not_keep_session_open() {
+    let (outbox, _sent) = outbox(limits::OUTBOX);
+    let origin = Origin {
+        client: ClientId::default(),
+        id: None,
+        command: "abort",
+    };
+    assert!(!DeferredAction::Idle(Some(1)).is_owed());
+    assert!(DeferredAction::Respond(Responder::new(origin, &outbox)).is_owed());
+    assert!(change().is_owed());
+}
+
+#[tokio::test]
+async fn held_command_does_not_wait_for_run() {
+    let origin = Origin {
+        client: ClientId::default(),
+        id: None,
+        command: "get_state",
+    };
+    let state = SessionCommand::GetState(NoParams::default());
+    let (mut waiting, mut shells) = (DeferredActions::default(), UserShells::new());
+    for action in [
+        DeferredAction::Idle(Some(1)),
+        DeferredAction::Held(origin, Box::new(state)),
+    ] {
+        defer(&mut waiting, &mut shells, action);
+    }
+    let running = Readiness {
+        is_idle: false,
+        ..ready()
+    };
+    let loading = Readiness {
+        is_loading: true,
+        ..running
+    };
+    assert!(waiting.next(loading).is_none());
+    assert!(matches!(waiting.next(running), Some(DeferredAction::Held(..))));
+    assert!(waiting.next(running).is_none(), "the extension waits for the run");
+}
+
+#[tokio::test]
 async fn prompt_of_extension_waits_for_command_answer() {
     let run = DeferredAction::Run(Vec::new());
     assert_eq!(run.rules(), (Condition::CommandAnswered, Order::Passes));
@@ -99,6 +142,58 @@ async fn prompt_of_extension_waits_for_command_answer() {
     assert!(matches!(waiting.next(ready()), Some(DeferredAction::Run(_))));
 }
 
+fn prompt() -> PromptParams {
+    serde_json::from_value(json!({"message": "hi"})).unwrap()
+}
+
+#[tokio::test]
+async fn prompt_after_abort_waits_until_extensions_are_loaded() {
+    let (outbox, _sent) = outbox(limits::OUTBOX);
+    let origin = Origin {
+        client: ClientId::default(),
+        id: None,
+        command: "abort_and_prompt",
+    };
+    let prompt = DeferredAction::Prompt(Responder::new(origin, &outbox), prompt());
+    assert_eq!(prompt.rules(), (Condition::Loaded, Order::Holds));
+}
+
+#[tokio::test]
+async fn abort_stops_waiting_work_and_nothing_else() {
+    let (outbox, _sent) = outbox(limits::OUTBOX);
+    let origin = |command: &'static str| Origin {
+        client: ClientId::default(),
+        id: None,
+        command,
+    };
+    let held = |command: SessionCommand| DeferredAction::Held(origin(command.name()), Box::new(command));
+    let (mut waiting, mut shells) = (DeferredActions::default(), UserShells::new());
+    for action in [
+        held(SessionCommand::GetCommands(NoParams::default())),
+        held(SessionCommand::Prompt(prompt())),
+        DeferredAction::Respond(Responder::new(origin("abort"), &outbox)),
+        held(SessionCommand::Continue(NoParams::default())),
+        DeferredAction::Run(Vec::new()),
+        DeferredAction::Prompt(Responder::new(origin("abort_and_prompt"), &outbox), prompt()),
+        change(),
+    ] {
+        defer(&mut waiting, &mut shells, action);
+    }
+    assert_eq!(waiting.take(DeferredAction::ends_with_abort).len(), 4);
+    assert!(matches!(
+        waiting.next(ready()),
+        Some(DeferredAction::Held(
+            Origin {
+                command: "get_commands",
+                ..
+            },
+            _
+        ))
+    ));
+    assert!(matches!(waiting.next(ready()), Some(DeferredAction::Respond(_))));
+    assert!(matches!(waiting.next(ready()), Some(DeferredAction::Change(..))));
+}
+
 #[tokio::test]
 async fn held_command_waits_until_extensions_are_loaded() {
     let (outbox, _sent) = outbox(limits::OUTBOX);
@@ -107,7 +202,7 @@ async fn held_command_waits_until_extensions_are_loaded() {
         id: None,
         command: "get_state",
     };
-    let state = wire::SessionCommand::GetState(wire::command::NoParams::default());
+    let state = SessionCommand::GetState(NoParams::default());
     let reloaded = DeferredAction::Reloaded(Responder::new(origin.clone(), &outbox));
     assert_eq!(reloaded.rules(), (Condition::Loaded, Order::Holds));
     let (mut waiting, mut shells) = (DeferredActions::default(), UserShells::new());

@@ -6,7 +6,11 @@ use agent::{Activity, Input, QueueKind, Queued};
 use serde_json::{Value, json};
 use wire::Message;
 use wire::command::SessionNameParams;
+use wire::event::CompactionResult;
 
+use super::super::asker::EndedCompaction;
+use super::super::compaction;
+use super::super::tool_calls::ChosenBy;
 use super::stage::DriverStage;
 use super::{events, user};
 
@@ -93,7 +97,9 @@ async fn unknown_tool_is_refused_without_running() {
 #[tokio::test]
 async fn inactive_tool_is_refused() {
     let mut stage = DriverStage::new(&[call("write", &json!({"path": "x", "content": "y"})), text("done")]);
-    stage.driver.choose_tools(["read".to_owned()].into_iter());
+    stage
+        .driver
+        .choose_tools(["read".to_owned()].into_iter(), ChosenBy::Client);
     stage.prompt("go").await;
     stage.settle().await;
     assert!(!stage.driver.core.workspace.cwd.join("x").exists());
@@ -217,6 +223,28 @@ async fn added_message_is_announced_around_its_entry() {
 }
 
 #[tokio::test]
+async fn message_after_summary_stays_in_the_conversation() {
+    let mut stage = DriverStage::new(&[text("hello")]);
+    stage.prompt("hi").await;
+    stage.settle().await;
+    stage.driver.drive(Input::Compact).await;
+    // The summary is stored, and extensions hear of it. Meanwhile a message joins the conversation.
+    let ended = EndedCompaction::Stored(CompactionResult {
+        summary: "s".to_owned(),
+        first_kept_entry_id: "e".to_owned(),
+        tokens_before: 1,
+        details: json!({}),
+        estimated_tokens_after: None,
+        usage: None,
+    });
+    stage.driver.add_message(user("noted")).await;
+    compaction::finish(&mut stage.driver, ended).await;
+    assert!(stage.driver.core.machine.is_idle());
+    let newest = stage.driver.core.machine.messages().last();
+    assert_eq!(newest, Some(&user("noted")));
+}
+
+#[tokio::test]
 async fn session_name_is_stored_and_announced() {
     let mut stage = DriverStage::new(&[]);
     let name = |name: &str| SessionNameParams {
@@ -249,7 +277,9 @@ async fn custom_entry_is_announced_with_its_id() {
 async fn chosen_tools_change_the_next_prompt() {
     let mut stage = DriverStage::new(&[]);
     let before = stage.driver.core.system_prompt();
-    stage.driver.choose_tools(["read".to_owned()].into_iter());
+    stage
+        .driver
+        .choose_tools(["read".to_owned()].into_iter(), ChosenBy::Client);
     assert_eq!(stage.driver.core.tools.active_names(), ["read"]);
     assert_ne!(stage.driver.core.system_prompt(), before);
 }
@@ -259,9 +289,13 @@ async fn forbidden_tool_cannot_be_chosen() {
     let mut stage = DriverStage::new(&[]);
     let agent = Arc::make_mut(&mut stage.driver.core.agent);
     agent.options.tool_filter.only = vec![vec!["read".to_owned()]];
-    stage.driver.core.tools.activate(vec!["read".to_owned()]);
+    stage
+        .driver
+        .core
+        .tools
+        .activate(vec!["read".to_owned()], ChosenBy::Client);
     let names = ["read", "bash"].map(str::to_owned);
-    stage.driver.choose_tools(names.into_iter());
+    stage.driver.choose_tools(names.into_iter(), ChosenBy::Client);
     assert_eq!(stage.driver.core.tools.active_names(), ["read"]);
 }
 

@@ -54,7 +54,7 @@ fn fallbacks_are_taken_once_in_order() {
     let registry = registry(dir.path());
     let mut fallbacks = Fallbacks::default();
     fallbacks.set(names(&["one/b", "no/such", "nonsense", "one/a"]));
-    assert!(fallbacks.begin_prompt(None));
+    fallbacks.begin_prompt(None);
     let unlimited = RunLimits::default();
     assert_eq!(taken(&mut fallbacks, &registry, unlimited).0, ["one/b", "one/a"]);
     assert!(taken(&mut fallbacks, &registry, unlimited).0.is_empty());
@@ -84,18 +84,18 @@ fn fallbacks_of_prompt_replace_those_of_session() {
     let registry = registry(dir.path());
     let mut fallbacks = Fallbacks::default();
     fallbacks.set(names(&["one/a"]));
-    assert!(fallbacks.begin_prompt(Some(names(&["one/b"]))));
+    fallbacks.begin_prompt(Some(names(&["one/b"])));
     assert_eq!(fallbacks.names(), ["one/a"]);
     assert_eq!(
         taken(&mut fallbacks, &registry, RunLimits::default()).0,
         ["one/b"]
     );
-    assert!(
-        !fallbacks.begin_prompt(Some(Vec::new())),
-        "an empty list turns them off"
-    );
+    fallbacks.begin_prompt(Some(Vec::new()));
+    let (taken_now, _) = taken(&mut fallbacks, &registry, RunLimits::default());
+    assert!(taken_now.is_empty(), "an empty list turns them off");
     fallbacks.on_idle();
-    assert!(fallbacks.begin_prompt(None), "they hold for one prompt only");
+    let (taken_now, _) = taken(&mut fallbacks, &registry, RunLimits::default());
+    assert_eq!(taken_now, ["one/a"], "they hold for one prompt only");
 }
 
 #[test]

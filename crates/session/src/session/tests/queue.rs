@@ -7,6 +7,7 @@ use wire::message::UserContent;
 use wire::reply::QueuedKind;
 use wire::{ImageContent, Message, UserBlock, UserMessage};
 
+use super::super::attachments::Attachments;
 use super::super::queue::{listing, queued, queued_id, reworded, room_for, texts};
 use super::user;
 use crate::{limits, strings};
@@ -104,6 +105,29 @@ fn reworded_message_keeps_its_images() {
         panic!("no message of the user");
     };
     assert_eq!(message.content.text(), "after");
+    let custom =
+        serde_json::json!({"role": "custom", "customType": "note", "content": "before", "display": true});
+    let Message::Custom(message) = reworded(&Message::from_json(&custom.to_string()).unwrap(), "after")
+    else {
+        panic!("no message of an extension");
+    };
+    assert_eq!(message.content.text(), "after");
+}
+
+#[test]
+fn reworded_message_keeps_its_documents() {
+    let document = serde_json::json!({"type": "document", "fileName": "n.txt", "extractedText": "Line 7"});
+    let image = serde_json::json!({"type": "image", "mimeType": "image/png", "content": "QUJD"});
+    let attached = Attachments::new(vec![document, image], Vec::new()).unwrap();
+    let Message::User(before) = attached.message("before".to_owned()) else {
+        panic!("no message of the user");
+    };
+    let mut blocks = before.content.to_blocks();
+    blocks[0] = UserBlock::text("after");
+    let Message::User(after) = reworded(&Message::User(before), "after") else {
+        panic!("no message of the user");
+    };
+    assert_eq!(after.content.to_blocks(), blocks);
 }
 
 #[test]

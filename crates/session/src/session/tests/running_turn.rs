@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::driver::RunningTurn;
+use super::super::running_turn::RunningTurn;
 use super::super::wakeup;
 use super::stage::DriverStage;
 use std::time::Duration;
@@ -29,6 +29,7 @@ async fn retry_timer_is_due_after_its_delay() {
     assert!(early.await.is_err());
     let due = tokio::time::timeout(Duration::from_secs(20), wakeup::due(&mut turn.retry_timer));
     assert!(due.await.is_ok());
+    assert!(turn.retry_timer.is_none(), "it must not wake the session again");
 }
 
 #[tokio::test]

@@ -10,8 +10,9 @@ use wire::hosted::HostUriSchemesParams;
 use wire::state::{PermissionMode, QueueMode};
 use wire::{Dialect, EntryBody, Message};
 
+use super::super::dialogs::{Answer, NoAnswer};
 use super::super::tool_calls::{ChosenBy, PROCESS_TOOL, ToolRegistry};
-use super::stage::CoreStage;
+use super::stage::{CoreStage, DriverStage};
 use super::{events, kinds, user};
 
 #[tokio::test]
@@ -70,7 +71,10 @@ async fn system_prompt_is_kept_until_forgotten() {
     let mut stage = CoreStage::new();
     let first = stage.core.system_prompt();
     assert!(first.contains("read"), "{first}");
-    stage.core.tools.choose(["write".to_owned()].into_iter());
+    stage
+        .core
+        .tools
+        .choose(["write".to_owned()].into_iter(), ChosenBy::Client);
     assert_eq!(stage.core.system_prompt(), first, "providers cache it");
     stage.core.workspace.forget_system_prompt();
     assert_ne!(stage.core.system_prompt(), first);
@@ -101,6 +105,28 @@ async fn lock_down_keeps_a_stricter_mode() {
     let mut set = CoreStage::with(&[], r#"{"permissions": {"mode": "read-only"}}"#);
     set.core.lock_down(&guards);
     assert_eq!(set.core.permissions.mode(), PermissionMode::ReadOnly);
+}
+
+#[tokio::test]
+async fn lock_down_keeps_the_open_question() {
+    let write = json!({"stream": [{"tool": {"name": "write", "args": {"path": "x", "content": "y"}}}]});
+    let mut stage = DriverStage::with(&[write], r#"{"permissions": {"mode": "ask"}}"#);
+    stage.prompt("go").await;
+    while stage.driver.core.permissions.asking.is_none() {
+        let events = stage.next_events().await;
+        stage.driver.on_model(events).await;
+    }
+    stage.driver.core.lock_down(&["guard.ts is missing".to_owned()]);
+    let denied = Answer::None(NoAnswer::Cancelled);
+    let decided = stage.driver.core.permissions.accept(denied);
+    stage
+        .driver
+        .drive(decided.expect("the call waits for the answer"))
+        .await;
+    // The run goes on with the next request. The offline model of the agent that was read again begins its replies anew.
+    stage.next_events().await;
+    assert_eq!(stage.stored(), ["session", "user", "assistant", "toolResult"]);
+    assert!(!stage.driver.core.workspace.cwd.join("x").exists());
 }
 
 #[tokio::test]
@@ -361,19 +387,23 @@ async fn stored_session_brings_its_tools() {
         .direct()
         .set_leaf(leaf.as_deref())
         .unwrap();
-    stage.core.tools.activate(vec!["read".to_owned()]);
-    stage.core.tools.set_chosen_by(ChosenBy::Client);
+    stage
+        .core
+        .tools
+        .activate(vec!["read".to_owned()], ChosenBy::Client);
     stage.core.restore_tools(true);
     assert_eq!(
         stage.core.tools.active_names(),
         ["read"],
         "a file widens no choice of a client"
     );
-    stage.core.tools.set_chosen_by(ChosenBy::Options);
     let mut agent = (*stage.core.agent).clone();
     agent.options.tool_filter.restored = None;
     stage.core.agent = Arc::new(agent);
-    stage.core.tools.activate(vec!["write".to_owned()]);
+    stage
+        .core
+        .tools
+        .activate(vec!["write".to_owned()], ChosenBy::Options);
     stage.core.restore_tools(false);
     assert_eq!(
         stage.core.tools.active_names(),

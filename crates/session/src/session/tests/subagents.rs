@@ -44,18 +44,46 @@ fn task() -> ToolCall {
     }
 }
 
-#[tokio::test]
-async fn subagent_with_full_queue_loses_its_requests() {
-    let mut stage = CoreStage::new();
+/// Starts a call of `task`, and returns what it wants to open.
+fn start(stage: &mut CoreStage) -> (ToolCalls, mpsc::Receiver<OpenSubagent>) {
     let dialogs = Dialogs::new(None);
-    let (open, mut wanted) = mpsc::channel(1);
-    let owner = owner(&stage, &dialogs, open);
+    let (open, wanted) = mpsc::channel(1);
+    let owner = owner(stage, &dialogs, open);
     let core = &mut stage.core;
     let mut environment = core.environment();
     environment.task_owner = Some(Box::new(owner));
     let mut calls = ToolCalls::new();
     assert!(matches!(calls.prepare(&core.tools, 0, &task()), Prepared::Run));
     calls.run(0, environment);
+    (calls, wanted)
+}
+
+#[tokio::test]
+async fn mode_change_reaches_pending_subagent() {
+    let mut stage = CoreStage::new();
+    let (_calls, mut wanted) = start(&mut stage);
+    // The task of the call has not run yet.
+    stage.core.tools.subagents().set_mode(PermissionMode::ReadOnly);
+    let mut wanted = wanted.recv().await.unwrap();
+    let opened = OpenedSubagent {
+        file: None,
+        model: "offline/script".to_owned(),
+    };
+    assert!(wanted.reply.send(Ok(opened)).is_ok());
+    // Before the prompt.
+    match wanted.requests.next(false).await {
+        Some(SessionRequest::Command(_, SessionCommand::SetPermissionMode(params))) => {
+            assert_eq!(params.mode, PermissionMode::ReadOnly);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn subagent_with_full_queue_loses_its_requests() {
+    let mut stage = CoreStage::new();
+    let (mut calls, mut wanted) = start(&mut stage);
+    let core = &stage.core;
     let OpenSubagent {
         mut requests,
         outbox,

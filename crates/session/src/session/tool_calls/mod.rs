@@ -17,17 +17,20 @@ mod todo;
 mod tool;
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent::{Prepared, ToolInput};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tools::ToolOutcome;
 use wire::{ToolCall, ToolResult};
 
 use crate::{limits, strings};
+
+use super::checkpoints::CallBegins;
 
 pub(super) use self::background::Exits;
 pub use self::background::PROCESS_TOOL;
@@ -58,9 +61,21 @@ pub(super) struct ToolCalls {
     rewriting: HashMap<usize, AbortHandle>,
     /// Calls that wait for their turn.
     prepared: HashMap<usize, PreparedCall>,
+    /// Calls that have begun and wait for their checkpoints.
+    awaiting_checkpoint: HashMap<usize, CallAwaitingCheckpoint>,
+    /// Held by the call whose checkpoint is being stored: its lock goes to those who wait in their order, so that calls start in theirs.
+    checkpoint_turn: Arc<tokio::sync::Mutex<()>>,
     batch: u64,
     /// How long a call may take to end once it is cancelled, and to report once it has what it waited for.
     grace: Duration,
+}
+
+/// A call whose checkpoint is not stored yet.
+struct CallAwaitingCheckpoint {
+    tool: Arc<dyn Tool>,
+    call: Invocation,
+    /// Takes what runs.
+    start: oneshot::Sender<Running>,
 }
 
 impl ToolCalls {
@@ -80,6 +95,8 @@ impl ToolCalls {
             made: HashMap::new(),
             rewriting: HashMap::new(),
             prepared: HashMap::new(),
+            awaiting_checkpoint: HashMap::new(),
+            checkpoint_turn: Arc::default(),
             batch: 0,
             grace,
         }
@@ -90,6 +107,7 @@ impl ToolCalls {
         // A cancelled token stays cancelled. Calls of the older batch keep theirs.
         self.cancel = CancellationToken::new();
         self.own.clear();
+        self.awaiting_checkpoint.clear();
         self.forget();
         // Tasks of older calls still hold a sender. The number tells their reports from those of this batch.
         self.batch += 1;
@@ -168,9 +186,10 @@ impl ToolCalls {
         }
     }
 
-    /// What permission rules judge about a call that waits for its turn.
-    pub(super) fn subject(&self, slot: usize, place: Place<'_>) -> Option<Subject<'_>> {
-        self.prepared.get(&slot).map(|call| Subject::of(call, place))
+    /// What permission rules judge about a call that waits for its turn. The call gets it when it runs: until then, other calls of the
+    /// same answer may change what it would do.
+    pub(super) fn subject(&mut self, slot: usize, place: Place<'_>) -> Option<Subject<'_>> {
+        self.prepared.get_mut(&slot).map(|call| Subject::of(call, place))
     }
 
     /// Returns the id of a call that waits for its turn.
@@ -181,38 +200,52 @@ impl ToolCalls {
     /// Starts a call whose turn has come. Reports follow.
     pub(super) fn run(&mut self, slot: usize, environment: Environment) {
         // A reset since the preparation has forgotten the call.
-        let Some(PreparedCall { tool, id, args }) = self.prepared.remove(&slot) else {
+        let Some(call) = self.prepared.remove(&slot) else {
             return;
         };
+        let PreparedCall {
+            tool,
+            id,
+            args,
+            judged,
+        } = call;
         let (cancel, progress) = (self.token(slot), self.progress_sender(slot));
         let checkpoint = environment.checkpoint.as_ref();
         let begins = checkpoint.and_then(|checkpoint| checkpoint.begin_call(tool.name(), &tool.source()));
-        // Before the checkpoint is waited for: what the tool sends to other processes keeps its place among the events.
-        let running = tool.run(Invocation {
+        let call = Invocation {
             slot,
             id,
             args,
+            judged,
             environment,
             cancel: cancel.clone(),
             progress: progress.clone(),
-        });
+        };
         let running: Running = match begins {
-            // Without it nothing would tell that the call may have changed files.
-            Some(begins) => Box::pin(async move {
-                match begins.await {
-                    Ok(checkpoint) => {
-                        let outcome = running.await;
-                        checkpoint.end().await;
-                        outcome
-                    }
-                    // Dropping `running` ends what the tool has begun: a call without its checkpoint must not run (GUARANTEES.md, 88).
-                    Err(error) => ToolOutcome::error(error),
-                }
-            }),
-            None => running,
+            Some(begins) => {
+                let (start, started) = oneshot::channel();
+                self.awaiting_checkpoint
+                    .insert(slot, CallAwaitingCheckpoint { tool, call, start });
+                let turn = Arc::clone(&self.checkpoint_turn);
+                Box::pin(run_with_checkpoint(begins, turn, started, progress.clone()))
+            }
+            None => tool.run(call),
         };
         // In a task: the session must get its wake-ups while a tool works.
         tokio::spawn(watch(running, cancel, self.grace, progress));
+    }
+
+    /// Starts the tool of a call whose checkpoint is stored. What the tool sends to other processes is on its way when this returns.
+    pub(super) fn start_tool(&mut self, slot: usize) {
+        let Some(CallAwaitingCheckpoint { tool, call, start }) = self.awaiting_checkpoint.remove(&slot)
+        else {
+            return;
+        };
+        // Dropping `start` ends a call that was stopped meanwhile.
+        if !call.cancel.is_cancelled() {
+            // A call that was given up was stopped before.
+            let _given_up = start.send(tool.run(call));
+        }
     }
 
     /// Stops all calls of the batch. Their reports still come.
@@ -290,8 +323,36 @@ impl ToolCalls {
         if is_rewritten && self.rewriting.remove(&slot).is_none() {
             return None;
         }
+        // Its checkpoint could not be stored, or it was given up before.
+        if matches!(update, CallUpdate::Input(ToolInput::Done { .. })) {
+            self.awaiting_checkpoint.remove(&slot);
+        }
         Some((slot, update))
     }
+}
+
+/// A call with its checkpoint. Its tool starts on the session's side, once the checkpoint is stored: a request to a client or another
+/// process cannot be taken back, and a call without its checkpoint must not run (GUARANTEES.md, 88).
+async fn run_with_checkpoint(
+    begins: CallBegins,
+    turn: Arc<tokio::sync::Mutex<()>>,
+    started: oneshot::Receiver<Running>,
+    reporter: ProgressSender,
+) -> ToolOutcome {
+    let own_turn = turn.lock_owned().await;
+    let checkpoint = match begins.await {
+        Ok(checkpoint) => checkpoint,
+        Err(error) => return ToolOutcome::error(error),
+    };
+    reporter.report(CallUpdate::CheckpointStored).await;
+    drop(own_turn);
+    let Ok(running) = started.await else {
+        checkpoint.end().await;
+        return ToolOutcome::error(strings::ABORTED);
+    };
+    let outcome = running.await;
+    checkpoint.end().await;
+    outcome
 }
 
 /// Waits for the end of a call and reports it. A tool that does not end in time after it was cancelled is given up.

@@ -12,6 +12,7 @@ use wire::tool::{ActiveTools, Tools};
 use wire::{Dialect, ToolCall, ToolSpec};
 
 use crate::factory::Agent;
+use crate::retired::ToolChoice;
 
 use super::background::{BackgroundBash, PROCESS_TOOL, ProcessTool, Processes};
 use super::built_in::built_in_tools;
@@ -29,7 +30,7 @@ pub(crate) enum Layer {
     BuiltIn,
     /// The agent, if the user names the tool: the todo list, web pages, sub-agents, background processes.
     Optional,
-    /// ExtensionProcesses.
+    /// Extensions.
     Extension,
     /// MCP servers.
     Mcp,
@@ -38,7 +39,7 @@ pub(crate) enum Layer {
 }
 
 impl Layer {
-    /// The order in which a called name is looked up. ExtensionProcesses come first, since they may replace a built-in tool.
+    /// The order in which a called name is looked up. Extensions come first, since they may replace a built-in tool.
     const LOOKUP: [Self; 5] = [
         Self::Extension,
         Self::Mcp,
@@ -276,8 +277,9 @@ impl ToolRegistry {
     }
 
     /// Makes these names the active ones.
-    pub(crate) fn activate(&mut self, names: Vec<String>) {
+    pub(crate) fn activate(&mut self, names: Vec<String>, chosen_by: ChosenBy) {
         self.active = names;
+        self.chosen_by = chosen_by;
     }
 
     /// Keeps these names from becoming active when they are registered.
@@ -339,12 +341,21 @@ impl ToolRegistry {
     }
 
     /// Makes these tools the active ones. Names that no tool has are passed over.
-    pub(crate) fn choose(&mut self, names: impl Iterator<Item = String>) {
+    pub(crate) fn choose(&mut self, names: impl Iterator<Item = String>, chosen_by: ChosenBy) {
         let layers = [&Layer::CHOSEN_BY_EXTENSIONS[..], &[Layer::Client]].concat();
         // Optional tools are the user's choice: a choice may keep the active ones, but adds none.
         let is_kept = |name: &String| self.has(Layer::Optional, name) && self.is_active(name);
         let is_there = |name: &String| layers.iter().any(|layer| self.has(*layer, name)) || is_kept(name);
-        self.active = names.filter(is_there).collect();
+        let active = names.filter(is_there).collect();
+        self.activate(active, chosen_by);
+    }
+
+    /// These names, of which the active ones come first in the order in which they became active. Today's pi makes tools active in this
+    /// order.
+    pub(crate) fn active_first(&self, mut names: Vec<String>) -> Vec<String> {
+        let place = |name: &String| self.active.iter().position(|active| active == name);
+        names.sort_by_key(|name| place(name).unwrap_or(self.active.len()));
+        names
     }
 
     /// Who chose the active tools.
@@ -352,9 +363,38 @@ impl ToolRegistry {
         self.chosen_by
     }
 
-    /// Notes who chose the tools that are active now.
-    pub(crate) fn set_chosen_by(&mut self, chosen_by: ChosenBy) {
-        self.chosen_by = chosen_by;
+    /// The choice of a client, if the active tools are one.
+    pub(crate) fn clients_choice(&self) -> Option<ToolChoice> {
+        if self.chosen_by != ChosenBy::Client {
+            return None;
+        }
+        let known = self.layers.keys().flat_map(|layer| self.names(*layer));
+        // Extensions and servers register their tools again, which must not make those active that the client left out.
+        let declined = known
+            .filter(|name| !self.is_active(name))
+            .chain(self.declined.clone());
+        Some(ToolChoice {
+            active: self.active.clone(),
+            declined: declined.collect(),
+        })
+    }
+
+    /// Restores the choice of a client from before the eviction.
+    pub(crate) fn restore_choice(&mut self, choice: ToolChoice) {
+        self.activate(choice.active, ChosenBy::Client);
+        self.declined = choice.declined;
+    }
+
+    /// The settings name the tools `now` where they named `was`. What a client, an extension or the stored session chose stays, and so
+    /// do tools that extensions, servers and the client brought.
+    pub(crate) fn follow_options(&mut self, was: &[String], mut now: Vec<String>) {
+        if self.chosen_by != ChosenBy::Options {
+            return;
+        }
+        let brought = |name: &String| !was.contains(name) && !now.contains(name);
+        let brought: Vec<String> = self.active.iter().filter(|name| brought(name)).cloned().collect();
+        now.extend(brought);
+        self.active = now;
     }
 
     /// Another session begins. Unless a client chose the active tools, these built-in and optional tools are active again, and all tools of

@@ -10,6 +10,8 @@ use wire::ToolResult;
 pub(crate) enum CallUpdate {
     /// The owner of the tool has rewritten the arguments, or refuses the call with a text for the model.
     Rewritten(Result<Map<String, Value>, String>),
+    /// Its checkpoint is stored, so that its tool can start.
+    CheckpointStored,
     /// The machine wants to know it.
     Input(ToolInput),
 }

@@ -494,7 +494,7 @@ fn lists_keep_order_of_layers() {
         [of(Source::Extension("e".to_owned()), "write")],
     );
     let active = ["c", "m", todo, "write", "read", "bash"].map(str::to_owned);
-    tools.activate(active.to_vec());
+    tools.activate(active.to_vec(), ChosenBy::Client);
     let names = |tools: &ToolRegistry| -> Vec<String> {
         let active = tools.active();
         active.map(|tool| tool.name().to_owned()).collect()
@@ -527,7 +527,10 @@ fn replaced_tools_stay_as_active_as_before() {
     let mut tools = ToolRegistry::new(vec!["read".to_owned()]);
     replace(&mut tools, &["a", "b", "hidden", "kept"]);
     assert_eq!(tools.active_names(), ["read", "a", "b", "kept"]);
-    tools.activate(["read", "b", "hidden", "kept"].map(str::to_owned).to_vec());
+    tools.activate(
+        ["read", "b", "hidden", "kept"].map(str::to_owned).to_vec(),
+        ChosenBy::Client,
+    );
     // `a` was switched off and `hidden` on; `b` and `kept` go, but the name of one of them stays.
     replace(&mut tools, &["hidden", "a", "new"]);
     assert_eq!(tools.active_names(), ["read", "hidden", "kept", "new"]);
@@ -541,4 +544,24 @@ fn active_name_of_other_layer_is_not_doubled() {
     let mut tools = ToolRegistry::new(vec!["read".to_owned()]);
     replace(&mut tools, &["read"]);
     assert_eq!(tools.active_names(), ["read"]);
+}
+
+#[test]
+fn settings_leave_tools_that_others_brought() {
+    let named = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect::<Vec<String>>()
+    };
+    let mut tools = ToolRegistry::new(named(&["read", "bash"]));
+    replace(&mut tools, &["a"]);
+    tools.follow_options(&named(&["read", "bash"]), named(&["read", "write"]));
+    assert_eq!(tools.active_names(), ["read", "write", "a"]);
+    for chosen_by in [ChosenBy::Client, ChosenBy::Session] {
+        // The same names as in the settings: who chose them decides.
+        tools.activate(named(&["read", "write"]), chosen_by);
+        tools.follow_options(&named(&["read", "write"]), named(&["read"]));
+        assert_eq!(tools.active_names(), ["read", "write"]);
+    }
 }

@@ -41,7 +41,7 @@ pub(crate) enum Access {
     Command(String),
     /// A file or a directory, by its absolute path.
     File(PathBuf),
-    /// A URI that the client serves.
+    /// A URI that the client serves, or the address of a page that `fetch` reads.
     Uri(String),
     /// Input for a program, which may be a shell. Rules for commands of bash judge it.
     Input(String),
@@ -93,6 +93,8 @@ pub(crate) struct Invocation {
     pub(crate) id: String,
     /// The arguments, checked.
     pub(crate) args: Map<String, Value>,
+    /// What permission rules judged; none if there are no permissions.
+    pub(crate) judged: Option<Access>,
     /// What the session lends to the call.
     pub(crate) environment: Environment,
     /// Cancelled when the call is to end.
@@ -109,13 +111,19 @@ pub(crate) struct PreparedCall {
     pub(crate) id: String,
     /// The checked arguments.
     pub(crate) args: Map<String, Value>,
+    /// What permission rules judged; none before they do.
+    pub(crate) judged: Option<Access>,
 }
 
 impl PreparedCall {
     /// A call of `tool` with checked arguments.
     pub(crate) fn new(tool: Arc<dyn Tool>, call: &ToolCall, args: Map<String, Value>) -> Self {
-        let id = call.id.clone();
-        Self { tool, id, args }
+        Self {
+            tool,
+            id: call.id.clone(),
+            args,
+            judged: None,
+        }
     }
 }
 
@@ -171,12 +179,14 @@ pub(crate) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// The subject of a prepared call.
-    pub(super) fn of(call: &'a PreparedCall, place: Place<'_>) -> Self {
+    /// The subject of a prepared call, which keeps what rules judge about it.
+    pub(super) fn of(call: &'a mut PreparedCall, place: Place<'_>) -> Self {
+        let access = call.tool.access(&call.args, place);
+        call.judged = Some(access.clone());
         Self {
             definition: call.tool.definition(),
             source: call.tool.source(),
-            access: call.tool.access(&call.args, place),
+            access,
             args: &call.args,
         }
     }
@@ -199,7 +209,7 @@ impl<'a> Subject<'a> {
         let tool = &self.definition.spec.name;
         let call = match &self.access {
             Access::Command(command) => Call::command(tool, command),
-            Access::Input(text) => Call::command("bash", text),
+            Access::Input(text) => Call::input("bash", text),
             // Rules judge the path as it is named, and the file that links lead to.
             Access::File(path) => Call::file(tool, path.clone(), process::real_path(path)),
             Access::Uri(uri) => Call::uri(tool, uri),

@@ -46,6 +46,17 @@ impl Twin {
         self.withheld.is_some()
     }
 
+    /// The calls that the twin has started and the real machine does not start any more: an abort comes while it holds them back.
+    pub(super) fn withdraw_starts(&mut self) -> Vec<usize> {
+        let started = |effect: &Effect| match effect {
+            Effect::RunTool(slot) => Some(*slot),
+            _ => None,
+        };
+        let slots = self.due.iter().filter_map(started).collect();
+        self.due.retain(|effect| started(effect).is_none());
+        slots
+    }
+
     /// What the twin is given for an input of the real machine, which is as it was before it.
     pub(super) fn translate(&mut self, input: &Input, real: &Machine) -> Option<Input> {
         match input {

@@ -1,8 +1,11 @@
 //! Loading with simulated processes, without a session.
 
+use std::sync::Arc;
+
 use config::extensions::{Found, Key};
 use config::{Scope as FileScope, SourceInfo};
-use extensions::line::{Era, Generation, Kind, Scope, Source};
+use extensions::line::{Era, Generation, Kind, Registered, Scope, Source};
+use extensions::program::Program;
 use extensions::{ExtensionProcess, ProcessError};
 use serde_json::{Map, Value, json};
 
@@ -31,6 +34,10 @@ fn found(path: &str, scope: Scope) -> Found {
 fn extensions(found: Vec<Found>) -> Extensions {
     let hooks = crate::hooks::Hooks::new(config::hooks::Finding::default());
     Extensions::new(found, hooks)
+}
+
+fn registered(members: Value) -> Registered {
+    serde_json::from_value(members).unwrap()
 }
 
 fn opening() -> Opening {
@@ -203,6 +210,55 @@ async fn lost_guard_is_missed_until_loaded_again() {
     extensions.loading.on_opened(&mut extensions.links, 0, answer);
     assert!(!extensions.links.misses_a_guard());
     assert!(extensions.links.has_restarted());
+}
+
+#[tokio::test]
+async fn guard_of_manifest_stays_when_program_changes_its_registrations() {
+    let program = Program {
+        path: "/p/gate".into(),
+        command: vec!["gate".to_owned()],
+        name: "gate".to_owned(),
+        events: vec!["tool_call".to_owned()],
+    };
+    let gate = Found {
+        runs: Ok(Key::Program(Arc::new(program))),
+        ..found("/p/gate", Scope::User)
+    };
+    let mut extensions = extensions(vec![gate]);
+    extensions.loading.begin(&mut extensions.links, false);
+    let mut process = start(&mut extensions).await;
+    process.answer("open", json!({"extensions": [{}]})).await;
+    let (_, answer) = value(&mut extensions).await;
+    extensions.loading.on_opened(&mut extensions.links, 0, answer);
+    assert!(extensions.has_listener("tool_call"));
+    extensions.change_registered(0, registered(json!({"commands": [{"name": "bye"}]})));
+    assert!(extensions.has_listener("tool_call"));
+    assert_eq!(extensions.links.registered()[0].commands[0].name, "bye");
+    extensions.lose(0, "it crashed");
+    assert!(extensions.links.misses_a_guard());
+}
+
+#[tokio::test]
+async fn change_handled_before_answer_is_kept() {
+    let mut extensions = extensions(vec![found("a.ts", Scope::User)]);
+    extensions.loading.begin(&mut extensions.links, false);
+    let mut process = start(&mut extensions).await;
+    let named = |name: &str| json!({"path": "a.ts", "commands": [{"name": name}]});
+    process
+        .answer("open", json!({"extensions": [named("old")]}))
+        .await;
+    let (_, answer) = value(&mut extensions).await;
+    // Both are there; the session handles messages first.
+    extensions.change_registered(0, registered(named("new")));
+    extensions.loading.on_opened(&mut extensions.links, 0, answer);
+    let commands: Vec<&str> = extensions
+        .links
+        .registered()
+        .iter()
+        .flat_map(|extension| &extension.commands)
+        .map(|command| command.name.as_str())
+        .collect();
+    assert_eq!(commands, ["new"]);
 }
 
 #[tokio::test]

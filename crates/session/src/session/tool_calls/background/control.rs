@@ -136,7 +136,7 @@ impl Tool for ProcessTool {
     /// Input is judged like a command of bash: the process may be a shell.
     fn access(&self, args: &Map<String, Value>, _: Place<'_>) -> Access {
         match action(args) {
-            Ok(Action::Write(id, input)) => Access::Input(self.processes.line_with(&id, &input)),
+            Ok(Action::Write(id, input)) => Access::Input(self.processes.judged(&id, &input)),
             Ok(_) => Access::Nothing,
             // Hooks may have made the arguments unreadable. The call will fail, but must not count as harmless until then.
             Err(_) => Access::Unknown,
@@ -166,14 +166,18 @@ impl Tool for ProcessTool {
             let done = tokio::select! {
                 biased;
                 () = call.cancel.cancelled() => Err(strings::ABORTED.to_owned()),
-                done = carry_out(&processes, action) => done,
+                done = carry_out(&processes, action, call.judged.as_ref()) => done,
             };
             ToolOutcome::from(done)
         })
     }
 }
 
-async fn carry_out(processes: &Processes, action: Action) -> Result<ToolResult, String> {
+async fn carry_out(
+    processes: &Processes,
+    action: Action,
+    judged: Option<&Access>,
+) -> Result<ToolResult, String> {
     match action {
         Action::List => Ok(ToolResult::text(listed(processes))),
         Action::Read(id) => {
@@ -182,8 +186,8 @@ async fn carry_out(processes: &Processes, action: Action) -> Result<ToolResult, 
             Ok(result(&process, format!("{news}\n\n[{id}: {status}]")))
         }
         Action::Write(id, input) => {
-            processes.type_in(&id, input).await?;
-            let process = processes.find(&id)?;
+            let process = processes.find_running(&id)?;
+            process.type_in(&input, judged).await?;
             Ok(result(&process, format!("Written to {id}")))
         }
         Action::Wait(id, wanted, limit) => {
@@ -321,6 +325,6 @@ mod tests {
         let refusal = processes.find("p1").err().expect("there is no process");
         assert!(refusal.contains("p1"), "{refusal}");
         assert_eq!(listed(&processes), "No processes");
-        assert_eq!(processes.line_with("p1", "make\n"), "make\n");
+        assert_eq!(processes.judged("p1", "make\n"), "make\n");
     }
 }

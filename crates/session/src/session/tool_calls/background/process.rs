@@ -2,15 +2,18 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use permissions::is_lone_key;
 use process::CommandProcesses;
+use tokio::io::AsyncWriteExt as _;
 use tokio::sync::{Notify, watch};
 use wire::ToolResult;
 use wire::process::{ProcessInfo, ProcessStatus};
 
-use crate::limits;
+use crate::{limits, strings};
 
+use super::super::tool::Access;
 use super::output::OutputTail;
-use super::running::Control;
+use super::running::{Control, bounded};
 
 /// One process, running or ended.
 pub(super) struct Process {
@@ -39,7 +42,7 @@ pub(super) struct State {
     pub(super) exit_code: Option<i32>,
     pub(super) signal: Option<i32>,
     pub(super) ended_at: Option<i64>,
-    /// The line that the model has begun to type.
+    /// The line that the model has begun to type, as far as the process has got it.
     pub(super) typed: String,
     /// The model knows that it has ended.
     pub(super) is_end_told: bool,
@@ -133,6 +136,59 @@ impl Process {
         (text, part.next)
     }
 
+    /// The lines that an input of the model completes or begins, together with what it has typed before.
+    fn line_with(&self, input: &str) -> String {
+        let line = format!("{}{input}", self.state().typed);
+        // A terminal takes a carriage return for the end of a line.
+        if self.has_terminal {
+            line.replace('\r', "\n")
+        } else {
+            line
+        }
+    }
+
+    /// What permission rules judge about an input of the model. Without a terminal a carriage return is a letter of the line, unless the
+    /// program gives its input to a terminal of its own: rules judge both.
+    pub(super) fn judged(&self, input: &str) -> String {
+        let line = self.line_with(input);
+        if line.contains('\r') {
+            format!("{}\n{line}", line.replace('\r', "\n"))
+        } else {
+            line
+        }
+    }
+
+    /// The model types. `judged` is what permission rules have judged.
+    ///
+    /// # Errors
+    /// When other input has changed the line since, the begun line is too long to be judged, or the process does not read.
+    pub(super) async fn type_in(&self, input: &str, judged: Option<&Access>) -> Result<(), String> {
+        let typing = async {
+            let mut pipe = self.control.input.lock().await;
+            // Only now: other calls of the same answer may have typed since this one was judged, and cannot until it is written.
+            let line = self.line_with(input);
+            if judged.is_some_and(|judged| *judged != Access::Input(self.judged(input))) {
+                return Err(strings::line_changed(&self.id));
+            }
+            if begun(&line).len() > limits::PROCESS_LINE {
+                return Err(strings::line_too_long(limits::PROCESS_LINE));
+            }
+            let mut rest = input.as_bytes();
+            while !rest.is_empty() {
+                let wrote = pipe.write(rest).await.map_err(|error| error.to_string())?;
+                if wrote == 0 {
+                    return Err(strings::process_does_not_read(&self.id));
+                }
+                rest = rest.get(wrote..).unwrap_or_default();
+                // After each part: a write that is given up here leaves the process with the parts before.
+                let got = line.floor_char_boundary(line.len() - rest.len());
+                begun(line.get(..got).unwrap_or_default()).clone_into(&mut self.state().typed);
+            }
+            Ok(())
+        };
+        bounded(&self.id, typing).await
+    }
+
     /// Takes output that the process has printed.
     pub(super) fn take_output(&self, bytes: &[u8]) {
         self.change(|state| {
@@ -149,6 +205,13 @@ impl Process {
         change(&mut self.state());
         self.version.send_modify(|version| *version += 1);
     }
+}
+
+/// The last line of a text, which has no end yet.
+fn begun(text: &str) -> &str {
+    let line = text.rsplit('\n').next().unwrap_or_default();
+    // It begins no line. Behind other keys the line stays unclear until it ends, also if it comes in several inputs.
+    if is_lone_key(line) { "" } else { line }
 }
 
 /// The result of a call that is about one process.

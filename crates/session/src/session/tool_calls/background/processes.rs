@@ -1,5 +1,6 @@
 //! The processes in the background of one session.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::{Notify, watch};
@@ -45,19 +46,31 @@ pub(super) struct Known {
 #[derive(Debug, Default)]
 struct Wakeups {
     are_on: bool,
+    /// Work was aborted: the ends so far wait for the next prompt or the next end.
+    are_held: bool,
     /// Since the last prompt.
     count: usize,
 }
 
 /// Processes that have ended by themselves and that the model does not know of.
-#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Exits {
     /// There are none, or they may not wake the session.
     None,
     /// They have woken the session this often since the last prompt, and do so no more.
     TooMany(usize),
-    /// What the model hears.
-    Some(String),
+    /// The model is to hear of them.
+    Some(EndedProcesses),
+}
+
+/// Processes of whose ends the model is to hear.
+pub(crate) struct EndedProcesses(Vec<Arc<Process>>);
+
+impl EndedProcesses {
+    /// Returns what the model hears. Their output counts as read then, so the text must reach the model.
+    pub(crate) fn into_text(self) -> String {
+        let texts = self.0.iter().map(|process| process.exit_text());
+        texts.collect::<Vec<_>>().join("\n\n")
+    }
 }
 
 impl Processes {
@@ -72,12 +85,27 @@ impl Processes {
 
     /// Lets ends of processes wake the session, or not.
     pub(crate) fn set_wakeups(&self, are_on: bool) {
-        self.known().wakeups.are_on = are_on;
+        let mut known = self.known();
+        known.wakeups.are_on = are_on;
+        // The host wants the model to hear of the ends there are.
+        known.wakeups.are_held = false;
+    }
+
+    /// Work was aborted, so that no end so far begins a run by itself.
+    pub(crate) fn hold_wakeups(&self) {
+        self.known().wakeups.are_held = true;
+    }
+
+    /// Returns true if ends of processes wake the session.
+    pub(crate) fn has_wakeups(&self) -> bool {
+        self.known().wakeups.are_on
     }
 
     /// A prompt came: processes may wake the session again.
     pub(crate) fn allow_wakeups(&self) {
-        self.known().wakeups.count = 0;
+        let mut known = self.known();
+        known.wakeups.count = 0;
+        known.wakeups.are_held = false;
     }
 
     /// Waits until a process has ended by itself. Cancel-safe.
@@ -89,7 +117,7 @@ impl Processes {
     pub(crate) fn take_exits(&self) -> Exits {
         let mut known = self.known();
         // Nothing is taken: the ends are still news if wakeups are allowed later.
-        if !known.wakeups.are_on {
+        if !known.wakeups.are_on || known.wakeups.are_held {
             return Exits::None;
         }
         let ended: Vec<Arc<Process>> = known
@@ -107,10 +135,8 @@ impl Processes {
             return Exits::TooMany(limits::PROCESS_WAKEUPS);
         }
         known.wakeups.count += 1;
-        // The texts are cleaned without the lock, which every command about processes needs.
-        drop(known);
-        let texts = ended.iter().map(|process| process.exit_text());
-        Exits::Some(texts.collect::<Vec<_>>().join("\n\n"))
+        // Their texts come later: cleaning them takes a moment, and every command about processes needs the lock.
+        Exits::Some(EndedProcesses(ended))
     }
 
     /// Returns true while a process runs or starts.
@@ -163,37 +189,10 @@ impl Processes {
             known.forget_old();
             process
         };
-        // Before the task below begins, so that no event of an end precedes that of its start.
-        self.tell(Event::ProcessStart {
-            process: Box::new(process.info()),
-        })
-        .await;
+        // Before the first wait, at which the call may be given up: only this task reads and ends a listed process.
         // The task holds no owner: a process ends with its session.
-        let (owner, one) = (Arc::downgrade(&self.0), Arc::clone(&process));
-        tokio::spawn(async move {
-            tokio::select! {
-                () = running.read_to_end(&one) => {}
-                // At the same time, because it waits for clients that read slowly.
-                () = tell_output(&owner, &one) => {}
-            }
-            if let Some(owner) = owner.upgrade() {
-                // Before the event, which may wait for a client that reads slowly.
-                owner.exited.notify_one();
-                let event = Event::ProcessEnd {
-                    process: Box::new(one.info()),
-                };
-                Self(owner).tell(event).await;
-            }
-        });
+        tokio::spawn(watch_over(Arc::downgrade(&self.0), running, Arc::clone(&process)));
         Ok(process)
-    }
-
-    async fn tell(&self, event: Event) {
-        // Cloned: the lock must be free while a client reads slowly.
-        let outbox = self.known().outbox.clone();
-        if let Some(outbox) = outbox {
-            outbox.tell(event).await;
-        }
     }
 
     /// A process by its id.
@@ -261,38 +260,27 @@ impl Processes {
     /// # Errors
     /// When there is no such process, it has ended, or it does not read.
     pub(crate) async fn write(self, params: WriteProcessParams) -> Result<(), String> {
-        self.write_to(&params.process_id, params.data).await
+        let process = self.find_running(&params.process_id)?;
+        process.control.write(&process.id, params.data.as_bytes()).await
     }
 
-    async fn write_to(&self, id: &str, data: String) -> Result<(), String> {
-        let process = self.find(id)?;
-        if !process.is_running() {
-            return Err(strings::process_ended(id));
-        }
-        process.control.write(id, data.into_bytes()).await
-    }
-
-    /// The lines that an input of the model completes or begins, together with what it has typed before.
-    pub(super) fn line_with(&self, id: &str, input: &str) -> String {
-        let typed = self.find(id).map(|process| process.state().typed.clone());
-        typed.unwrap_or_default() + input
-    }
-
-    /// The model types.
+    /// A process by its id, to write to it.
     ///
     /// # Errors
-    /// As [`Self::write`], and when a line becomes too long to be judged.
-    pub(super) async fn type_in(&self, id: &str, input: String) -> Result<(), String> {
-        let line = self.line_with(id, &input);
-        // A terminal takes a carriage return for the end of a line, too.
-        let begun = line.rsplit(['\n', '\r']).next().unwrap_or_default().to_owned();
-        if begun.len() > limits::PROCESS_LINE {
-            return Err(strings::line_too_long(limits::PROCESS_LINE));
+    /// When there is no such process, or it has ended.
+    pub(super) fn find_running(&self, id: &str) -> Result<Arc<Process>, String> {
+        let process = self.find(id)?;
+        if process.is_running() {
+            Ok(process)
+        } else {
+            Err(strings::process_ended(id))
         }
-        // Noted only once it is written: a line that the process did not get is not judged with the next one.
-        self.write_to(id, input).await?;
-        self.find(id)?.state().typed = begun;
-        Ok(())
+    }
+
+    /// What rules judge about an input of the model ([`Process::judged`]); the input alone if there is no such process.
+    pub(super) fn judged(&self, id: &str, input: &str) -> String {
+        self.find(id)
+            .map_or_else(|_| input.to_owned(), |process| process.judged(input))
     }
 
     /// Changes the size of the terminal of a process.
@@ -337,23 +325,67 @@ impl Processes {
     }
 }
 
+/// Reads a process until it ends, and tells clients of its start, its output and its end.
+async fn watch_over(owner: Weak<Owned>, running: Running, process: Arc<Process>) {
+    let start = Event::ProcessStart {
+        process: Box::new(process.info()),
+    };
+    let mut reading = pin!(running.read_to_end(&process));
+    let mut starting = pin!(tell(&owner, start));
+    // At the same time, because clients may read slowly.
+    let is_start_told = tokio::select! {
+        // First, so that no event of a process precedes its start.
+        biased;
+        _told = &mut starting => {
+            tokio::select! {
+                () = reading => {}
+                () = tell_output(&owner, &process) => {}
+            }
+            true
+        }
+        () = &mut reading => false,
+    };
+    let ended = process.info();
+    if let Some(owner) = owner.upgrade() {
+        let owner = Processes(owner);
+        if ended.status == ProcessStatus::Exited {
+            owner.known().wakeups.are_held = false;
+        }
+        // Before the events, which may wait for a client that reads slowly.
+        owner.0.exited.notify_one();
+    }
+    if !is_start_told {
+        starting.await;
+    }
+    let process = Box::new(ended);
+    tell(&owner, Event::ProcessEnd { process }).await;
+}
+
 /// Tells clients of output that they wait for, until it is dropped.
 async fn tell_output(owner: &Weak<Owned>, process: &Process) {
     loop {
         process.news.notified().await;
-        // No owner is held while a slow client is waited for: the process ends with its session.
-        let Some(outbox) = owner
-            .upgrade()
-            .and_then(|owner| Processes(owner).known().outbox.clone())
-        else {
-            return;
-        };
         let event = Event::ProcessOutput {
             process_id: process.id.clone(),
             output_bytes: process.state().output.end(),
         };
-        outbox.tell(event).await;
+        if !tell(owner, event).await {
+            return;
+        }
     }
+}
+
+/// Tells clients something. Returns false if there are none, or the session has ended.
+async fn tell(owner: &Weak<Owned>, event: Event) -> bool {
+    // Neither the owner nor its lock is held while a slow client is waited for: the process ends with its session.
+    let outbox = owner
+        .upgrade()
+        .and_then(|owner| Processes(owner).known().outbox.clone());
+    let Some(outbox) = outbox else {
+        return false;
+    };
+    outbox.tell(event).await;
+    true
 }
 
 impl Known {
@@ -427,7 +459,50 @@ fn incomplete(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::incomplete;
+    use std::time::Duration;
+
+    use process::Reaper;
+    use tools::ToolsConfig;
+
+    use super::*;
+    use crate::outbox::{Outgoing, outbox};
+
+    /// The call that starts a process may be given up while clients do not read.
+    #[tokio::test]
+    async fn process_ends_while_clients_do_not_read() {
+        let (outbox, mut sent) = outbox(1);
+        let filler = Event::ProcessOutput {
+            process_id: "other".to_owned(),
+            output_bytes: 0,
+        };
+        outbox.tell(filler).await;
+        let processes = Processes::default();
+        processes.connect(outbox);
+        let toolbox = Toolbox::new(ToolsConfig::default(), Reaper::direct());
+        let command = BackgroundCommand {
+            command: "true".to_owned(),
+            cwd: "/".into(),
+            env: Vec::new(),
+            terminal: None,
+        };
+        let ended = async {
+            let process = processes.start(&toolbox, command).await.unwrap();
+            wait::ended(&process).await;
+        };
+        let bound = Duration::from_secs(20);
+        tokio::time::timeout(bound, ended)
+            .await
+            .expect("the process is read and ends");
+        let mut told = Vec::new();
+        while told.len() < 3 {
+            match tokio::time::timeout(bound, sent.recv()).await.unwrap() {
+                Some(Outgoing::Event(event)) => told.push(event),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(matches!(*told[1], Event::ProcessStart { .. }), "{told:?}");
+        assert!(matches!(*told[2], Event::ProcessEnd { .. }), "{told:?}");
+    }
 
     #[test]
     fn incomplete_characters_are_found() {

@@ -31,7 +31,7 @@ pub(super) struct Running {
 pub(super) struct Control {
     kill: watch::Sender<bool>,
     // Locked for a whole write: the model and clients may write at the same time.
-    input: Mutex<pipe::Sender>,
+    pub(super) input: Mutex<pipe::Sender>,
     terminal: Option<Terminal>,
 }
 
@@ -129,14 +129,13 @@ impl Control {
         self.kill.send_replace(true);
     }
 
-    /// Writes to its input, which may not be read: the wait is bounded.
-    pub(super) async fn write(&self, id: &str, data: Vec<u8>) -> Result<(), String> {
-        let writing = async { self.input.lock().await.write_all(&data).await };
-        match tokio::time::timeout(limits::PROCESS_INPUT_WAIT, writing).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(strings::process_does_not_read(id)),
-        }
+    /// Writes to its input.
+    pub(super) async fn write(&self, id: &str, data: &[u8]) -> Result<(), String> {
+        let writing = async {
+            let written = self.input.lock().await.write_all(data).await;
+            written.map_err(|error| error.to_string())
+        };
+        bounded(id, writing).await
     }
 
     /// Changes the size of its terminal.
@@ -146,6 +145,16 @@ impl Control {
             None => Err(strings::no_terminal(id)),
         }
     }
+}
+
+/// Writes to the input of a process, which may not read it: the wait is bounded.
+pub(super) async fn bounded(
+    id: &str,
+    writing: impl Future<Output = Result<(), String>>,
+) -> Result<(), String> {
+    tokio::time::timeout(limits::PROCESS_INPUT_WAIT, writing)
+        .await
+        .unwrap_or_else(|_| Err(strings::process_does_not_read(id)))
 }
 
 /// Waits until the process is to be killed.

@@ -25,7 +25,7 @@ use super::tool::{Access, Definition, Invocation, Place, PreparedCall, Running, 
 
 pub(crate) use self::owner::{OpenSubagent, OpenedSubagent, TaskOwner, subagents_dir};
 pub(crate) use self::register::SubagentRegister;
-use self::work::Task;
+use self::work::{Task, Work};
 
 /// The agent that is always there.
 const GENERAL: &str = "general";
@@ -171,6 +171,12 @@ impl Tool for TaskTool {
             // Only calls that the model makes itself are lent what a sub-agent needs.
             return Box::pin(std::future::ready(ToolOutcome::error(strings::NO_TASKS_HERE)));
         };
+        // Before a place is taken: a task that may ask nothing need not wait for one.
+        if let Some(limit) = owner.used_up() {
+            return Box::pin(std::future::ready(ToolOutcome::error(strings::nothing_left(
+                limit,
+            ))));
+        }
         let task = Task {
             source: source_of(&agent),
             agent,
@@ -179,12 +185,8 @@ impl Tool for TaskTool {
             call_id: call.id,
             checkpoint: call.environment.checkpoint,
         };
-        Box::pin(work::carry_out(
-            task,
-            owner,
-            self.register.clone(),
-            call.cancel,
-            call.progress,
-        ))
+        // Registered before this returns: the owner has the present mode, and a mode that is chosen later must reach the sub-agent.
+        let work = Work::new(task, owner, self.register.clone(), call.progress);
+        Box::pin(work::carry_out(work, call.cancel))
     }
 }

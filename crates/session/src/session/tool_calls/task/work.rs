@@ -10,11 +10,12 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tools::ToolOutcome;
 use wire::command::{NoParams, PromptParams};
+use wire::reply::Disposition;
 use wire::subagent::{
     AgentProgress, AgentSource, Subagent, SubagentEvent, SubagentLevel, SubagentLifecycle, SubagentPhase,
     SubagentProgress, SubagentStatus, SubagentTotals,
 };
-use wire::{Event, RunLimits, SessionCommand, ToolResult};
+use wire::{Event, Reply, RunLimits, SessionCommand, ToolResult};
 
 use crate::outbox::{ClientId, Origin, Outgoing, outbox};
 use crate::requests::{SessionRequest, request_queue};
@@ -44,18 +45,7 @@ pub(super) struct Task {
 }
 
 /// Carries out a task.
-pub(super) async fn carry_out(
-    task: Task,
-    owner: TaskOwner,
-    register: SubagentRegister,
-    cancel: CancellationToken,
-    sender: ProgressSender,
-) -> ToolOutcome {
-    // Before a place is taken: a task that may ask nothing need not wait for one.
-    if let Some(limit) = owner.used_up() {
-        return ToolOutcome::error(strings::nothing_left(limit));
-    }
-    let mut work = Work::new(task, owner, register, sender);
+pub(super) async fn carry_out(mut work: Work, cancel: CancellationToken) -> ToolOutcome {
     // The permit is kept to the end of this function, which frees the place for the next task.
     let place = tokio::select! {
         biased;
@@ -79,7 +69,7 @@ pub(super) async fn carry_out(
 }
 
 /// A task that is carried out. Dropping it ends the sub-agent.
-struct Work {
+pub(super) struct Work {
     task: Task,
     owner: TaskOwner,
     register: SubagentRegister,
@@ -95,7 +85,13 @@ struct Work {
 }
 
 impl Work {
-    fn new(task: Task, owner: TaskOwner, register: SubagentRegister, sender: ProgressSender) -> Self {
+    /// A task that waits for its place. The register knows it.
+    pub(super) fn new(
+        task: Task,
+        owner: TaskOwner,
+        register: SubagentRegister,
+        sender: ProgressSender,
+    ) -> Self {
         let index = register.next_index();
         let id = format!("{}-{index}", task.agent.name);
         let description = Some(&task.description).filter(|text| !text.is_empty());
@@ -154,7 +150,7 @@ impl Work {
         if !self.send("prompt", prompt).await {
             return Err(strings::SUBAGENT_GONE.to_owned());
         }
-        let mut is_cancelled = false;
+        let (mut is_cancelled, mut has_begun) = (false, false);
         while !self.summary.is_settled() {
             let item = tokio::select! {
                             biased;
@@ -175,7 +171,13 @@ impl Work {
             match item {
                 Some(Outgoing::Event(event)) => self.take(&event).await,
                 // Responses to the prompt, to an abort and to permission modes. The failure of any ends the task.
-                Some(Outgoing::Response(_, response)) => response.outcome.map(drop)?,
+                Some(Outgoing::Response(_, response)) => {
+                    has_begun |= begins_run(&response.outcome?)?;
+                    // Without a run nothing will settle.
+                    if is_cancelled && !has_begun {
+                        return Err(strings::ABORTED.to_owned());
+                    }
+                }
                 // The session waits for a writer, and there is none here.
                 Some(Outgoing::Flush(done)) => {
                     let _gone = done.send(());
@@ -362,6 +364,19 @@ impl Drop for Work {
     /// The call was given up: the sub-agent works for nothing.
     fn drop(&mut self) {
         self.register.ended(&self.id);
+    }
+}
+
+/// Returns true for the reply to a prompt that begins a run.
+///
+/// # Errors
+/// When a hook or an extension has dealt with the prompt itself, so that no run begins.
+fn begins_run(reply: &Reply) -> Result<bool, String> {
+    match reply {
+        Reply::Accepted(accepted) if accepted.disposition == Disposition::Handled => {
+            Err(strings::TASK_HANDLED.to_owned())
+        }
+        reply => Ok(matches!(reply, Reply::Accepted(_))),
     }
 }
 
