@@ -12,8 +12,11 @@ use wire::partial_json::PartialJson;
 use wire::{AssistantMessage, StopReason, StreamEvent, ThinkingLevel, Usage};
 
 use crate::event::ModelEvent;
-use crate::limits::{MAX_ANSWER_BYTES, MAX_BLOCKS, MAX_ERROR_TEXT_BYTES};
+use crate::limits::{MAX_ANSWER_BYTES, MAX_ARGUMENT_DEPTH, MAX_BLOCKS, MAX_ERROR_TEXT_BYTES};
 use crate::request::ModelRequest;
+
+/// The error text if the provider gives none (providers.md 2.1, behaviour.md 7.5).
+pub(crate) const UNKNOWN: &str = "An unknown error occurred";
 
 /// Why a stream failed, in the words that go into `errorMessage`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +61,7 @@ pub(crate) struct Answer {
     level: ThinkingLevel,
     /// True if token counts also state the usual case.
     full_usage: bool,
-    /// Text, reasoning, arguments and signatures so far, for the limit.
+    /// Text, reasoning, arguments, signatures, and ids and names of calls so far, for the limit.
     bytes: usize,
 }
 
@@ -284,6 +287,15 @@ impl Answer {
         }
     }
 
+    /// Sets the name of a call that began without one.
+    pub(crate) fn name_call(&mut self, content_index: usize, name: &str) -> Result<(), Fault> {
+        match self.call_mut(content_index) {
+            Some(call) if call.name.is_empty() => name.clone_into(&mut call.name),
+            _ => return Ok(()),
+        }
+        self.grow(name.len())
+    }
+
     /// The argument JSON of a call so far.
     pub(crate) fn args(&self, content_index: usize) -> &str {
         self.slots.get(content_index).map_or("", |slot| &slot.args)
@@ -328,7 +340,11 @@ impl Answer {
     pub(crate) fn failed(&mut self, reason: StopReason, fault: Fault, out: &mut Vec<ModelEvent>) {
         let mut message = self.give();
         message.stop_reason = reason;
-        message.error_message = Some(cut(&fault.text, MAX_ERROR_TEXT_BYTES));
+        let text = match fault.text.trim() {
+            "" => UNKNOWN,
+            _ => fault.text.as_str(),
+        };
+        message.error_message = Some(cut(text, MAX_ERROR_TEXT_BYTES));
         out.push(ModelEvent::Error {
             message,
             retry_after: fault.retry_after,
@@ -346,8 +362,8 @@ impl Answer {
         Box::new(std::mem::replace(&mut self.message, fresh))
     }
 
-    /// Counts bytes against the limit of an answer.
-    fn grow(&mut self, bytes: usize) -> Result<(), Fault> {
+    /// Counts bytes against the limit of an answer. Parsers also count what they buffer.
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Fault> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > MAX_ANSWER_BYTES {
             return Err(Fault::new(format!(
@@ -365,6 +381,13 @@ impl Answer {
                 "The answer has more than {MAX_BLOCKS} blocks"
             )));
         }
+        self.grow(match &block {
+            AssistantBlock::Text(text) => text.text.len(),
+            AssistantBlock::Thinking(block) => {
+                block.thinking.len() + block.thinking_signature.as_ref().map_or(0, String::len)
+            }
+            AssistantBlock::ToolCall(call) => call.id.len() + call.name.len(),
+        })?;
         self.message.content.push(block);
         self.slots.push(Slot {
             open: true,
@@ -390,7 +413,7 @@ impl Answer {
             } else {
                 Ok(parse_arguments(&args))
             };
-            match arguments {
+            match arguments.and_then(check_depth) {
                 Ok(arguments) => call.arguments = arguments,
                 Err(problem) => {
                     let error = format!("{problem}\n\nReceived arguments:\n{args}");
@@ -427,6 +450,27 @@ fn whole_arguments(text: &str) -> Result<Map<String, Value>, String> {
     Err(format!(
         "Unterminated string in JSON at position {position} (line {lines} column {column})"
     ))
+}
+
+/// Returns the arguments, unless they are nested too deeply. Session files and requests nest them further, and their parser stops
+/// at 127 levels.
+fn check_depth(arguments: Map<String, Value>) -> Result<Map<String, Value>, String> {
+    let levels = 1 + arguments.values().map(depth).max().unwrap_or(0);
+    if levels > MAX_ARGUMENT_DEPTH {
+        return Err(format!(
+            "recursion limit exceeded: {levels} levels, at most {MAX_ARGUMENT_DEPTH} are accepted"
+        ));
+    }
+    Ok(arguments)
+}
+
+/// How many objects and arrays are inside each other.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// Arguments of a tool call: what parses, else what can be repaired, else nothing (providers.md 2.3).

@@ -8,11 +8,14 @@ pub const MAX_EVENT_BYTES: usize = 16 << 20;
 /// Buffer of a stream that is kept between events.
 pub(crate) const KEPT_BYTES: usize = 64 << 10;
 
-/// Largest answer, in bytes of text, reasoning and tool arguments together.
+/// Largest answer, in bytes of text, reasoning and tool calls together.
 pub const MAX_ANSWER_BYTES: usize = 16 << 20;
 
 /// Most content blocks of an answer.
 pub const MAX_BLOCKS: usize = 20_000;
+
+/// Deepest nesting of the arguments of a tool call. A call with deeper ones does not run.
+pub const MAX_ARGUMENT_DEPTH: usize = 100;
 
 /// Most bytes of a response body after decompression.
 pub const MAX_BODY_BYTES: u64 = 1 << 30;

@@ -81,16 +81,22 @@ const PASSING: [&str; 50] = [
 /// HTTP statuses of a rejected key, a missing payment, a model that the key may not use or the provider does not know.
 const REFUSALS: [&str; 4] = ["401", "402", "403", "404"];
 
-/// Texts of the same.
-const REFUSED: [&str; 8] = [
+/// Error texts of such refusals. Those of Bedrock name the exception and have no status.
+const REFUSED: [&str; 14] = [
     "api?key",
     "unauthorized",
     "authentication",
     "permission?denied",
-    "access denied",
+    "access?denied",
     "credential",
     "model_not_found",
     "not_found_error",
+    "resourcenotfoundexception",
+    "unrecognizedclientexception",
+    "expiredtokenexception",
+    "invalidsignatureexception",
+    "servicequotaexceededexception",
+    "model identifier is invalid",
 ];
 
 /// Returns true if another model may answer where this one cannot: its quota is exhausted, its key is rejected or missing, or its
@@ -112,7 +118,8 @@ pub(crate) fn is_final(text: &str) -> bool {
 /// Returns true if the run may be retried after this error. Overflows are classified elsewhere and must be checked first.
 #[must_use]
 pub fn is_retryable(text: &str) -> bool {
-    let text = text.to_lowercase();
+    // This name contains `enotfound`, which stands for a host that DNS does not know.
+    let text = text.to_lowercase().replace("resourcenotfoundexception", "");
     if FINAL.iter().any(|pattern| matches(&text, pattern)) {
         return false;
     }

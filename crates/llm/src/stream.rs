@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use auth::Secrets;
+use auth::secrets::REPLACEMENT;
 use bytes::Bytes;
 use futures_util::{FutureExt, Stream, StreamExt};
 use tokio::time::{Instant, Sleep, timeout};
@@ -26,6 +27,9 @@ use crate::{tape, trace};
 
 /// Text of an abort before the response came (behaviour.md 3.6).
 pub(crate) const ABORTED_EARLY: &str = "Request was aborted.";
+
+/// Bytes from which the end of a text that was cut counts as the beginning of a credential. Fewer match ordinary words.
+const SHORTEST_PART: usize = 4;
 
 /// A response head on its way, retries included.
 pub(crate) type Head = Pin<Box<dyn Future<Output = Result<reqwest::Response, Fault>> + Send>>;
@@ -280,7 +284,10 @@ impl ModelStream {
     /// Takes credentials out of an error text, should the provider have echoed one.
     fn hide_key(&self, out: &mut [ModelEvent]) {
         if let Some(ModelEvent::Error { message, .. }) = out.last_mut() {
-            message.error_message = message.error_message.take().map(|text| self.secrets.redact(text));
+            message.error_message = message
+                .error_message
+                .take()
+                .map(|text| without_keys(&self.secrets, text));
         }
     }
 }
@@ -289,6 +296,20 @@ impl std::fmt::Debug for ModelStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ModelStream").finish_non_exhaustive()
     }
+}
+
+/// The text without credentials. Texts are cut before this, so that the end of a text can be the beginning of a credential.
+fn without_keys(secrets: &Secrets, text: String) -> String {
+    let text = secrets.redact(text);
+    let Some(shown) = text.strip_suffix("...") else {
+        return text;
+    };
+    let part = secrets.open_end(shown.as_bytes());
+    if part < SHORTEST_PART {
+        return text;
+    }
+    let kept = shown.get(..shown.len() - part).unwrap_or_default();
+    format!("{kept}{REPLACEMENT}...")
 }
 
 /// Why reading stops early.

@@ -2,7 +2,7 @@
 //! then written is decided in the families.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use wire::{
@@ -44,8 +44,7 @@ pub(crate) fn transform<'a>(
         target,
         foreign_thinking,
         normalise,
-        renamed: HashMap::new(),
-        taken: HashMap::new(),
+        taken: HashSet::new(),
         open: Vec::new(),
         out: Vec::with_capacity(messages.len()),
     };
@@ -73,23 +72,30 @@ struct Pass<'a> {
     target: &'a Model,
     foreign_thinking: ForeignThinking,
     normalise: Normalise<'a>,
-    /// Ids of another model's calls, and what they are called now.
-    renamed: HashMap<String, String>,
-    /// The ids in use, to the id they replace.
-    taken: HashMap<String, String>,
-    /// Calls of the last answer that have no result yet: id as it is now, tool.
-    open: Vec<(Cow<'a, str>, &'a str)>,
+    /// The ids of other models' calls, as the target takes them.
+    taken: HashSet<String>,
+    /// Calls of the last answer that have no result yet.
+    open: Vec<OpenCall<'a>>,
     out: Vec<Arc<Message>>,
+}
+
+/// A call without a result.
+struct OpenCall<'a> {
+    /// Its id in the conversation, by which its result is found. Servers that number the calls of each answer anew use it again.
+    original: &'a str,
+    /// Its id as the target takes it.
+    id: Cow<'a, str>,
+    tool: &'a str,
 }
 
 impl<'a> Pass<'a> {
     /// Answers open calls with a result.
     fn settle(&mut self) {
-        for (tool_call_id, tool_name) in self.open.drain(..) {
+        for call in self.open.drain(..) {
             let content = vec![UserBlock::text(NO_RESULT)];
             let result = ToolResultMessage {
-                tool_call_id: tool_call_id.into_owned(),
-                tool_name: tool_name.to_owned(),
+                tool_call_id: call.id.into_owned(),
+                tool_name: call.tool.to_owned(),
                 content,
                 details: None,
                 is_error: true,
@@ -125,14 +131,22 @@ impl<'a> Pass<'a> {
         let same = self.target.is_same(&answer.provider, &answer.api, &answer.model);
         if same && unchanged(answer) {
             let calls = answer.content.iter().filter_map(AssistantBlock::as_tool_call);
-            self.open
-                .extend(calls.map(|call| (Cow::Borrowed(&*call.id), &*call.name)));
+            self.open.extend(calls.map(|call| OpenCall {
+                original: &call.id,
+                id: Cow::Borrowed(&*call.id),
+                tool: &call.name,
+            }));
             self.out.push(Arc::clone(message));
             return;
         }
         let mut ids = HashSet::new();
         let mut content = Vec::with_capacity(answer.content.len());
         for original in &answer.content {
+            if let AssistantBlock::ToolCall(call) = original
+                && !ids.insert(call.id.as_str())
+            {
+                continue;
+            }
             let Some(block) = (if same {
                 own_block(original)
             } else {
@@ -141,10 +155,11 @@ impl<'a> Pass<'a> {
                 continue;
             };
             if let (AssistantBlock::ToolCall(call), AssistantBlock::ToolCall(named)) = (&block, original) {
-                if !ids.insert(call.id.clone()) {
-                    continue;
-                }
-                self.open.push((Cow::Owned(call.id.clone()), &*named.name));
+                self.open.push(OpenCall {
+                    original: &named.id,
+                    id: Cow::Owned(call.id.clone()),
+                    tool: &named.name,
+                });
             }
             content.push(block);
         }
@@ -179,32 +194,28 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The id of another model's call as the target takes it. Two ids that would become one are kept apart.
+    /// The id of another model's call as the target takes it. No two calls get the same, even if two answers use the same:
+    /// Anthropic refuses a conversation in which an id occurs twice.
     fn foreign_id(&mut self, old: &str, answer: &AssistantMessage) -> String {
-        if let Some(known) = self.renamed.get(old) {
-            return known.clone();
-        }
         let mut id = (self.normalise)(old, answer);
-        if self.taken.get(&id).is_some_and(|other| other != old) {
-            id = (self.normalise)(&format!("call_{}", ids::short_hash(old)), answer);
-        }
-        self.taken.insert(id.clone(), old.to_owned());
-        if id != old {
-            self.renamed.insert(old.to_owned(), id.clone());
+        let mut number = self.taken.len();
+        while !self.taken.insert(id.clone()) {
+            let hash = ids::short_hash(&format!("{old} {number}"));
+            id = (self.normalise)(&format!("call_{hash}"), answer);
+            number += 1;
         }
         id
     }
 
     /// Sends a result if its call is open. Providers refuse requests with other results.
     fn result(&mut self, message: &Arc<Message>, result: &ToolResultMessage) {
-        let own = &result.tool_call_id;
-        let id = self.renamed.get(own).unwrap_or(own);
-        let Some(at) = self.open.iter().position(|(open, _)| open == id) else {
+        let own = result.tool_call_id.as_str();
+        let Some(at) = self.open.iter().position(|call| call.original == own) else {
             return;
         };
-        let (id, _) = self.open.remove(at);
+        let id = self.open.remove(at).id;
         let images = self.without_images(&result.content, TOOL_IMAGE);
-        if images.is_none() && id == *own {
+        if images.is_none() && id == own {
             self.out.push(Arc::clone(message));
             return;
         }

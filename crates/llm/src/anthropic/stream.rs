@@ -2,10 +2,11 @@
 //! ignored.
 
 use serde::Deserialize;
+use serde_json::Value;
 use wire::{StopReason, ThinkingContent, Usage};
 
 use super::threads::thread;
-use crate::answer::{Answer, Fault};
+use crate::answer::{Answer, Fault, UNKNOWN};
 use crate::billing::{self, Bill};
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
@@ -13,8 +14,15 @@ use crate::json::{Count, Text, repair, unreadable};
 use crate::message_thread::MessageThread;
 use crate::request::ModelRequest;
 
-/// What a refusal says (behaviour.md 7.5).
-const UNKNOWN: &str = "An unknown error occurred";
+/// The events that the parser reads. Gateways send others to keep a connection alive, and their data need not be JSON.
+const EVENTS: [&str; 6] = [
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+];
 
 /// Shown in place of reasoning that the provider withholds.
 const REDACTED: &str = "[Reasoning redacted]";
@@ -94,6 +102,9 @@ struct Tokens {
     cache_read_input_tokens: Count,
     #[serde(default)]
     cache_creation_input_tokens: Count,
+    /// How long the written tokens stay in the cache. A member of another form counts as missing.
+    #[serde(default)]
+    cache_creation: Value,
     #[serde(default)]
     output_tokens_details: Option<Reasoned>,
     #[serde(flatten)]
@@ -205,6 +216,8 @@ impl MessagesParser {
                     .input
                     .map(|raw| raw.get().to_owned())
                     .filter(|raw| !matches!(raw.as_str(), "{}" | "null"));
+                // Counted again when the block ends: until then nothing else bounds what open blocks keep.
+                self.answer.grow(input.as_ref().map_or(0, String::len))?;
                 let (id, name) = (block.id.as_str().to_owned(), block.name.as_str().to_owned());
                 self.answer.start_call(id, name, out)?
             }
@@ -283,6 +296,12 @@ impl MessagesParser {
                 .and_then(|details| details.thinking_tokens.0)
                 .filter(|count| *count > 0)
                 .or(old.reasoning),
+            cache_write_1h: tokens
+                .cache_creation
+                .get("ephemeral_1h_input_tokens")
+                .and_then(Value::as_u64)
+                .filter(|count| *count > 0)
+                .or(old.cache_write_1h),
             ..Usage::default()
         };
         let billed = self.is_openrouter.then(|| tokens.bill.total()).flatten();
@@ -295,7 +314,8 @@ impl StreamParser for MessagesParser {
         if name == "error" {
             return Err(Fault::new(data));
         }
-        if matches!(name, "ping") {
+        let is_known = name.is_empty() || EVENTS.contains(&name);
+        if !is_known || data.trim().is_empty() {
             return Ok(Flow::More);
         }
         let repaired;

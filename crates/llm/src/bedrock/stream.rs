@@ -12,7 +12,6 @@ use crate::answer::{Answer, Fault};
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
 use crate::json::{Count, Text, repair, unreadable};
-use crate::limits::MAX_ANSWER_BYTES;
 use crate::request::ModelRequest;
 
 /// Shown in place of reasoning that the provider withholds.
@@ -277,13 +276,9 @@ impl ConverseParser {
             return Ok(());
         };
         if let (true, Ok(bytes)) = (hidden, STANDARD.decode(data)) {
-            let kept = open.redacted.get_or_insert_default();
-            kept.extend_from_slice(&bytes);
-            if kept.len() > MAX_ANSWER_BYTES {
-                return Err(Fault::new(format!(
-                    "The answer is larger than {MAX_ANSWER_BYTES} bytes"
-                )));
-            }
+            // Counted again when the block ends: until then nothing else bounds what open blocks keep.
+            self.answer.grow(bytes.len())?;
+            open.redacted.get_or_insert_default().extend_from_slice(&bytes);
         }
         Ok(())
     }

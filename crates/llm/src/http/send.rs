@@ -61,7 +61,7 @@ pub(crate) async fn send(
             Err(_) => Failure {
                 fault: Fault::new(format!(
                     "Request timed out: no response for {} s",
-                    patience.idle.as_secs()
+                    patience.idle.as_secs_f64()
                 )),
                 again: true,
             },

@@ -99,14 +99,14 @@ impl Script {
             path: path.display().to_string(),
             reason,
         };
-        let size = std::fs::metadata(path)
-            .map_err(|error| bad(error.to_string()))?
-            .len();
-        if size > MAX_SCRIPT_BYTES {
+        // All sessions share this thread, so it must not wait for the other end of a pipe.
+        let script = files::Root::user()
+            .read(path, MAX_SCRIPT_BYTES)
+            .map_err(|error| bad(error.to_string()))?;
+        if script.cut {
             return Err(bad(format!("is larger than {MAX_SCRIPT_BYTES} bytes")));
         }
-        let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
-        Self::parse(&text).map_err(bad)
+        Self::parse(&script.text).map_err(bad)
     }
 
     /// Checks a script.

@@ -25,7 +25,11 @@ pub(crate) fn error_text(status: u16, body: &str) -> String {
 /// What an error object says: `error.message`, with the upstream's own words where a router passes them on.
 pub(crate) fn error_message(json: &Value) -> String {
     let error = json.get("error").unwrap_or(json);
-    let message = match error.get("message").unwrap_or(error) {
+    // As the SDK: without a message the whole object is shown, because its code decides whether the run is tried again.
+    let message = error
+        .get("message")
+        .filter(|message| !message.is_null() && message.as_str() != Some(""));
+    let message = match message.unwrap_or(error) {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };

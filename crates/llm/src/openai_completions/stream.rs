@@ -136,7 +136,7 @@ impl CompletionsParser {
             self.call(&call, out)?;
         }
         if let Some(details) = delta.reasoning_details {
-            self.reasoning_details(details.get());
+            self.reasoning_details(details.get())?;
         }
         Ok(())
     }
@@ -217,11 +217,7 @@ impl CompletionsParser {
             None => self.new_call(call, name, out)?,
         };
         self.last_call = Some(block);
-        if let Some(known) = self.answer.call_mut(block)
-            && known.name.is_empty()
-        {
-            name.clone_into(&mut known.name);
-        }
+        self.answer.name_call(block, name)?;
         match function.and_then(|function| function.arguments) {
             Some(raw) => self.answer.delta(block, &argument_text(raw.get()), out),
             None => Ok(()),
@@ -263,20 +259,18 @@ impl CompletionsParser {
     }
 
     /// Encrypted reasoning is kept with the call it belongs to.
-    fn reasoning_details(&mut self, details: &str) {
+    fn reasoning_details(&mut self, details: &str) -> Result<(), Fault> {
         let details: Vec<Value> = serde_json::from_str(details).unwrap_or_default();
         for detail in details {
             let text = |name: &str| detail.get(name).and_then(Value::as_str).unwrap_or_default();
             if text("type") != "reasoning.encrypted" || text("data").is_empty() {
                 continue;
             }
-            let Some(block) = self.by_id.get(text("id")).copied() else {
-                continue;
-            };
-            if let Some(call) = self.answer.call_mut(block) {
-                call.thought_signature = Some(detail.to_string());
+            if let Some(block) = self.by_id.get(text("id")).copied() {
+                self.answer.seal(block, detail.to_string())?;
             }
         }
+        Ok(())
     }
 
     /// The provider says why it stopped. Usage may still follow, so nothing ends here.

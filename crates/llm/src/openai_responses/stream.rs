@@ -226,6 +226,7 @@ impl ResponsesParser {
             }
             _ => return Ok(None),
         };
+        self.answer.grow(item.id.as_str().len())?;
         self.open.push(Open {
             place: frame.output_index.0,
             id: item.id.as_str().to_owned(),

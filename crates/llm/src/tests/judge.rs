@@ -2,7 +2,8 @@
 
 use wire::{AssistantMessage, StopReason};
 
-use crate::{is_context_overflow, is_retryable};
+use crate::bedrock;
+use crate::{is_context_overflow, is_retryable, is_unavailable};
 
 fn failed(text: &str) -> AssistantMessage {
     let mut message = AssistantMessage::begin("a", "p", "m", 0);
@@ -118,5 +119,29 @@ fn permanent_faults_and_exhausted_plans_are_not_retryable() {
         "Provider finish_reason: content_filter",
     ] {
         assert!(!is_retryable(text), "{text}");
+    }
+}
+
+#[test]
+fn bedrock_refusals_of_key_or_name_allow_fallback() {
+    let judge = |status, kind: &str, message: &str| {
+        let body = serde_json::json!({"message": message}).to_string();
+        let text = bedrock::error_text(status, kind, &body);
+        !is_retryable(&text) && is_unavailable(&text)
+    };
+    let invalid_name = "The provided model identifier is invalid.";
+    for (status, kind, message) in [
+        (403, "AccessDeniedException", "You don't have access."),
+        (403, "UnrecognizedClientException", "The token is invalid."),
+        (403, "ExpiredTokenException", "The token is expired."),
+        (403, "InvalidSignatureException", "No match."),
+        (404, "ResourceNotFoundException", "Could not resolve it."),
+        (400, "ServiceQuotaExceededException", "Too much."),
+        (400, "ValidationException", invalid_name),
+    ] {
+        assert!(judge(status, kind, message), "{kind}: {message}");
+    }
+    for message in ["text content blocks must be non-empty", "toolConfig is missing"] {
+        assert!(!judge(400, "ValidationException", message), "{message}");
     }
 }

@@ -153,6 +153,17 @@ async fn invalid_offline_scripts_are_explained() {
     assert!(message["errorMessage"].as_str().unwrap().contains("--script"));
 }
 
+#[tokio::test]
+async fn offline_script_must_be_regular_file() {
+    let client = Client::new(ClientConfig {
+        script: Some("/dev/null".into()),
+        ..ClientConfig::default()
+    });
+    let (message, failed) = last(&all(&client, request("script", "go")).await);
+    assert!(failed);
+    assert_eq!(message["errorMessage"], "Script /dev/null: not a regular file");
+}
+
 #[tokio::test(start_paused = true)]
 async fn waiting_offline_script_can_be_aborted() {
     let (client, _file) = scripted(&json!([{"stream": [{"text": ["one", {"delay": 1000}, "two"]}]}]));

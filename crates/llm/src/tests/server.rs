@@ -243,15 +243,19 @@ async fn unresolvable_host_is_named_in_error() {
 #[tokio::test]
 async fn silent_server_times_out_before_and_during_answer() {
     let keeps_alive = format!("{HEAD}{}", chunk(TEXT));
-    for (bytes, start) in [
-        (Vec::new(), "Request timed out"),
-        (keeps_alive.into_bytes(), "Stream timed out"),
+    for (bytes, expected) in [
+        (Vec::new(), "Request timed out: no response for 0.15 s"),
+        (
+            keeps_alive.into_bytes(),
+            "Stream timed out: nothing came for 0.15 s",
+        ),
     ] {
         let server = serve(vec![Act::Hang(bytes)]).await;
         let mut request = ask(&server.url);
         request.idle_timeout = Duration::from_millis(150);
         let text = error_text(&answer(request).await);
-        assert!(text.starts_with(start) && crate::is_retryable(&text), "{text}");
+        assert_eq!(text, expected);
+        assert!(crate::is_retryable(&text));
     }
 }
 
@@ -343,6 +347,22 @@ async fn key_echoed_in_error_is_redacted() {
     request.api_key = Some(Secret::new("sk-0123456789abcdef"));
     assert!(!format!("{request:?}").contains("0123456789"));
     assert_eq!(error_text(&answer(request).await), "401 bad key [key]!");
+}
+
+#[tokio::test]
+async fn key_cut_off_in_stream_error_is_redacted() {
+    let key = format!("sk-{}", "0123456789abcdef".repeat(8));
+    // Longer than the piece of an unreadable event, and than an error text.
+    let unreadable = format!("data: Incorrect API key provided: {key}\n\n");
+    let long = format!("{}{key}", "x ".repeat(4_080));
+    let long = format!("data: {{\"error\":{{\"message\":\"{long}\"}}}}\n\n");
+    for (event, shown) in [(unreadable, "provided: [key]..."), (long, "x x [key]...")] {
+        let server = serve(vec![say(&format!("{HEAD}{}0\r\n\r\n", chunk(&event)))]).await;
+        let mut request = ask(&server.url);
+        request.api_key = Some(Secret::new(&key));
+        let text = error_text(&answer(request).await);
+        assert!(text.ends_with(shown), "{text}");
+    }
 }
 
 #[tokio::test]

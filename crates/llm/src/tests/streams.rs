@@ -197,6 +197,7 @@ fn arguments_beyond_parser_limits_are_refused() {
             "{\"r\": \"tab\there\", \"n\": 1e999}".to_owned(),
             "number out of range",
         ),
+        (nested(100), "recursion limit exceeded"),
         (nested(127), "recursion limit exceeded"),
         (nested(128), "recursion limit exceeded"),
         (nested(1000), "recursion limit exceeded"),
@@ -206,7 +207,7 @@ fn arguments_beyond_parser_limits_are_refused() {
         let error = call["argumentsError"].as_str().unwrap_or_default();
         assert!(error.starts_with(problem) && error.ends_with(&args), "{error}");
     }
-    assert_eq!(call_with(&nested(60))["argumentsError"], Value::Null);
+    assert_eq!(call_with(&nested(99))["argumentsError"], Value::Null);
 }
 
 #[test]
@@ -248,6 +249,38 @@ fn stream_error_shows_provider_text() {
 }
 
 #[test]
+fn stream_error_without_message_shows_code() {
+    for message in [json!(""), json!(null)] {
+        let error = json!({"message": message, "code": 503});
+        let (message, _) = last(&completions(&[json!({"error": error})]));
+        assert_eq!(message["errorMessage"], error.to_string());
+        assert!(crate::is_retryable(&error.to_string()));
+    }
+    let (message, _) = last(&run(
+        &model("anthropic-messages"),
+        [b"event: error\ndata:\n\n".as_slice()],
+    ));
+    assert_eq!(message["errorMessage"], "An unknown error occurred");
+}
+
+#[test]
+fn anthropic_cache_writes_for_an_hour_are_priced() {
+    let written = json!({"ephemeral_5m_input_tokens": 200, "ephemeral_1h_input_tokens": 800});
+    let usage = json!({"input_tokens": 10, "cache_creation_input_tokens": 1000, "cache_creation": written});
+    let mut frames = vec![json!({"type": "message_start", "message": {"id": "i", "usage": usage}})];
+    frames.extend(stop("end_turn"));
+    // Another form neither ends the answer nor changes the count.
+    frames[1]["usage"] =
+        json!({"output_tokens": 5, "cache_creation_input_tokens": 1000, "cache_creation": 7});
+    let (message, failed) = last(&anthropic(&frames));
+    assert!(!failed, "{message}");
+    assert_eq!(message["usage"]["cacheWrite1h"], 800);
+    // Tokens kept for an hour cost twice the input.
+    let cost = message["usage"]["cost"]["cacheWrite"].as_f64().unwrap();
+    assert_eq!(format!("{cost:.6}"), "0.005550");
+}
+
+#[test]
 fn unknown_stream_events_are_ignored() {
     let text = "data: {\"type\":\"message_start\",\"message\":{\"id\":\"i\",\"usage\":{\"input_tokens\":\"odd\"}}}\n\n\
                 event: new_thing\ndata: {\"type\":\"new_thing\"}\n\n\
@@ -260,4 +293,15 @@ fn unknown_stream_events_are_ignored() {
     assert!(!failed, "{message}");
     assert_eq!(message["content"][0]["text"], "Hi\t!");
     assert_eq!(message["responseId"], "i");
+}
+
+#[test]
+fn anthropic_keep_alive_events_of_gateways_are_ignored() {
+    let text = "event: keep-alive\ndata:\n\nevent: heartbeat\ndata: still here\n\ndata:\n\n\
+                data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Hi\"}}\n\n\
+                data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n\
+                data: {\"type\":\"message_stop\"}\n\n";
+    let (message, failed) = last(&run(&model("anthropic-messages"), [text.as_bytes()]));
+    assert!(!failed, "{message}");
+    assert_eq!(message["content"][0]["text"], "Hi");
 }

@@ -130,6 +130,42 @@ fn foreign_call_ids_change_with_their_results() {
 }
 
 #[test]
+fn reused_foreign_call_ids_become_unique() {
+    // Servers number the calls of each answer anew.
+    let turn = || [answer("other", "toolUse", json!([call("ls:0")])), result("ls:0")];
+    let messages = [turn(), turn(), turn()].concat();
+    let out = given(json!(messages), &model("anthropic-messages"));
+    let ids: Vec<&str> = out
+        .iter()
+        .step_by(2)
+        .map(|answer| answer["content"][0]["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids[0], "ls_0");
+    assert!(
+        ids[1] != ids[0] && ids[2] != ids[0] && ids[1] != ids[2],
+        "{ids:?}"
+    );
+    for (id, result) in ids.iter().zip(out.iter().skip(1).step_by(2)) {
+        assert_eq!(result["toolCallId"], *id);
+        assert_eq!(result["content"][0]["text"], "ok");
+    }
+}
+
+#[test]
+fn own_call_keeps_result_despite_foreign_namesake() {
+    let messages = json!([
+        answer("other", "toolUse", json!([call("ls:0")])),
+        result("ls:0"),
+        answer("m", "toolUse", json!([call("ls:0")])),
+        result("ls:0"),
+    ]);
+    let out = given(messages, &model("anthropic-messages"));
+    assert_eq!(out.len(), 4);
+    assert_eq!(out[3]["toolCallId"], "ls:0");
+    assert_eq!(out[3]["content"][0]["text"], "ok");
+}
+
+#[test]
 fn models_without_vision_get_image_placeholders() {
     let mut target = model("anthropic-messages");
     target.input.truncate(1);

@@ -290,6 +290,24 @@ async fn endless_answer_is_cut_at_size_limit() {
 }
 
 #[tokio::test]
+async fn long_tool_names_count_towards_size_limit() {
+    let name = "n".repeat(1 << 20);
+    let calls: Vec<Block> = (0..=MAX_ANSWER_BYTES >> 20)
+        .map(|number| Block::call(&format!("call{number:05}"), &name, ["{}"]))
+        .collect();
+    for voice in voices() {
+        let heard = judge(&hear_whole(voice, (voice.say)(&calls).concat()).await, voice.api);
+        assert!(
+            heard.failed && heard.error().contains("larger than"),
+            "{}: {}",
+            voice.api,
+            heard.error()
+        );
+        assert!(heard.message.content.len() <= MAX_ANSWER_BYTES >> 20);
+    }
+}
+
+#[tokio::test]
 async fn missing_duplicate_or_reordered_frames_end_normally() {
     for voice in voices() {
         let frames = (voice.say)(&everything());
