@@ -61,7 +61,9 @@ impl Blobs {
     pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<String> {
         let name = hex(&Sha256::digest(bytes));
         let path = self.dir.join(&name);
-        if path.symlink_metadata().is_ok() {
+        // After a power failure, a content can have its name and lack bytes.
+        let is_whole = |meta: fs::Metadata| meta.len() == bytes.len() as u64;
+        if path.symlink_metadata().is_ok_and(is_whole) {
             return Ok(name);
         }
         let failed = |error| CheckpointError::io("cannot store", &path, error);

@@ -284,7 +284,7 @@ impl Turn {
                     let mut records = stored.changes(&self.entry, differences);
                     let reason = OUTSIDE.to_owned();
                     records.push(Record::CallEnd { id, reason });
-                    stored.write_all(records)?;
+                    stored.write_look(records)?;
                 }
                 // All changes of the call stay unknown.
                 Ok(None) => {}
@@ -331,9 +331,22 @@ impl Stored {
             tool: tool.to_owned(),
             reason,
         });
-        self.write_all(records)?;
+        self.write_look(records)?;
         self.keep_bounds()?;
         Ok(id)
+    }
+
+    /// Writes the changes that a look has found, and the record of the call that it was made for.
+    fn write_look(&mut self, records: Vec<Record>) -> Result<()> {
+        let has_found = records.len() > 1;
+        let written = self.write_all(records);
+        if written.is_err()
+            && has_found
+            && let Some(worktree) = &mut self.worktree
+        {
+            worktree.forget();
+        }
+        written
     }
 
     /// The records of complete changes.

@@ -49,9 +49,9 @@ impl Stored {
             if kept.is_empty() {
                 reply.unknown.extend(dropped(self.history.dropped));
             }
-            let mut wishes = Vec::new();
+            let (mut wishes, mut link) = (Vec::new(), None);
             for (path, plan) in &plans {
-                let now = self.capture(path)?;
+                let now = self.capture_in_order(path, &mut link)?;
                 if let FileState::Unknown { reason } = &plan.target {
                     reply
                         .unknown
@@ -119,10 +119,10 @@ impl Stored {
         };
         let mut reply = Rewound::default();
         let mut kept: Vec<StoredPath> = Vec::new();
-        let mut wishes = Vec::new();
+        let (mut wishes, mut link) = (Vec::new(), None);
         for file in rewind.files {
             let path = file.path.0;
-            let now = self.capture(&path)?;
+            let now = self.capture_in_order(&path, &mut link)?;
             if let Some(note) = not_kept(&path, &file.was) {
                 reply.unknown.push(note);
             } else if now != file.was && now != file.is && !force {
@@ -152,6 +152,17 @@ impl Stored {
             self.remove_unneeded();
         }
         captured
+    }
+
+    /// Captures paths in their order, in which a path follows those above it. `link` is the newest path that is a link: a path below it
+    /// holds nothing, as the target of the link lies elsewhere.
+    fn capture_in_order(&mut self, path: &Path, link: &mut Option<PathBuf>) -> Result<FileState> {
+        if link.as_ref().is_some_and(|link| path.starts_with(link)) {
+            return Ok(FileState::Absent);
+        }
+        let now = self.capture(path)?;
+        *link = matches!(now, FileState::Link { .. }).then(|| path.to_path_buf());
+        Ok(now)
     }
 
     /// Makes the directories that a rewind removed. If one cannot be made, restoring a file in it says why.

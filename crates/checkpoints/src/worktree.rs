@@ -72,7 +72,7 @@ struct Seen {
     bytes: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 struct Entry {
     stamp: Stamp,
     /// The next look reads the path again, also with an equal stamp: it can change once more without a change of the stamp, as clocks of file
@@ -152,6 +152,12 @@ impl Worktree {
         self.running = self.running.saturating_sub(1);
     }
 
+    /// Forgets the newest look, since what it found was not stored and the next one would not find it again. All changes of the calls that
+    /// run are unknown then.
+    pub(crate) fn forget(&mut self) {
+        self.seen = None;
+    }
+
     /// The contents that the newest look refers to.
     pub(crate) fn blobs(&self) -> impl Iterator<Item = &str> {
         let states = self.seen.iter().flat_map(|seen| {
@@ -206,8 +212,8 @@ impl Scope {
             }
         }
         for path in old.iter().flat_map(|old| old.entries.keys()) {
-            // Ignored since the last look, below a closed directory, or gone.
-            if !seen.entries.contains_key(path) {
+            // Ignored since the last look, below a closed directory, or gone. What lies behind a link is elsewhere.
+            if !seen.entries.contains_key(path) && seen.has_directory(path, &self.root) {
                 seen.take_in(path, old, blobs, is_end)?;
             }
         }
@@ -240,6 +246,14 @@ impl Seen {
     fn state_of(&self, path: &Path) -> Option<&FileState> {
         let seen = self.entries.get(path).map(|entry| &entry.state);
         seen.or_else(|| self.reported.get(path))
+    }
+
+    /// Returns true if the path lies directly in the root or in a directory that the look has taken in.
+    fn has_directory(&self, path: &Path, root: &Path) -> bool {
+        path.parent().is_some_and(|dir| {
+            let state = self.entries.get(dir).map(|entry| &entry.state);
+            dir == root || matches!(state, Some(FileState::Directory { .. }))
+        })
     }
 
     fn take_in(
@@ -345,7 +359,11 @@ impl Stamp {
 
 /// The differences of two looks, in the order of paths.
 fn differences(old: &Seen, new: &Seen) -> Vec<Difference> {
-    let is_changed = |path: &Path| old.entries.get(path) != new.entries.get(path);
+    // Whether the next look reads a path again says nothing about a change.
+    let is_changed = |path: &Path| match (old.entries.get(path), new.entries.get(path)) {
+        (Some(old), Some(new)) => (old.stamp, &old.state) != (new.stamp, &new.state),
+        (old, new) => old.is_some() || new.is_some(),
+    };
     let mut rules = old.entries.keys().chain(new.entries.keys());
     let has_new_rules = old.rules_above != new.rules_above
         || rules.any(|path| path.file_name() == Some(OsStr::new(RULES)) && is_changed(path));
@@ -385,5 +403,42 @@ fn path_of(error: &ignore::Error) -> Option<&Path> {
         ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => path_of(err),
         ignore::Error::Partial(errors) => errors.iter().find_map(path_of),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(inode: u64, is_fresh: bool) -> Entry {
+        let stamp = Stamp {
+            device: 1,
+            inode,
+            mode: 0o644,
+            size: 1,
+            changed: (1, 0),
+        };
+        let state = FileState::File {
+            content: inode.to_string(),
+            size: 1,
+            mode: 0o644,
+        };
+        Entry {
+            stamp,
+            is_fresh,
+            state,
+        }
+    }
+
+    #[test]
+    fn rules_read_again_are_no_change() {
+        let mut looks = [true, false].map(|is_fresh| Seen {
+            entries: BTreeMap::from([(PathBuf::from("/w/.gitignore"), entry(1, is_fresh))]),
+            ..Seen::default()
+        });
+        looks[1].entries.insert(PathBuf::from("/w/new"), entry(2, true));
+        let found = differences(&looks[0], &looks[1]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].before, FileState::Absent);
     }
 }

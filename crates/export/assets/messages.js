@@ -75,11 +75,10 @@ function thinkingBlock(block) {
   return drawer('thinking', [el('span', 'tag', 'Reasoning'), el('span', 'glimpse', firstLine(text.replace(/[*_`#]/g, ''), 90))], () => markdown(text), opened.thinking);
 }
 
-/** The result of a call on the path that is shown, else any. */
-function resultOf(call) {
-  const found = model.results.get(str(call.id)) || [];
-  const index = found.find((at) => transcript.onPath.has(at));
-  return index === undefined ? null : model.entries[index].message;
+/** The result of a call of an entry on the path that is shown; some servers give calls of several answers the same id. */
+function resultOf(index, call) {
+  const found = heldBy(index).find((at) => roleOf(model.entries[at]) === 'toolResult' && str(model.entries[at].message.toolCallId) === str(call.id));
+  return found === undefined ? null : model.entries[found].message;
 }
 
 /** What the JSON in an error says in words; empty when there is none. */
@@ -103,7 +102,7 @@ function assistantMessage(index, continues) {
     if (!block) continue;
     if (block.type === 'text' && str(block.text).trim()) parts.push(markdown(str(block.text)));
     else if (block.type === 'thinking') parts.push(thinkingBlock(block));
-    else if (block.type === 'toolCall') parts.push(toolCard(block, resultOf(block)));
+    else if (block.type === 'toolCall') parts.push(toolCard(block, resultOf(index, block)));
   }
   if (failed(message)) {
     const word = message.stopReason === 'aborted' ? 'Aborted' : 'Failed';

@@ -32,15 +32,7 @@ const model = (() => {
       if (label) labels.set(entry.targetId, label); else labels.delete(entry.targetId);
     }
   }
-  const results = new Map();
-  entries.forEach((entry, i) => {
-    if (roleOf(entry) === 'toolResult') {
-      const key = str(entry.message.toolCallId);
-      if (!results.has(key)) results.set(key, []);
-      results.get(key).push(i);
-    }
-  });
-  return { entries, indexOf, parent, children, roots, labels, name, results };
+  return { entries, indexOf, parent, children, roots, labels, name };
 })();
 
 /** The role of a message entry; empty for all others. */

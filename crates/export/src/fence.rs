@@ -34,7 +34,8 @@ fn without_terminal_orders(text: &str) -> String {
     out
 }
 
-/// Goes past the rest of an escape sequence (ECMA-48): `[` up to its final letter, `]` and its like up to BEL or ESC \.
+/// Goes past the rest of an escape sequence (ECMA-48): `[` up to its final letter, `]` and its like up to BEL or ESC \, all else up to
+/// the first character above `/`.
 fn skip_sequence(chars: &mut std::str::Chars<'_>) {
     match chars.clone().next() {
         Some('[') => {
@@ -63,7 +64,15 @@ fn skip_sequence(chars: &mut std::str::Chars<'_>) {
                 }
             }
         }
-        Some(' '..='~') => drop(chars.next()),
+        Some(' '..='~') => {
+            while let Some(c) = chars.clone().next().filter(|c| (' '..='~').contains(c)) {
+                chars.next();
+                // More characters follow one up to a slash, as in `ESC ( B`, which selects a character set.
+                if c > '/' {
+                    break;
+                }
+            }
+        }
         _ => {}
     }
 }

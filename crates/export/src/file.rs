@@ -81,7 +81,7 @@ fn look(path: &Path, format: Format) -> Result<There> {
         .take(EXPORT_PROBE)
         .read_to_end(&mut beginning)
         .map_err(failed)?;
-    if memchr::memmem::find(&beginning, format.marker().as_bytes()).is_some() {
+    if format.is_export(&beginning) {
         Ok(There::Export)
     } else {
         Err(ExportError::NotAnExport {

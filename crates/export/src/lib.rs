@@ -116,6 +116,16 @@ impl Format {
         }
     }
 
+    /// Returns true if a file that begins like this is an export of this format.
+    fn is_export(self, beginning: &[u8]) -> bool {
+        let marker = self.marker().as_bytes();
+        match self {
+            Self::Html => memchr::memmem::find(beginning, marker).is_some(),
+            // Nothing comes before it: a text that contains a copy of an export is no export.
+            Self::Markdown | Self::Json => beginning.starts_with(marker),
+        }
+    }
+
     /// A text near the beginning of every export, by which a later export recognises it.
     fn marker(self) -> &'static str {
         match self {

@@ -25,15 +25,11 @@ pub fn markdown(input: &ExportInput<'_>, out: &mut impl Write) -> io::Result<()>
     let branch = input.branch();
     writeln!(out, "{}\n", Format::Markdown.marker())?;
     head(input, &branch, out)?;
-    let results: Results<'_> = messages(&branch)
-        .filter_map(|message| match message {
-            Message::ToolResult(result) => Some((result.tool_call_id.as_str(), result)),
-            _ => None,
-        })
-        .collect();
+    let mut results = results(&branch);
     let mut answering = false;
-    for entry in branch {
-        write_entry(entry, &results, answering, out)?;
+    for (at, entry) in branch.into_iter().enumerate() {
+        let own = results.remove(&at).unwrap_or_default();
+        write_entry(entry, &own, answering, out)?;
         answering = match &entry.body {
             EntryBody::Message(body) => {
                 matches!(&*body.message, Message::Assistant(_) | Message::ToolResult(_))
@@ -45,6 +41,30 @@ pub fn markdown(input: &ExportInput<'_>, out: &mut impl Write) -> io::Result<()>
         };
     }
     Ok(())
+}
+
+/// The results of each answer, by its place in the branch: some servers give calls of several answers the same id.
+fn results<'a>(branch: &[&'a Entry]) -> HashMap<usize, Results<'a>> {
+    let mut owners: HashMap<&str, usize> = HashMap::new();
+    let mut results: HashMap<usize, Results<'a>> = HashMap::new();
+    for (at, entry) in branch.iter().copied().enumerate() {
+        let EntryBody::Message(body) = &entry.body else {
+            continue;
+        };
+        match &*body.message {
+            Message::Assistant(answer) => {
+                owners.extend(answer.tool_calls().map(|call| (call.id.as_str(), at)));
+            }
+            Message::ToolResult(result) => {
+                let id = result.tool_call_id.as_str();
+                if let Some(owner) = owners.get(id) {
+                    results.entry(*owner).or_default().entry(id).or_insert(result);
+                }
+            }
+            _ => {}
+        }
+    }
+    results
 }
 
 fn messages<'a>(branch: &[&'a Entry]) -> impl Iterator<Item = &'a Message> {

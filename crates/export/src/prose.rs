@@ -7,7 +7,14 @@ use crate::limits::HTML_PASSES;
 
 /// A message that is Markdown: raw HTML in it becomes text, its headlines go below ours, and a code block left open is closed.
 pub(super) fn message(text: &str) -> String {
-    closed(lowered(&harmless(text)))
+    let text = closed(lowered(&harmless(text)));
+    // An indented beginning would continue a list or a code block of the message before, and code of one message can be HTML in another.
+    let is_indented = text.trim_start_matches(['\r', '\n']).starts_with([' ', '\t']);
+    if is_indented {
+        format!("<!-- -->\n\n{text}")
+    } else {
+        text
+    }
 }
 
 fn harmless(text: &str) -> String {
@@ -88,27 +95,28 @@ fn underlined(headline: &str) -> Option<&str> {
     (!line.is_empty() && is_line).then(|| words.trim())
 }
 
-/// The text with the fence that its last code block lacks.
+/// The text with the fence that its last code block lacks. A block in a list or a quote ends with it: a fence after that would begin
+/// another block.
 fn closed(mut text: String) -> String {
+    let mut around = 0_usize;
     let blocks = Parser::new(&text)
         .into_offset_iter()
-        .filter_map(|(event, range)| {
-            let fenced = matches!(event, Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))));
-            fenced.then_some(range)
+        .filter_map(|(event, range)| match event {
+            Event::Start(Tag::List(_) | Tag::BlockQuote(_)) => {
+                around = around.max(range.end);
+                None
+            }
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => Some((range.start < around, range)),
+            _ => None,
         });
     let open = blocks
         .last()
-        .filter(|range| range.end >= text.trim_end().len())
-        .and_then(|range| {
+        .filter(|(is_nested, range)| !is_nested && range.end >= text.trim_end().len())
+        .and_then(|(_, range)| {
             let block = text.get(range)?;
             let mark = block.chars().next()?;
             let fence: String = block.chars().take_while(|c| *c == mark).collect();
-            let last = block
-                .lines()
-                .skip(1)
-                .last()
-                .unwrap_or_default()
-                .trim_matches([' ', '>']);
+            let last = block.lines().skip(1).last().unwrap_or_default().trim();
             let is_closed = last.len() >= fence.len() && last.chars().all(|c| c == mark);
             (!is_closed).then_some(fence)
         });

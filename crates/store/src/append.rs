@@ -168,7 +168,7 @@ impl SessionLog {
             self.damage.duplicate_headers += 1;
         }
         self.lines = loader.lines;
-        self.damage.torn_bytes += self.file.advance(&bytes, tail);
+        self.damage.torn_bytes += self.file.advance(tail);
         self.find_written(&loader.known);
         Ok(())
     }

@@ -92,7 +92,12 @@ impl Fork<'_> {
             let parent_id = self.copy.leaf_id().map(str::to_owned);
             let mut copy = Arc::clone(entry);
             if copy.parent_id != parent_id {
-                Arc::make_mut(&mut copy).parent_id.clone_from(&parent_id);
+                let changed = Arc::make_mut(&mut copy);
+                changed.parent_id.clone_from(&parent_id);
+                // An entry of an unknown type is written as its map, so the parent must be in the map itself.
+                if let EntryBody::Other(map) = &mut changed.body {
+                    map.insert("parentId".to_owned(), parent_id.clone().into());
+                }
                 line = match serde_json::from_slice(&line) {
                     Ok(map) => with_parent(map, parent_id.as_deref())?,
                     // The source's line could be read only after mending: the fork gets the mended entry.

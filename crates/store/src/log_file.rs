@@ -146,6 +146,8 @@ impl LogFile {
         let made_here = self.medium.is_none();
         if made_here {
             self.medium = Some(Box::new(FileMedium::create(&path)?));
+        } else {
+            self.stay_at_path()?;
         }
         let first = FirstWrite {
             lines: std::mem::take(&mut self.pending),
@@ -196,21 +198,28 @@ impl LogFile {
         Ok(())
     }
 
-    /// Returns true if other programs wrote since. Puts a file back that lost its path.
-    pub(crate) fn has_news(&mut self) -> Result<bool> {
+    /// Puts a file back that lost its path. Another file at the path is an error.
+    fn stay_at_path(&mut self) -> Result<()> {
         let path = self.name();
-        let failed = |e| StoreError::io("cannot read", &path, e);
-        let (len, torn) = (self.len, self.torn);
         let medium = self.medium()?;
-        match medium.presence().map_err(failed)? {
-            Presence::Same => {}
+        let presence = medium.presence();
+        match presence.map_err(|e| StoreError::io("cannot read", &path, e))? {
+            Presence::Same => Ok(()),
             Presence::Missing => medium
                 .restore()
-                .map_err(|e| StoreError::io("cannot write", &path, e))?,
-            // Appending would write to a file that no path leads to any more.
-            Presence::Replaced => return Err(StoreError::Changed { path }),
+                .map_err(|e| StoreError::io("cannot write", &path, e)),
+            // A write would go to a file that no path leads to any more.
+            Presence::Replaced => Err(StoreError::Changed { path }),
         }
-        let size = medium.size().map_err(failed)?;
+    }
+
+    /// Returns true if other programs wrote since. Puts a file back that lost its path.
+    pub(crate) fn has_news(&mut self) -> Result<bool> {
+        self.stay_at_path()?;
+        let path = self.name();
+        let (len, torn) = (self.len, self.torn);
+        let size = self.medium()?.size();
+        let size = size.map_err(|e| StoreError::io("cannot read", &path, e))?;
         // Shorter than the known part: the spans of entries point to other bytes now.
         if size < len {
             return Err(StoreError::Changed { path });
@@ -232,11 +241,12 @@ impl LogFile {
         read.map(|bytes| (len, bytes)).map_err(|e| self.cannot_read(e))
     }
 
-    /// The `rest` was read up to `tail`. Gives how many torn bytes are new.
-    pub(crate) fn advance(&mut self, rest: &[u8], tail: Tail) -> u64 {
+    /// The bytes after the known lines were read up to `tail`. Gives how many torn bytes are new.
+    pub(crate) fn advance(&mut self, tail: Tail) -> u64 {
         let torn = tail.torn.saturating_sub(self.torn);
         self.len += tail.whole;
-        self.needs_lf = tail.unterminated || (self.needs_lf && rest.is_empty());
+        // Torn bytes that follow do not end the line: they are cut, and it lacks its line feed as before.
+        self.needs_lf = tail.unterminated || (self.needs_lf && tail.whole == 0);
         self.torn = tail.torn;
         torn
     }

@@ -47,7 +47,7 @@ pub trait Medium: Send + std::fmt::Debug {
     /// Takes the lock again.
     ///
     /// # Errors
-    /// When another writer has the file by now: nothing is written to it any more.
+    /// When another writer has the file by now: nothing is written to it until that writer has left.
     fn lock(&mut self) -> Result<()> {
         Ok(())
     }
@@ -61,6 +61,8 @@ pub struct FileMedium {
     file: File,
     path: PathBuf,
     read_only: bool,
+    /// Another writer took the lock while it was given up.
+    lost_lock: bool,
     /// Directories whose entries for the file, or for a directory above it, may not be on the disk yet.
     unsynced_dirs: Vec<PathBuf>,
 }
@@ -84,6 +86,7 @@ impl FileMedium {
                     unsynced_dirs: dir_of(&path).map(Path::to_path_buf).into_iter().collect(),
                     path,
                     read_only,
+                    lost_lock: false,
                 });
             }
         }
@@ -108,6 +111,7 @@ impl FileMedium {
             file,
             path: path.to_path_buf(),
             read_only: false,
+            lost_lock: false,
             unsynced_dirs,
         })
     }
@@ -144,12 +148,23 @@ impl FileMedium {
         dir_of(&self.path).map_or(Ok(()), sync_dir)
     }
 
-    fn writable(&self) -> io::Result<()> {
+    /// Takes a lost lock again. Lines that the other writer appended are read back like those of any program.
+    fn writable(&mut self) -> io::Result<()> {
         if self.read_only {
-            Err(io::ErrorKind::PermissionDenied.into())
-        } else {
-            Ok(())
+            return Err(io::ErrorKind::PermissionDenied.into());
         }
+        if !self.lost_lock {
+            return Ok(());
+        }
+        self.lock().map_err(io::Error::other)?;
+        // The other writer may have put a new file in its place.
+        if self.presence()? != Presence::Same {
+            self.lost_lock = true;
+            self.file.unlock()?;
+            let path = self.path.clone();
+            return Err(io::Error::other(StoreError::Changed { path }));
+        }
+        Ok(())
     }
 
     fn backup_name(&self) -> io::Result<PathBuf> {
@@ -230,14 +245,19 @@ impl Medium for FileMedium {
         // The directory may have gone with the file.
         let unsynced_dirs = make_dir_of(&self.path).map_err(io::Error::other)?;
         let mut file = create_new(&self.path)?;
-        if let Err(error) = file
-            .write_all(&bytes)
-            .and_then(|()| lock::try_lock(&file, &self.path).map_err(io::Error::other))
-        {
-            drop(fs::remove_file(&self.path));
+        // Locked before it is filled: another process must not take a part of the session for all of it.
+        let locked = lock::try_lock(&file, &self.path);
+        // A file that another process has locked belongs to it.
+        let is_ours = !matches!(locked, Err(StoreError::Locked { .. }));
+        let filled = locked.map_err(io::Error::other);
+        if let Err(error) = filled.and_then(|()| file.write_all(&bytes)) {
+            if is_ours {
+                drop(fs::remove_file(&self.path));
+            }
             return Err(error);
         }
         self.file = file;
+        self.lost_lock = false;
         self.unsynced_dirs = unsynced_dirs;
         Ok(())
     }
@@ -248,7 +268,7 @@ impl Medium for FileMedium {
 
     fn lock(&mut self) -> Result<()> {
         let locked = lock::try_lock(&self.file, &self.path);
-        self.read_only |= locked.is_err();
+        self.lost_lock = locked.is_err();
         locked
     }
 }

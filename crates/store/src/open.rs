@@ -24,8 +24,8 @@ pub fn unlock(log: &SessionLog) {
 /// Takes the lock of a session's file again.
 ///
 /// # Errors
-/// [`StoreError::Locked`] if another writer has the file by now, or [`StoreError::Io`]. Entries wait then, as for a file without write
-/// permission.
+/// [`StoreError::Locked`] if another writer has the file by now, or [`StoreError::Io`]. Entries wait then, and each attempt to write them
+/// tries to take the lock.
 pub fn lock_again(log: &mut SessionLog) -> Result<()> {
     log.file.lock()
 }

@@ -201,6 +201,13 @@ fn loose(text: &str) -> Line {
         // Nested too deeply for a value; the members on top can still be had.
         return serde_json::from_str::<Head<'_>>(text).map_or(Line::Bad(SkipReason::NotJson), bare);
     };
+    // A member of another type than it should have must not cost the session its header.
+    if let Some(header) = header::from_map(&map) {
+        return Line::Header(Box::new(HeaderLine {
+            mended: true,
+            ..header
+        }));
+    }
     if let Some(message) = map.get_mut("message") {
         repair::drop_nulls(message);
         let again = serde_json::to_string(&map)

@@ -207,6 +207,54 @@ fn refused_call_harms_no_running_one() {
 }
 
 #[test]
+fn changes_of_unwritten_look_are_unknown() {
+    let place = Place::new();
+    fs::write(place.at("a"), "1").unwrap();
+    let all = whole(&place);
+    let turn = all.turn("t1");
+    let running = turn.begin_call("bash").unwrap();
+    fs::write(place.at("a"), "by the first").unwrap();
+    let journal = place.checkpoints.dir().join("journal.jsonl");
+    let aside = journal.with_extension("aside");
+    fs::rename(&journal, &aside).unwrap();
+    // Nothing can be appended to a directory.
+    fs::create_dir(&journal).unwrap();
+    assert!(turn.begin_call("bash").is_err());
+    fs::remove_dir(&journal).unwrap();
+    fs::rename(&aside, &journal).unwrap();
+    turn.end_call(running).unwrap();
+    let rewound = all.rewind(&turns(&[]), true, None, false).unwrap();
+    let unknown = "the tool may have changed files that the checkpoint does not contain";
+    assert!(
+        rewound.unknown.iter().any(|note| note.reason == unknown),
+        "{rewound:?}"
+    );
+}
+
+#[test]
+fn content_that_lost_its_bytes_is_stored_again() {
+    let place = Place::new();
+    fs::write(place.at("a"), "old").unwrap();
+    place.write("t1", "a", "new");
+    // As after a power failure.
+    for entry in fs::read_dir(place.checkpoints.dir().join("contents")).unwrap() {
+        fs::File::create(entry.unwrap().path()).unwrap();
+    }
+    fs::write(place.at("b"), "old").unwrap();
+    place.write("t2", "b", "new");
+    let rewound = place
+        .checkpoints
+        .rewind(&turns(&["t1"]), true, None, false)
+        .unwrap();
+    assert_eq!(
+        (rewound.restored.len(), rewound.kept.len()),
+        (1, 0),
+        "{rewound:?}"
+    );
+    assert_eq!(place.read("b").as_deref(), Some("old"));
+}
+
+#[test]
 fn unneeded_contents_go_before_turns() {
     let place = Place::new();
     place.write("t1", "a", "1");

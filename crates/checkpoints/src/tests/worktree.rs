@@ -217,3 +217,27 @@ fn worktree_behind_link_is_restored() {
     );
     assert!(!place.at("a").exists());
 }
+
+#[test]
+fn directory_moved_behind_link_is_restored() {
+    let place = Place::new();
+    fs::create_dir(place.at("d")).unwrap();
+    fs::write(place.at("d/a"), "old").unwrap();
+    let elsewhere = place.dir.path().join("elsewhere");
+    let all = whole(&place);
+    call(&all, "t1", || {
+        fs::rename(place.at("d"), &elsewhere).unwrap();
+        symlink(&elsewhere, place.at("d")).unwrap();
+    });
+    let rewound = all.rewind(&turns(&[]), true, None, false).unwrap();
+    assert_eq!(
+        (rewound.restored.len(), rewound.kept.len()),
+        (2, 0),
+        "{rewound:?}"
+    );
+    assert!(!place.at("d").is_symlink());
+    assert_eq!(place.read("d/a").as_deref(), Some("old"));
+    whole(&place).unrewind(false).unwrap();
+    assert!(place.at("d").is_symlink());
+    assert_eq!(fs::read_to_string(elsewhere.join("a")).unwrap(), "old");
+}

@@ -52,6 +52,20 @@ fn export_never_overwrites_foreign_file() {
     assert_eq!(names(dir.path()), ["notes.html"]);
 }
 
+#[test]
+fn export_never_overwrites_text_with_copied_export() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = Session::of(&[user("x")]);
+    for format in [Format::Markdown, Format::Json] {
+        let path = dir.path().join(format.extension());
+        let notes = format!("my notes\n\n{}", session.export(format));
+        fs::write(&path, &notes).unwrap();
+        let refused = write_file(&path, format, &session.input());
+        assert!(matches!(refused, Err(ExportError::NotAnExport { .. })));
+        assert_eq!(fs::read_to_string(&path).unwrap(), notes);
+    }
+}
+
 /// A session that talks about exports is not one: the marker is at the very beginning of a page or not at all.
 #[test]
 fn export_never_overwrites_session_file() {

@@ -155,6 +155,47 @@ fn exported_markdown_keeps_its_outline() {
     assert_eq!(outline, 1, "{text}");
 }
 
+/// Lists and quotes end with their message: an open code block in them takes nothing along, and nothing continues them.
+#[test]
+fn exported_markdown_keeps_messages_apart() {
+    use pulldown_cmark::{Event, Options, Parser};
+    let said = |text: &str| json!({ "type": "text", "text": text });
+    let call = json!({ "type": "toolCall", "id": "c1", "name": "read", "arguments": { "path": "a.html" } });
+    let result = json!({ "type": "message", "message": { "role": "toolResult", "toolCallId": "c1", "toolName": "read",
+        "content": [{ "type": "text", "text": "<live>" }] } });
+    for blocks in [
+        [said("1. Run\n   ```sh\n   ls"), call.clone()],
+        [said("> ```sh\n> ls"), call.clone()],
+        [said("```md\n> ```"), call],
+        [said("- item"), said("    <live>")],
+    ] {
+        let text = Session::of(&[answer(json!(blocks)), result.clone()]).export(Format::Markdown);
+        for event in Parser::new_ext(&text, Options::ENABLE_TABLES) {
+            if let Event::Html(html) | Event::InlineHtml(html) = event {
+                assert!(!html.contains("live"), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn exported_markdown_pairs_results_of_repeated_ids() {
+    let call = |path: &str| {
+        answer(json!([{ "type": "toolCall", "id": "call_0", "name": "read", "arguments": { "path": path } }]))
+    };
+    let result = |text: &str| {
+        json!({ "type": "message", "message": { "role": "toolResult", "toolCallId": "call_0", "toolName": "read",
+            "content": [{ "type": "text", "text": text }] } })
+    };
+    let entries = [call("a"), result("1st"), call("b"), result("2nd"), call("c")];
+    let text = Session::of(&entries).export(Format::Markdown);
+    let first = between(&text, "**read** `a`", "**read** `b`");
+    assert!(first.contains("1st") && !first.contains("2nd"), "{text}");
+    let second = between(&text, "**read** `b`", "**read** `c`");
+    assert!(second.contains("2nd"), "{text}");
+    assert!(text.contains("**read** `c` (no result)"), "{text}");
+}
+
 #[test]
 fn exported_markdown_shows_changes_once() {
     let calls = json!([
@@ -230,6 +271,14 @@ fn exported_markdown_omits_terminal_escapes() {
     let run = json!({ "type": "message", "message": { "role": "bashExecution", "command": "x", "output": output } });
     let text = Session::of(&[run]).export(Format::Markdown);
     assert!(text.contains("```\nred link bell cut\nnext\n```"), "{text:?}");
+}
+
+#[test]
+fn exported_markdown_omits_character_set_escapes() {
+    let output = "\u{1b}(B\u{1b}[mdone\u{1b}(\nnext";
+    let run = json!({ "type": "message", "message": { "role": "bashExecution", "command": "x", "output": output } });
+    let text = Session::of(&[run]).export(Format::Markdown);
+    assert!(text.contains("```\ndone\nnext\n```"), "{text:?}");
 }
 
 #[test]

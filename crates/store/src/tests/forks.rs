@@ -55,6 +55,31 @@ fn fork_copies_path_with_unknown_members_and_labels() {
     );
 }
 
+/// Without the label before it, an entry of an unknown type has another parent, in its own members as well.
+#[test]
+fn path_fork_relinks_entry_of_unknown_type() {
+    let mut lines = all_entries();
+    lines.push(r#"{"type":"label","id":"bbbb0001","parentId":"aaaa0013","timestamp":"2025-11-01T10:00:12.000Z","targetId":"aaaa0003","label":"new"}"#.into());
+    lines.push(r#"{"type":"usage","id":"bbbb0002","parentId":"bbbb0001","timestamp":"2025-11-01T10:00:13.000Z","kind":"title"}"#.into());
+    let (dir, path) = on_disk(text(&lines));
+    let (log, _) = SessionLog::open(&path, "/").unwrap();
+    let new = dir.path().join("fork.jsonl");
+    let mut fork = log
+        .fork(
+            Some(new.clone()),
+            new_header("/", None),
+            ForkScope::Path("bbbb0002"),
+        )
+        .unwrap();
+    let entry = std::sync::Arc::clone(fork.entry("bbbb0002").unwrap());
+    let said = serde_json::to_value(&*entry).unwrap();
+    assert_eq!(said["parentId"], "aaaa0013");
+    fork.ensure_on_disk().unwrap();
+    drop(fork);
+    let (fork, _) = SessionLog::open(&new, "/").unwrap();
+    assert_eq!(fork.entry("bbbb0002"), Some(&entry));
+}
+
 #[test]
 fn path_fork_contains_mended_entries() {
     // After a label, and after a missing parent: both get another parent.

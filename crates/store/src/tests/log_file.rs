@@ -54,6 +54,20 @@ fn line_feed_is_still_missing_after_failure() {
 }
 
 #[test]
+fn line_feed_is_still_missing_after_torn_bytes() {
+    let disk = Memory::holding(b"head");
+    let mut file = read(&disk, 0, true);
+    disk.add("{\"th");
+    file.advance(Tail {
+        torn: 4,
+        ..Tail::default()
+    });
+    file.cut_torn().unwrap();
+    assert_eq!(file.write(b"one\n").unwrap().offset, 5);
+    assert_eq!(disk.content(), b"head\none\n");
+}
+
+#[test]
 fn other_writer_makes_a_write_mixed() {
     let disk = Memory::holding(b"head\n");
     let mut file = read(&disk, 0, false);
@@ -62,13 +76,10 @@ fn other_writer_makes_a_write_mixed() {
     let (from, rest) = file.rest().unwrap();
     assert_eq!((from, rest.as_slice()), (5, &b"ours\ntheirs\n"[..]));
     let whole = rest.len() as u64;
-    file.advance(
-        &rest,
-        Tail {
-            whole,
-            ..Tail::default()
-        },
-    );
+    file.advance(Tail {
+        whole,
+        ..Tail::default()
+    });
     assert!(!file.has_news().unwrap());
     assert_eq!(file.write(b"more\n").unwrap().offset, 17);
 }
@@ -96,7 +107,7 @@ fn torn_end_is_known_and_cut() {
         torn: rest.len() as u64,
         ..Tail::default()
     };
-    assert_eq!(file.advance(&rest, torn), 2, "only the new bytes count");
+    assert_eq!(file.advance(torn), 2, "only the new bytes count");
     file.cut_torn().unwrap();
     assert_eq!(disk.content(), b"head\n");
     assert!(!file.is_torn());

@@ -291,3 +291,18 @@ fn wrong_header_version_is_reported_without_migration() {
     drop(log);
     assert_eq!(fs::read(&path).unwrap(), bytes);
 }
+
+/// Listings take such a header, too.
+#[test]
+fn header_with_odd_member_is_read() {
+    let mut lines = all_entries();
+    lines[0] = HEADER.replace("\"2025-11-01T10:00:00.000Z\"", "1761991200000");
+    let (_dir, path) = on_disk(text(&lines));
+    let (log, damage) = SessionLog::open(&path, "/").unwrap();
+    assert_eq!(
+        (log.header().id.as_str(), log.header().cwd.as_str()),
+        (SESSION_ID, "/home/u/app")
+    );
+    assert_eq!((log.entries().len(), damage.mended), (12, 1));
+    assert_eq!(fs::read_to_string(&path).unwrap(), text(&lines));
+}

@@ -88,6 +88,19 @@ fn foreign_append_after_unterminated_line_is_read() {
 }
 
 #[test]
+fn torn_foreign_append_keeps_unterminated_line() {
+    let (_dir, path) = on_disk(text(&all_entries()).trim_end());
+    let (mut log, _) = SessionLog::open(&path, "/").unwrap();
+    let mut foreign = OpenOptions::new().append(true).open(&path).unwrap();
+    write!(foreign, "{{\"type\":\"mess").unwrap();
+    log.append(user("ours")).unwrap();
+    drop(log);
+    let (log, damage) = SessionLog::open(&path, "/").unwrap();
+    assert!(damage.is_none(), "{damage}");
+    assert_eq!(log.entries().len(), 13);
+}
+
+#[test]
 fn truncated_or_replaced_file_is_not_written_to() {
     let content = text(&all_entries());
     let (dir, path) = on_disk(&content);
@@ -119,11 +132,16 @@ fn unlocked_file_can_be_opened_anew() {
     crate::lock_again(&mut log).unwrap();
     assert!(is_locked());
     crate::unlock(&log);
-    let (_other, _) = SessionLog::open(&path, "/").unwrap();
+    let (other, _) = SessionLog::open(&path, "/").unwrap();
     assert!(matches!(
         crate::lock_again(&mut log).unwrap_err(),
         StoreError::Locked { .. }
     ));
+    let error = log.append(user("x")).unwrap_err().to_string();
+    assert!(error.contains("open in another process"), "{error}");
+    drop(other);
+    log.append(user("y")).unwrap();
+    assert!(is_locked());
 }
 
 #[test]
@@ -140,6 +158,38 @@ fn removed_file_is_recreated_with_all_entries() {
     let (log, damage) = SessionLog::open(&path, "/").unwrap();
     assert!(damage.is_none());
     assert_eq!(log.entries().len(), 13);
+}
+
+#[test]
+fn removed_empty_file_is_recreated_at_first_write() {
+    let (_dir, path) = on_disk("");
+    let (mut log, _) = SessionLog::open(&path, "/").unwrap();
+    log.append(user("first")).unwrap();
+    fs::remove_file(&path).unwrap();
+    log.ensure_on_disk().unwrap();
+    assert!(fs::read_to_string(&path).unwrap().contains("first"));
+    assert!(matches!(
+        SessionLog::open(&path, "/").unwrap_err(),
+        StoreError::Locked { .. }
+    ));
+}
+
+#[test]
+fn replaced_empty_file_refuses_first_write() {
+    let (dir, path) = on_disk("");
+    let (mut log, _) = SessionLog::open(&path, "/").unwrap();
+    log.append(user("first")).unwrap();
+    let other = dir.path().join("other");
+    fs::write(&other, "theirs").unwrap();
+    fs::rename(&other, &path).unwrap();
+    assert!(matches!(
+        log.ensure_on_disk().unwrap_err(),
+        StoreError::Changed { .. }
+    ));
+    assert_eq!(
+        (log.waiting(), fs::read_to_string(&path).unwrap().as_str()),
+        (1, "theirs")
+    );
 }
 
 #[test]
