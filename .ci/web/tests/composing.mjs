@@ -132,6 +132,18 @@ export async function slashCommands(page, agent) {
   await page.until("document.querySelector('#name').innerText.includes('Better name')");
 }
 
+export async function commandsOfTheAgentComeFirst(page, agent) {
+  await page.focus('#field');
+  await page.type('/tr');
+  await page.until("document.querySelector('.completion-entry')?.innerText.includes('Draw a tree')");
+  same('the page’s own is not offered', await page.count('.completion-entry'), 1);
+  await page.type('ee now');
+  await page.key('Enter', CTRL);
+  await page.until(`${field}.value === ''`);
+  same('sent to the agent', agent.asked('prompt')[0].message, '/tree now');
+}
+commandsOfTheAgentComeFirst.prepare = (agent) => agent.slash.push({ name: 'tree', description: 'Draw a tree', source: 'extension' });
+
 export async function earlierMessages(page, agent) {
   sayUser(agent, 'first words');
   sayUser(agent, 'second words');

@@ -25,6 +25,23 @@ export async function nothingIsLostWhenTheConnectionBreaks(page, agent, server) 
   same('one snapshot only', agent.asked('replay').length, 2);
 }
 
+export async function anEventBeforeTheReplayHidesNone(page, agent, server) {
+  agent.say({ type: 'agent_start' });
+  sayUser(agent, 'first');
+  await page.until("document.querySelectorAll('.user').length === 1");
+  server.cut(true);
+  await page.until("document.querySelector('.banner.shown')");
+  sayUser(agent, 'second');
+  const { take } = agent;
+  agent.take = (client, command) => {
+    // The run goes on while the command is on its way.
+    if (command.type === 'replay' && command.after !== undefined) sayUser(agent, 'third');
+    take.call(agent, client, command);
+  };
+  server.cut(false);
+  await page.until("document.querySelectorAll('.user').length === 3", 15000);
+}
+
 export async function whatIsGoneFromTheLogIsLoadedAnew(page, agent, server) {
   sayUser(agent, 'first');
   await page.until("document.querySelectorAll('.user').length === 1");
@@ -89,6 +106,19 @@ export async function aMessageThatCouldNotBeSentIsKept(page, agent, server) {
   await page.click('.send');
   await page.until("document.querySelector('.toast.error')");
   same('the field', await page.evaluate(`${field}.value`), 'important words');
+}
+
+export async function aFailedMessageComesBeforeNewText(page, agent, server) {
+  agent.take = () => {};
+  await page.focus('#field');
+  await page.type('first words');
+  await page.click('.send');
+  await page.until(`${field}.value === ''`);
+  await page.focus('#field');
+  await page.type('second words');
+  server.cut(true);
+  await page.until("document.querySelector('.toast.error')");
+  same('the field', await page.evaluate(`${field}.value`), 'first words\n\nsecond words');
 }
 
 export async function aDraftOutlivesAReload(page, agent, server) {

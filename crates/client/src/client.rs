@@ -110,12 +110,16 @@ impl Client {
             let error = read(&inbound, reader).await.err().unwrap_or(gone);
             inbound.end(&error);
         });
-        let client = Self {
+        let mut client = Self {
             session: Session::new(link, None),
             process: None,
             _script: None,
         };
-        client.greet(&options).await?;
+        if let Err(error) = client.greet(&options).await {
+            // The reading task keeps the writer: without this, the other end would never see the end of the stream.
+            client.stop().await;
+            return Err(error);
+        }
         Ok(client)
     }
 

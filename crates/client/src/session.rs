@@ -130,7 +130,10 @@ impl Session {
         match answer {
             Ok(names) => Ok(names.tool_names),
             Err(error) => {
-                self.link.replace_tools(self.handle(), before);
+                // After any other error the agent may still take the new ones.
+                if matches!(error, Error::Refused { .. }) {
+                    self.link.replace_tools(self.handle(), before);
+                }
                 Err(error)
             }
         }

@@ -451,6 +451,47 @@ async fn refused_host_tools_keep_previous_ones() {
     assert_eq!(fake.expect("host_tool_result").await["isError"], true);
 }
 
+#[tokio::test]
+async fn unanswered_host_tools_can_be_called() {
+    let times = Times {
+        command: Duration::from_millis(100),
+        ..Times::default()
+    };
+    let (client, mut fake) = pair(options().times(times), 0).await;
+    let tool = HostTool::new("x", "X.", json!({"type": "object"}), |_| async {
+        Ok(ToolResult::text("x"))
+    });
+    assert!(matches!(
+        client.set_tools(vec![tool]).await,
+        Err(Error::TimedOut { .. })
+    ));
+    // The agent takes them later.
+    fake.expect("set_host_tools").await;
+    fake.say(call("h", "x", json!({}))).await;
+    assert_eq!(fake.expect("host_tool_result").await.get("isError"), None);
+}
+
+#[tokio::test]
+async fn refused_greeting_ends_the_stream() {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(ours);
+    let (input, out) = tokio::io::split(theirs);
+    let mut fake = Fake {
+        lines: BufReader::new(input).lines(),
+        out,
+    };
+    let refuse = async {
+        let line = fake.expect("get_state").await;
+        fake.say(json!({"id": line["id"], "type": "response", "success": false, "error": "no"}))
+            .await;
+        let rest = timeout(WAIT, fake.lines.next_line()).await;
+        rest.unwrap().unwrap()
+    };
+    let (client, rest) = tokio::join!(Client::over(reader, writer, options()), refuse);
+    assert!(matches!(client, Err(Error::Refused { .. })));
+    assert_eq!(rest, None);
+}
+
 #[test]
 fn readme_shows_hello_example() {
     let example = include_str!("../examples/hello.rs");

@@ -150,7 +150,10 @@ impl Broadcaster {
     fn take(&mut self, said: QueueItem) {
         match said {
             QueueItem::Joined(session) => drop(self.streams.insert(Some(session), SessionStream::new())),
-            QueueItem::Left(session) => drop(self.streams.remove(&Some(session))),
+            QueueItem::Left(session) => {
+                self.clients.forget_dialogs(&session);
+                self.streams.remove(&Some(session));
+            }
             QueueItem::Item(session, Outgoing::Event(event)) => self.event(&session, &event),
             QueueItem::Item(session, Outgoing::Response(client, response)) => {
                 self.respond(&session, client, &response);
@@ -339,4 +342,34 @@ fn lines(encoder: &mut Encoder, out: Vec<u8>) -> Vec<OpenObject> {
 fn whole(mut line: OpenObject, session: &Handle) -> FrameText {
     line.add_session(session.as_deref());
     line.close()
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::ui::UiRequest;
+
+    use super::*;
+    use crate::clients::Resume;
+    use crate::memory::Memory;
+
+    #[test]
+    fn closed_session_leaves_no_open_dialogs() {
+        let clients = Clients::new(Memory::default());
+        let mut broadcaster = Broadcaster::new(clients.clone(), "1");
+        let sessions: [Arc<str>; 2] = ["s1".into(), "s2".into()];
+        for session in &sessions {
+            broadcaster.take(QueueItem::Joined(Arc::clone(session)));
+            let request = Box::new(UiRequest::new(format!("asked by {session}"), UiMethod::Confirm));
+            let event = Outgoing::Event(Arc::new(Event::ExtensionUiRequest { request }));
+            broadcaster.take(QueueItem::Item(Some(Arc::clone(session)), event));
+        }
+        let [closed, _] = sessions;
+        broadcaster.take(QueueItem::Left(closed));
+        let client = clients.join(&Resume::default()).unwrap();
+        let mut frames = Vec::new();
+        client.take(&mut frames).unwrap();
+        let texts: Vec<String> = frames.iter().map(FrameText::text).collect();
+        assert_eq!(texts.len(), 1, "{texts:?}");
+        assert!(texts[0].contains("asked by s2"));
+    }
 }

@@ -353,6 +353,12 @@ impl Clients {
         Some(questions.remove(at))
     }
 
+    /// Forgets the dialogs of a session that has ended. Its end withdraws none of them; clients know it from `session_closed`.
+    pub(crate) fn forget_dialogs(&self, session: &str) {
+        let questions = &mut self.state().questions;
+        questions.retain(|open| open.session.as_deref() != Some(session));
+    }
+
     /// Withdraws a dialog from all other clients after one client answered it. An answer that names no session goes to the
     /// session that asked (docs/internals/decisions/29-answer-routes.md). An answer to another session than that of the
     /// dialog does not reach it, and must not take the dialog from clients that can answer.
@@ -418,10 +424,13 @@ impl EventNumbers for Clients {
 impl State {
     fn publish(&mut self) {
         let Self { log, clients, .. } = self;
-        let reading = || clients.values().filter(|client| client.over.is_none());
+        // Events that a client has not read stay in the log, but not in addition to a long response.
+        let keeps_events = |client: &&Client| client.over.is_none() && !client.has_long_response();
+        let reading = || clients.values().filter(keeps_events);
         log.publish(|| reading().map(|client| client.written).min());
         for client in clients.values_mut() {
-            if client.waiting > 0 && client.unread(log) > WEB_UNREAD_BYTES {
+            let is_counted = client.waiting > 0 && !client.has_long_response();
+            if is_counted && client.unread(log) > WEB_UNREAD_BYTES {
                 client.expel();
             }
         }
@@ -485,6 +494,11 @@ impl Client {
             few if few <= WEB_UNREAD_BYTES => few,
             _ => self.waiting + log.bytes_after(self.written),
         }
+    }
+
+    /// Returns true while a response waits that alone is over the limit. `tell` takes it only if nothing else waits.
+    fn has_long_response(&self) -> bool {
+        self.waiting > WEB_UNREAD_BYTES
     }
 
     /// Queues a frame for this client alone. If no other frame is queued, it may have any length that memory allows.

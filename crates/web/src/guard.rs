@@ -195,7 +195,7 @@ impl Guard {
         self.is_ours(authority) || self.origins.iter().any(|origin| names(origin, authority))
     }
 
-    /// Checks the token, in the header, cookie or URL. Several different tokens are refused.
+    /// Checks the token, in the header, subprotocol or URL. Several different tokens are refused.
     pub(crate) fn check_token(&self, request: &Parts, now: Instant) -> Result<(), Refusal> {
         let Some(token) = &self.token else {
             return Ok(());
@@ -329,7 +329,7 @@ fn given_tokens(request: &Parts) -> Vec<String> {
 }
 
 /// A value of a query, in which `+` means a space.
-fn query_value(value: &str) -> String {
+pub(crate) fn query_value(value: &str) -> String {
     percent_decoded(&value.replace('+', " "))
 }
 

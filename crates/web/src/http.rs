@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use crate::clients::{Over, Resume, Subscription};
 use crate::frame_text::FrameText;
+use crate::guard::query_value;
 use crate::limits::{
     WEB_ANSWER_WAIT, WEB_BODY_WAIT, WEB_FREE_BYTES, WEB_IDLE_WAIT, WEB_MESSAGE_BYTES, WEB_PING,
     WEB_READ_BYTES,
@@ -238,7 +239,8 @@ pub(crate) fn resume(parts: &Parts) -> Resume {
     Resume {
         is_asked: after.is_some() || instance.is_some(),
         after: after.and_then(|after| after.parse().ok()),
-        instance: instance.map(str::to_owned),
+        // At a gateway it is the id of a session, which can contain characters that a URL encodes.
+        instance: instance.map(query_value),
     }
 }
 
@@ -253,7 +255,9 @@ fn json(status: StatusCode, body: Body) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use super::first;
+    use axum::http::Request;
+
+    use super::{first, resume};
     use crate::broadcaster::first_options;
     use crate::clients::Clients;
     use crate::log::{Entry, Subject, Text};
@@ -273,5 +277,14 @@ mod tests {
         clients.push(Entry { subject, text });
         clients.publish();
         assert_eq!(first(&client).await.unwrap().text(), "response");
+    }
+
+    #[test]
+    fn encoded_instance_is_decoded() {
+        let request = Request::builder().uri("/ws?after=7&instance=team%2F42+b");
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        let resume = resume(&parts);
+        assert_eq!(resume.after, Some(7));
+        assert_eq!(resume.instance.as_deref(), Some("team/42 b"));
     }
 }

@@ -35,6 +35,11 @@ class _Thread:
             future.cancel()  # Ctrl-C: the wait inside ends, too.
             raise
 
+    def soon(self, act: Callable[[], None]) -> None:
+        # After `stop` nothing listens any more.
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(act)
+
     def stop(self) -> None:
         if self._thread.is_alive():
             self.loop.call_soon_threadsafe(self.loop.stop)
@@ -64,7 +69,7 @@ class Events:
         return self._thread.wait(self._events.next(timeout))
 
     def close(self) -> None:
-        self._thread.loop.call_soon_threadsafe(self._events.close)
+        self._thread.soon(self._events.close)
 
 
 class Run:
@@ -101,7 +106,7 @@ class Run:
 
     def close(self) -> None:
         """Stops listening. The run itself goes on."""
-        self._thread.loop.call_soon_threadsafe(self._run.close)
+        self._thread.soon(self._run.close)
 
     async def _next(self) -> Optional[Event]:
         try:

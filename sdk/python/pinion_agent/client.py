@@ -13,7 +13,7 @@ from typing import Any, Callable, Optional, TypeVar, Union, overload
 
 from .commands import AsyncCommands
 from .dialogs import RENDERED, DialogHandler, DialogHost
-from .errors import AgentExited, CommandError, PinionError, StartError, TimedOut
+from .errors import AgentExited, CommandError, PinionError, ProtocolError, StartError, TimedOut
 from .process import Process
 from .run import AsyncEvents, AsyncRun, RunResult
 from .schemas import schema_of_type, value_of_type
@@ -93,11 +93,18 @@ class AsyncSession(AsyncCommands):
         return result if is_schema else value_of_type(schema, result)
 
     async def _finish(self, message: str, timeout: float, options: dict[str, Any]) -> RunResult:
-        run = await self.run(message, **options)
+        started: list[AsyncRun] = []
+
+        async def finish() -> RunResult:
+            started.append(await self.run(message, **options))
+            return await started[0].result()
+
         try:
-            return await asyncio.wait_for(run.result(), timeout)
+            # The answer to the prompt, too: it comes after a compaction or the start of MCP servers.
+            return await asyncio.wait_for(finish(), timeout)
         except (asyncio.TimeoutError, TimedOut, asyncio.CancelledError) as error:
-            run.close()
+            for run in started:
+                run.close()
             self._agent._quietly({"type": "abort", **({"session": self.handle} if self.handle else {})})
             if isinstance(error, asyncio.TimeoutError) and not isinstance(error, TimedOut):
                 raise TimedOut(f"no complete answer after {timeout:g} s") from None
@@ -117,6 +124,9 @@ class AsyncSession(AsyncCommands):
         self._agent._tools.replace(self.handle, listed)
         try:
             answer = await self.call("set_host_tools", {"tools": [item.definition() for item in listed]})
+        except (TimedOut, ProtocolError, asyncio.CancelledError):
+            # The agent has the command, or may still take it.
+            raise
         except BaseException:
             self._agent._tools.replace(self.handle, before)
             raise
@@ -222,7 +232,8 @@ class AsyncAgent(AsyncSession):
                 await self._say_what_is_rendered()
             if self._first_tools:
                 await self.set_tools(self._first_tools)
-        except PinionError as error:
+        except (Exception, asyncio.CancelledError) as error:
+            # A start that fails or is cancelled must not leave the process behind.
             await self.close()
             if isinstance(error, (AgentExited, TimedOut)):
                 raise StartError(f"the agent did not start: {error}") from error

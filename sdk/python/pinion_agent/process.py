@@ -64,7 +64,9 @@ class Process:
 
     async def write(self, frame: dict[str, Any], timeout: float) -> None:
         """Writes one line, waiting while the agent does not read."""
-        line = json.dumps(frame, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+        # The agent refuses a line with `NaN` without saying to which command or call it belongs.
+        text = json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        line = text.encode("utf-8", "surrogatepass") + b"\n"
         child = self._child
         lock = self._writing
         if child is None or lock is None or child.stdin is None or child.returncode is not None:

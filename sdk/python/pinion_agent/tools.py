@@ -199,12 +199,13 @@ class ToolHost:
             self.cancelled(target)
 
     async def _answer(self, call: ToolCall, tool: Optional[Tool]) -> None:
-        fields: dict[str, Any]
         try:
             if tool is None:
                 raise LookupError(f"Tool {call.name} not found")
-            fields = {"result": result_of(await tool.run(call, self._executor))}
+            result = result_of(await tool.run(call, self._executor))
+            # Here, so that a result that JSON cannot express is an error, too. Without any result the run would not end.
+            await self._send(call._frame("host_tool_result", result=result))
         except Exception as error:
             text = str(error) or type(error).__name__
-            fields = {"result": {"content": [{"type": "text", "text": text}]}, "isError": True}
-        await self._send(call._frame("host_tool_result", **fields))
+            failure = {"content": [{"type": "text", "text": text}]}
+            await self._send(call._frame("host_tool_result", result=failure, isError=True))

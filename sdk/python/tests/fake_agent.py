@@ -2,7 +2,8 @@
 
 A prompt `call NAME JSON` calls a host tool, `cancel NAME JSON` takes the call back after its first update, `dialog JSON`
 asks something, `flood N` sends N events, `silent` never settles, `die` ends the process, `garbage` writes no JSON, `mute`
-does not answer at all. The commands `deep`, `torn` and `odd` are answered with a deep line, half a line and odd frames.
+does not answer at all. A set of tools with the tool `late` is taken without an answer. The commands `deep`, `torn` and `odd`
+are answered with a deep line, half a line and odd frames.
 """
 
 import functools
@@ -87,7 +88,8 @@ def main():
                 answer(error="RPC host tool names must be unique")
             else:
                 tools[session] = frame["tools"]
-                answer({"toolNames": names})
+                if "late" not in names:
+                    answer({"toolNames": names})
         elif kind == "get_tools":
             answer({"tools": tools.get(session, [])})
         elif kind == "host_tool_update":

@@ -8,7 +8,20 @@ import unittest
 from typing import Annotated, Literal, Optional
 from unittest import mock
 
-from pinion_agent import AgentExited, CommandError, Denial, Dialog, Lagged, ProtocolError, StartError, TimedOut, Tool, ToolCall, tool
+from pinion_agent import (
+    AgentExited,
+    AsyncAgent,
+    CommandError,
+    Denial,
+    Dialog,
+    Lagged,
+    ProtocolError,
+    StartError,
+    TimedOut,
+    Tool,
+    ToolCall,
+    tool,
+)
 
 from .support import FAKE, Case
 
@@ -77,6 +90,18 @@ class HostTools(Case):
         answer = self.ask(agent, 'call missing {"x": 1}')
         self.assertEqual(answer["result"]["content"][0]["text"], "Tool missing not found")
 
+    def test_result_that_json_cannot_express_is_an_error(self):
+        @tool
+        def odd(kind: str) -> dict:
+            """Returns what JSON does not have."""
+            return {"content": [], "details": {"number": float("nan"), "set": {1}}[kind]}
+
+        agent = self.fake(tools=[odd])
+        for kind in ("number", "set"):
+            self.assertTrue(self.ask(agent, f'call odd {{"kind": "{kind}"}}')["isError"])
+        with self.assertRaises(ValueError):
+            agent.call("get_state", {"number": float("inf")})
+
     def test_updates_come_before_the_result(self):
         @tool
         def slow(call: ToolCall) -> dict:
@@ -119,7 +144,15 @@ class HostTools(Case):
         agent = self.fake(tools=[weather])
         with self.assertRaises(CommandError):
             agent.set_tools([weather, weather])
+        with self.assertRaises(TypeError):
+            agent.set_tools([Tool(lambda: None, name="odd", description="Odd", parameters={"type": {1}})])
         self.assertNotIn("isError", self.ask(agent, 'call weather {"city": "Oslo"}'))
+
+    def test_tools_of_an_unanswered_set_can_be_called(self):
+        agent = self.fake(command_timeout=0.3)
+        with self.assertRaises(TimedOut):
+            agent.set_tools([tool(lambda: "here", name="late", description="Late")])
+        self.assertEqual(self.ask(agent, "call late {}")["result"]["content"][0]["text"], "here")
 
     def test_coroutine_of_plain_tool_is_awaited(self):
         async def later(city):
@@ -197,6 +230,13 @@ class Sessions(Case):
         other.close()
         self.assertIsNone(events.next(5.0))
 
+    def test_events_and_runs_can_be_closed_after_the_agent(self):
+        agent = self.fake()
+        events, run = agent.events(), agent.run("silent")
+        agent.close()
+        events.close()
+        run.close()
+
 
 class Misbehaviour(Case):
     def test_an_agent_that_dies(self):
@@ -221,6 +261,8 @@ class Misbehaviour(Case):
         agent = self.fake()
         with self.assertRaises(TimedOut):
             agent.ask("silent", timeout=0.3)
+        with self.assertRaises(TimedOut):
+            agent.ask("mute", timeout=0.3)
 
     def test_a_handled_prompt_has_no_run(self):
         run = self.fake().run("/command")
@@ -237,6 +279,17 @@ class Misbehaviour(Case):
     def test_a_program_that_is_no_agent(self):
         with self.assertRaises(StartError):
             self.agent(program=[FAKE[0], "-c", "import sys; sys.exit('wrong program')"])
+
+    def test_a_start_that_fails_leaves_no_process(self):
+        async def main(agent, error, limit):
+            with self.assertRaises(error):
+                await asyncio.wait_for(agent.start(), limit)
+            self.assertIsNotNone(agent.returncode)
+
+        odd = Tool(lambda: None, name="odd", description="Odd", parameters={"type": {1}})
+        asyncio.run(main(self.async_fake(tools=[odd]), TypeError, 20.0))
+        mute = AsyncAgent(**self.options(program=[FAKE[0], "-c", "import sys; sys.stdin.read()"]))
+        asyncio.run(main(mute, asyncio.TimeoutError, 1.0))
 
     def test_a_program_that_does_not_end(self):
         program = [FAKE[0], "-c", "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"]

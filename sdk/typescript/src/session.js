@@ -1,6 +1,6 @@
 // A session of the agent: its commands as methods, by the names that pi's RpcClient has for them.
 import { Commands } from "./commands.js";
-import { TimedOut, within } from "./errors.js";
+import { ProtocolError, TimedOut, within } from "./errors.js";
 import { Run } from "./run.js";
 import { definition } from "./tools.js";
 
@@ -60,12 +60,17 @@ export class Session extends Commands {
   }
 
   async #finish(message, { timeoutMs = 3_600_000, ...options }) {
-    const run = await this.run(message, options);
+    let run;
+    const finish = async () => {
+      run = await this.run(message, options);
+      return await run.result();
+    };
     try {
-      return await within(run.result(), timeoutMs, "no complete answer");
+      // The answer to the prompt, too: it comes after a compaction or the start of MCP servers.
+      return await within(finish(), timeoutMs, "no complete answer");
     } catch (error) {
       if (error instanceof TimedOut) {
-        run.close();
+        run?.close();
         this.abort().catch(() => {});
       }
       throw error;
@@ -128,8 +133,9 @@ export class Session extends Commands {
 
   /** Prompts and gives all events of the run. */
   async promptAndWait(message, images, timeoutMs = 60_000) {
-    const run = await this.run(message, { images });
+    let run;
     const collect = async () => {
+      run = await this.run(message, { images });
       const collected = [];
       for await (const event of run) collected.push(event);
       return collected;
@@ -137,7 +143,7 @@ export class Session extends Commands {
     try {
       return await within(collect(), timeoutMs, "the agent is not idle");
     } finally {
-      run.close();
+      run?.close();
     }
   }
 
@@ -297,7 +303,8 @@ export class Session extends Commands {
     try {
       return (await this.call("set_host_tools", { tools: tools.map(definition) }))?.toolNames ?? [];
     } catch (error) {
-      host.replace(this.handle, before);
+      // After these errors the agent has the command, or may still take it.
+      if (!(error instanceof TimedOut || error instanceof ProtocolError)) host.replace(this.handle, before);
       throw error;
     }
   }

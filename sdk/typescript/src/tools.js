@@ -62,6 +62,8 @@ export class ToolHost {
       const tool = this.#tools.get(session)?.get(frame.toolName);
       if (!tool) throw new Error(`Tool ${frame.toolName} not found`);
       fields = { result: resultOf(await tool.execute(frame.arguments ?? {}, call)) };
+      // A result that JSON cannot express is an error, too. Without any result the run would not end.
+      JSON.stringify(fields);
     } catch (error) {
       const text = (error instanceof Error && error.message) || String(error);
       fields = { result: { content: [{ type: "text", text }] }, isError: true };

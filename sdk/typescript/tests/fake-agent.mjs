@@ -58,7 +58,7 @@ createInterface({ input: process.stdin }).on("line", (line) => {
     if (new Set(names).size !== names.length) refuse("RPC host tool names must be unique");
     else {
       tools.set(session, frame.tools);
-      answer({ toolNames: names });
+      if (!names.includes("late")) answer({ toolNames: names });
     }
   } else if (type === "get_tools") answer({ tools: tools.get(session) ?? [] });
   else if (type === "host_tool_update") {

@@ -18,6 +18,18 @@ test("a function answers, and what it throws is an error result", async (t) => {
   assert.deepEqual((await it.call("get_tools")).tools[0].parameters, { type: "object", properties: {} });
 });
 
+test("a result that JSON cannot express is an error result", async (t) => {
+  const odd = { name: "odd", description: "Returns what JSON does not have.", execute: () => ({ content: [], details: { n: 1n } }) };
+  const it = await fake(t, { tools: [odd] });
+  assert.equal((await asked(it, "call odd {}")).isError, true);
+});
+
+test("tools of an unanswered set can be called", async (t) => {
+  const it = await fake(t, { commandTimeoutMs: 300 });
+  await assert.rejects(it.setTools([{ name: "late", description: "Late", execute: () => "here" }]), TimedOut);
+  assert.equal((await asked(it, "call late {}")).result.content[0].text, "here");
+});
+
 test("updates come before the result", async (t) => {
   const slow = {
     name: "slow",
@@ -56,6 +68,7 @@ test("a cancelled call is told and not answered", async (t) => {
 test("a refused set leaves the old one; sessions have tools of their own", async (t) => {
   const it = await fake(t, { tools: [weather] });
   await assert.rejects(it.setTools([weather, weather]), CommandError);
+  await assert.rejects(it.setTools([{ ...weather, name: "odd", parameters: { n: 1n } }]), TypeError);
   assert.equal((await asked(it, 'call weather {"city":"Oslo"}')).isError, undefined);
   const second = await it.openSession();
   const answer = await asked(second, 'call weather {"city":"Oslo"}');
@@ -111,6 +124,12 @@ test("an agent that is silent", async (t) => {
   await assert.rejects(it.prompt("mute"), TimedOut);
   await assert.rejects(it.waitForIdle(200), TimedOut);
   await assert.rejects(it.ask("silent", { timeoutMs: 300 }), TimedOut);
+});
+
+test("limits count from the prompt on", async (t) => {
+  const it = await fake(t);
+  await assert.rejects(it.ask("mute", { timeoutMs: 300 }), /no complete answer/);
+  await assert.rejects(it.promptAndWait("mute", undefined, 300), /not idle/);
 });
 
 test("a handled prompt has no run", async (t) => {

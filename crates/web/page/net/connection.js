@@ -16,6 +16,8 @@ const SILENCE = 25000;
 /** Commands that may take as long as they like. */
 const SLOW = new Set(['prompt', 'bash', 'compact', 'abort', 'navigate_tree', 'export_html', 'fork', 'clone', 'switch_session',
   'new_session', 'open_session', 'close_session', 'abort_and_prompt', 'replay']);
+/** Methods of `extension_ui_request` that open a dialog or close one. */
+const DIALOGS = new Set(['select', 'confirm', 'input', 'editor', 'cancel']);
 
 export class CommandError extends Error {}
 
@@ -41,6 +43,8 @@ export class Connection {
     /** @type {Phase} */
     this.phase = 'connecting';
     this.lastSeq = 0;
+    /** Id of the `replay` that has no answer yet. The missed events follow its answer. */
+    this.replaying = null;
     this.wasOpen = false;
     this.failures = 0;
     this.waiting = new Map();
@@ -91,7 +95,8 @@ export class Connection {
   probe() {
     if (!this.isOpen || this.probing) return;
     this.probing = true;
-    this.request({ type: 'get_state' }, PROBE_WAIT).catch((error) => {
+    // The agent answers it within two seconds, also while its sessions wait for something and answer no ordered command.
+    this.request({ type: 'list_open_sessions' }, PROBE_WAIT).catch((error) => {
       if (!(error instanceof CommandError) && this.isOpen) this.connect();
     }).finally(() => { this.probing = false; });
   }
@@ -113,6 +118,7 @@ export class Connection {
         reject(new Error(`The agent did not answer (${command.type}).`));
       }, limit);
       this.waiting.set(id, { resolve, reject, timer });
+      if (command.type === 'replay' && command.after !== undefined) this.replaying = id;
       this.socket.send(JSON.stringify({ ...command, id }));
     });
   }
@@ -138,6 +144,7 @@ export class Connection {
     }
     if (!frame || typeof frame !== 'object') return;
     if (frame.type === 'response') {
+      if (frame.id === this.replaying) this.replaying = null;
       const asked = this.waiting.get(frame.id);
       if (!asked) return;
       this.waiting.delete(frame.id);
@@ -145,6 +152,12 @@ export class Connection {
       if (frame.success) asked.resolve(frame.data ?? {});
       else asked.reject(new CommandError(String(frame.error || 'The agent refused.')));
       return;
+    }
+    if (typeof frame.seq === 'number' && this.replaying !== null) {
+      // It comes again after the answer, behind the missed events. Taken now, it would make them look like repeats.
+      if (!DIALOGS.has(frame.method)) return;
+      // The session answers only after the user if it waits for this dialog. Without its number it hides no event.
+      delete frame.seq;
     }
     // Which of them are repeats is known where sessions are: each has its own mark.
     if (typeof frame.seq === 'number' && frame.seq > this.lastSeq) this.lastSeq = frame.seq;
@@ -155,6 +168,7 @@ export class Connection {
     const socket = this.socket;
     this.socket = null;
     this.isOpen = false;
+    this.replaying = null;
     this.options.timers.clear(this.watchTimer);
     if (socket) {
       socket.onopen = null;

@@ -1,8 +1,9 @@
 // What the page knows as a whole: the connection, the sessions that are open, which of them is shown, lists of sessions, models
 // and commands. Views listen to it and ask it to do things; it touches no element.
 
-import { Connection } from '../net/connection.js';
+import { CommandError, Connection } from '../net/connection.js';
 import { loadControl } from './control.js';
+import { QUESTIONS } from './events.js';
 import { lastUsed, newestOther } from './recent.js';
 import { Session } from './session.js';
 
@@ -188,7 +189,7 @@ export class App {
     const held = [];
     this.held.set(handle, held);
     try {
-      const answer = await this.ask({ type: 'replay' }, handle);
+      const answer = await this.ask({ type: 'replay' }, handle).catch((error) => { this.giveUp(handle, held, error); throw error; });
       if (this.isOther(answer)) { this.restarted(); throw new Error('The agent was started anew.'); }
       const session = this.sessionOf(handle);
       const changes = session.load(answer.snapshot || {}, answer.lastSeq || 0);
@@ -200,6 +201,14 @@ export class App {
     } finally {
       this.held.delete(handle);
     }
+  }
+
+  /** A load failed. Refused, it leaves the session as it was, with what has waited; without a connection all of it is loaded anew. */
+  giveUp(handle, held, error) {
+    this.held.delete(handle);
+    const session = this.sessions.get(handle);
+    if (session && error instanceof CommandError) for (const event of held) this.pass(session, event);
+    else if (session) session.loaded = false;
   }
 
   /** Shows a session that is open. */
@@ -296,7 +305,7 @@ export class App {
     if (event.type === 'session_closed') { this.wasClosed(session.handle, event); return; }
     if (!session.loaded) {
       // It will be loaded when it is shown; a question cannot wait for that.
-      if (event.type === 'extension_ui_request') this.emit('elsewhere', { session, event });
+      if (event.type === 'extension_ui_request' && QUESTIONS.has(event.method)) this.emit('elsewhere', { session, event });
       return;
     }
     const changes = session.apply(event);

@@ -3,6 +3,9 @@
 /** What the agent gives as the last error when retries end with `abort` or `abort_retry`. */
 const RETRY_CANCELLED = 'Retry cancelled';
 
+/** Methods of `extension_ui_request` that want an answer; all others only show something. */
+export const QUESTIONS = new Set(['select', 'confirm', 'input', 'editor']);
+
 /** @param {import('./session.js').Session} session @param {import('./session.js').Changes} changes */
 export function applyOther(session, event, changes) {
   if (Object.hasOwn(ACTIONS, event.type)) ACTIONS[event.type](session, event, changes);

@@ -83,7 +83,7 @@ test('waking connects at once, and asks whether anybody is there when it is conn
   assert.equal(w.sockets.length, 2);
   w.last().onopen();
   w.connection.wake();
-  assert.equal(w.last().sent.at(-1).type, 'get_state');
+  assert.equal(w.last().sent.at(-1).type, 'list_open_sessions', 'no session has to answer');
   w.pass(4000);
   await settle();
   assert.equal(w.sockets.length, 3, 'nobody answered');
@@ -95,7 +95,7 @@ test('a silent connection is asked by itself', async () => {
   w.last().onopen();
   const asked = w.last();
   w.pass(25000);
-  assert.equal(asked.sent.at(-1)?.type, 'get_state');
+  assert.equal(asked.sent.at(-1)?.type, 'list_open_sessions');
   asked.onmessage({ data: JSON.stringify({ type: 'response', id: asked.sent.at(-1).id, success: true, data: {} }) });
   await settle();
   w.pass(10000);
@@ -144,4 +144,26 @@ test('the last number is remembered; lines that are no objects are passed over',
   for (const data of ['{"type":"a","seq":4}', 'no json', 'null', '3', '{"type":"b","seq":5}']) w.last().onmessage({ data });
   assert.equal(w.connection.lastSeq, 5);
   assert.deepEqual(w.events.map((event) => event.type), ['a', 'b']);
+});
+
+test('events before the answer to a replay are left out, except dialogs: they come again behind those that were missed', async () => {
+  const w = world();
+  const say = (frame) => w.last().onmessage({ data: JSON.stringify(frame) });
+  const again = () => { w.last().onclose({ code: 1013 }); w.last().onopen(); };
+  w.connection.connect();
+  w.last().onopen();
+  say({ type: 'a', seq: 4 });
+  again();
+  w.connection.request({ type: 'replay', after: w.connection.lastSeq });
+  say({ type: 'c', seq: 6 });
+  say({ type: 'extension_ui_request', method: 'confirm', seq: 7 });
+  assert.equal(w.connection.lastSeq, 4);
+  say({ type: 'response', id: w.last().sent.at(-1).id, success: true, data: { events: 2 } });
+  for (const frame of [{ type: 'b', seq: 5 }, { type: 'c', seq: 6 }]) say(frame);
+  assert.deepEqual(w.events.map((event) => [event.type, event.seq]), [['a', 4], ['extension_ui_request', undefined], ['b', 5], ['c', 6]]);
+  const lost = w.connection.request({ type: 'replay', after: 6 });
+  again();
+  await assert.rejects(lost, /lost/);
+  say({ type: 'd', seq: 7 });
+  assert.equal(w.connection.lastSeq, 7);
 });

@@ -65,9 +65,9 @@ export class Attachments {
     return images;
   }
 
-  /** Puts images back that could not be sent. */
+  /** Puts images back that could not be sent, before those that were attached since. */
   back(images) {
-    this.images = images.map((image) => ({ ...image, name: 'image' }));
+    this.images = [...images.map((image) => ({ ...image, name: 'image' })), ...this.images];
     this.show();
   }
 }

@@ -164,7 +164,8 @@ export class Composer {
     const text = this.field.value.trim();
     this.completion.close();
     const own = /^\/(\S+)\s*([\s\S]*)$/.exec(text);
-    if (own && this.actions.own.has(own[1])) {
+    // As in the list: a command of the agent has the name, if both have it.
+    if (own && this.actions.commands().some((command) => command.own && command.name === own[1])) {
       this.set('');
       this.actions.own.get(own[1])(own[2].trim());
       return;
@@ -186,12 +187,16 @@ export class Composer {
     if (!await this.actions.send(text, images, mode)) this.restore(session, text, images);
   }
 
-  /** What could not be sent is a draft again. */
+  /** What could not be sent is a draft again, before what was typed since. */
   restore(session, text, images) {
-    if (session === this.session && !this.field.value) {
-      this.set(text);
-      if (images.length) this.attachments.back(images);
-    } else if (session?.state.sessionId) keep(`draft-${session.state.sessionId}`, text);
+    const isHere = session === this.session;
+    // A shell command stands in the conversation; joined with another text it would be another command.
+    const isLeft = text.startsWith('!') && !(isHere && !this.field.value);
+    if (text && !isLeft) {
+      if (isHere) this.add(text);
+      else if (session?.state.sessionId) this.addDraft(session.state.sessionId, text);
+    }
+    if (isHere && images.length) this.attachments.back(images);
     this.save();
   }
 

@@ -1,11 +1,13 @@
 //! The memory budget of all clients: reservations are returned, and no client takes all of it.
 
-use crate::frame_text::FrameText;
+use serve::connection::EventNumbers as _;
 
 use crate::clients::{Clients, Over, Resume};
+use crate::frame_text::FrameText;
 use crate::limits::{
-    WEB_CLIENT_BYTES, WEB_FREE_BYTES, WEB_MEMORY_BYTES, WEB_MESSAGE_BYTES, WEB_UNREAD_BYTES,
+    WEB_CLIENT_BYTES, WEB_FREE_BYTES, WEB_LOG_BYTES, WEB_MEMORY_BYTES, WEB_MESSAGE_BYTES, WEB_UNREAD_BYTES,
 };
+use crate::log::{Entry, Subject, Text};
 use crate::memory::{Full, Memory};
 
 #[test]
@@ -104,6 +106,40 @@ fn single_long_response_is_sent_alone() {
     frames.clear();
     subscription.take(&mut frames).unwrap();
     assert_eq!(clients.held(), 0);
+}
+
+#[test]
+fn long_response_survives_events_behind_it() {
+    let clients = Clients::new(Memory::default());
+    let subscription = clients.join(&Resume::default()).unwrap();
+    let event = |text: String| Entry {
+        subject: Subject {
+            name: "notice",
+            session: None,
+        },
+        text: Text::Line(format!("{{\"type\":\"notice\",\"message\":\"{text}\"").into()),
+    };
+    clients.tell(subscription.id(), response(WEB_UNREAD_BYTES + 1));
+    clients.push(event("short".to_owned()));
+    clients.publish();
+    let mut frames = Vec::new();
+    subscription.take(&mut frames).unwrap();
+    assert_eq!(frames.len(), 1);
+    frames.clear();
+    subscription.take(&mut frames).unwrap();
+    assert_eq!(frames.len(), 1, "the event follows");
+    frames.clear();
+    subscription.take(&mut frames).unwrap();
+    // The log keeps no events for a client that such a response waits for.
+    let before = clients.last();
+    clients.tell(subscription.id(), response(WEB_UNREAD_BYTES + 1));
+    for _ in 0..3 {
+        clients.push(event("x".repeat(WEB_LOG_BYTES / 2)));
+        clients.publish();
+    }
+    assert_eq!(clients.count_after(before), None);
+    subscription.take(&mut frames).unwrap();
+    assert_eq!(frames.len(), 1);
 }
 
 #[test]
