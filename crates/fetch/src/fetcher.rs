@@ -115,6 +115,13 @@ impl Fetcher {
             };
             let target = location.to_str().ok().and_then(|target| url.join(target).ok());
             let target = target.ok_or_else(|| format!("{url} redirects to something that is no URL"))?;
+            // Results and errors name the URL, and a header may have 400 KB.
+            if target.as_str().len() > limits::FETCH_URL {
+                let most = limits::FETCH_URL;
+                return Err(format!(
+                    "{url} redirects to a URL that is longer than {most} bytes"
+                ));
+            }
             let is_upgrade = target.scheme() == "https" || target.scheme() == url.scheme();
             if target.host_str() != url.host_str() || !is_upgrade {
                 return Err(format!(
@@ -150,7 +157,8 @@ async fn read(mut answer: Response, start: usize) -> Result<Fetched, String> {
         .split(';')
         .next()
         .unwrap_or_default();
-    let media_type = media_type.trim().to_ascii_lowercase();
+    let mut media_type = media_type.trim().to_ascii_lowercase();
+    media_type.truncate(media_type.floor_char_boundary(limits::FETCH_TITLE));
     let (mut body, mut is_cut) = (Vec::new(), false);
     while let Some(chunk) = answer.chunk().await.map_err(|error| failure(&url, &error))? {
         let room = limits::FETCH_BODY - body.len();
@@ -205,12 +213,14 @@ fn is_text(media_type: &str) -> bool {
     media_type.starts_with("text/") || names.iter().any(|name| media_type.contains(name))
 }
 
-/// The part of a page that begins at `start`, with notes about the parts that are left out.
-fn window(page: &page::Page, url: &Url, start: usize, is_cut: bool) -> Result<String, String> {
+/// The part of a page that begins at `wanted`, with notes about the parts that are left out.
+fn window(page: &page::Page, url: &Url, wanted: usize, is_cut: bool) -> Result<String, String> {
     let total = page.text.len();
-    if start > 0 && start >= total {
+    // A model may name a place of its own, within a character.
+    let start = page.text.ceil_char_boundary(wanted.min(total));
+    if wanted > 0 && start == total {
         return Err(format!(
-            "{url} has {total} bytes of text; start {start} is behind its end"
+            "{url} has {total} bytes of text; start {wanted} is behind its end"
         ));
     }
     let shown = part(&page.text, start, limits::FETCH_TEXT);

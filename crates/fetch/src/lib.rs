@@ -9,6 +9,7 @@ mod address;
 mod fetcher;
 pub mod limits;
 mod page;
+mod table;
 
 pub use address::{Allowed, parse};
 pub use reqwest::dns::Resolve;

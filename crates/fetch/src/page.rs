@@ -10,9 +10,9 @@ use htmd::{HtmlToMarkdown, Node};
 use html5ever::tendril::TendrilSink as _;
 use html5ever::tree_builder::Tracer;
 use html5ever::{ParseOpts, Parser, parse_document};
-use markup5ever_rcdom::RcDom;
+use markup5ever_rcdom::{NodeData, RcDom};
 
-use crate::limits;
+use crate::{limits, table};
 
 /// Elements whose content is no text for a reader.
 const SKIPPED: [&str; 7] = ["head", "script", "style", "noscript", "template", "svg", "iframe"];
@@ -44,14 +44,16 @@ fn convert(html: &str) -> Page {
     Page { title, text }
 }
 
-/// Markdown; none if the page is too deep, or not parsed in time.
+/// Markdown; none if the page is too deep or would become too large, or is not parsed in time.
 fn structured(html: &str, end: Instant) -> Option<String> {
     let tree = parse(html, end)?;
-    // Elements may have moved below others that are closed.
-    if depth(&tree) > 2 * limits::FETCH_DEPTH {
+    if !is_affordable(&tree) {
         return None;
     }
-    let converter = HtmlToMarkdown::builder().skip_tags(SKIPPED.to_vec()).build();
+    let converter = HtmlToMarkdown::builder()
+        .skip_tags(SKIPPED.to_vec())
+        .add_handler(vec!["table"], table::markdown)
+        .build();
     Some(converter.tree_to_markdown(&tree))
 }
 
@@ -89,19 +91,37 @@ impl Tracer for Counter {
     }
 }
 
-fn depth(tree: &Rc<Node>) -> usize {
-    let mut deepest = 0;
+/// Returns true if the conversion of a tree takes time and memory that grow with the page. The converter moves all following children when
+/// it joins two of one element, and each list and quotation indents the lines in it.
+fn is_affordable(tree: &Rc<Node>) -> bool {
+    let mut nested_lines = 0;
     let mut open = vec![(Rc::clone(tree), 1)];
     while let Some((node, depth)) = open.pop() {
-        deepest = deepest.max(depth);
-        open.extend(
-            node.children
-                .borrow()
-                .iter()
-                .map(|child| (Rc::clone(child), depth + 1)),
-        );
+        let children = node.children.borrow();
+        nested_lines += lines(&node) * depth;
+        // Elements may have moved below others that are closed, so the tree can be deeper than what the parser kept open.
+        if depth > 2 * limits::FETCH_DEPTH
+            || children.len() > limits::FETCH_SIBLINGS
+            || nested_lines > limits::FETCH_NESTED_LINES
+        {
+            return false;
+        }
+        open.extend(children.iter().map(|child| (Rc::clone(child), depth + 1)));
     }
-    deepest
+    true
+}
+
+/// Lines that a node may add to those of its children.
+fn lines(node: &Node) -> usize {
+    let feeds = |text: &str| text.bytes().filter(|byte| *byte == b'\n').count();
+    match &node.data {
+        NodeData::Text { contents } => 1 + feeds(&contents.borrow()),
+        NodeData::Element { attrs, .. } => {
+            let attrs = attrs.borrow();
+            1 + attrs.iter().map(|attr| feeds(&attr.value)).sum::<usize>()
+        }
+        _ => 0,
+    }
 }
 
 /// Names of tags with their places, those of ends with their slash.
@@ -125,7 +145,8 @@ fn title(html: &str) -> Option<String> {
     let begin = rest.find('>')? + 1;
     let end = rest.find("</")?;
     let words: Vec<&str> = rest.get(begin..end)?.split_whitespace().collect();
-    let title = decode(&words.join(" "));
+    let mut title = decode(&words.join(" "));
+    title.truncate(title.floor_char_boundary(limits::FETCH_TITLE));
     (!title.is_empty()).then_some(title)
 }
 
@@ -240,6 +261,45 @@ mod tests {
             "{:?}",
             start.elapsed()
         );
+    }
+
+    #[test]
+    fn hostile_pages_stay_small() {
+        let table = format!(
+            "<table><tr><th>head<tr><td>{}{}</table>",
+            "x".repeat(100_000),
+            "<tr><td>needle".repeat(2_000)
+        );
+        let quotes = format!("{}{}", "<blockquote>".repeat(200), "needle<br>".repeat(30_000));
+        for html in [table, quotes] {
+            let most = 2 * html.len();
+            let text = from_html(html).text;
+            assert!(text.contains("needle") && text.len() <= most, "{}", text.len());
+        }
+        let end = Instant::now() + Duration::from_secs(60);
+        let siblings = "<i>a</i>".repeat(limits::FETCH_SIBLINGS + 1);
+        assert_eq!(structured(&siblings, end), None);
+    }
+
+    #[test]
+    fn table_keeps_headers_of_rows() {
+        for (html, text) in [
+            (
+                "<table><caption>Ada</caption><tr><th>Born<td>1815<tr><th>Died<td>1852</table>",
+                "Ada\n\n|  |  |\n|---|---|\n| Born | 1815 |\n| Died | 1852 |",
+            ),
+            (
+                "<table><thead><tr><td>k<td>v<tbody><tr><td>a|b<td>c<br>d</table>",
+                "| k | v |\n|---|---|\n| a\\|b | c d |",
+            ),
+            (
+                "<table><tr><th>k<tr><td><table><tr><th>in<tr><td>ner</table></table>",
+                "| k |\n|---|\n| in ner |",
+            ),
+            ("<table><tr><td>one<td>two</table>", "one\n\ntwo"),
+        ] {
+            assert_eq!(from_html(html.to_owned()).text.trim(), text, "{html}");
+        }
     }
 
     #[test]

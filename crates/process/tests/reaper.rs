@@ -68,6 +68,44 @@ impl Mark {
     }
 }
 
+/// A program that leaves its session, and whose first thread ends: the kernel then reports it as dead. Afterwards it writes its process
+/// id to `file`.
+fn headless(file: &Path) -> String {
+    const PROGRAM: &str = r#"import ctypes, os, platform, sys, threading, time
+def rest():
+    while open("/proc/self/stat").read().rsplit(")", 1)[1].split()[0] != "Z":
+        time.sleep(0.01)
+    open(sys.argv[1], "w").write("%d\n" % os.getpid())
+    time.sleep(1000)
+threading.Thread(target=rest).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)"#;
+    let file = file.display();
+    format!("(setsid python3 -c '{PROGRAM}' {file} >/dev/null 2>&1 &); sleep 1000")
+}
+
+/// The process id that a program writes to a file.
+fn written(file: &Path) -> u32 {
+    let start = Instant::now();
+    loop {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        if let Some(pid) = text.strip_suffix('\n') {
+            return pid.parse().unwrap();
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "{text}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until a process has no thread but its first one, which is dead.
+fn wait_for_headless_end(pid: u32) {
+    let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    let start = Instant::now();
+    while threads() > 1 {
+        assert!(start.elapsed() < Duration::from_secs(2), "{pid} is alive");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 fn fresh() -> u32 {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
     NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
@@ -160,6 +198,17 @@ async fn dropped_child_is_killed() {
 }
 
 #[tokio::test]
+async fn process_without_first_thread_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("pid");
+    let reaper = reaper();
+    let (mut child, _output) = reaper.spawn(shell(&headless(&file))).await.unwrap();
+    let pid = written(&file);
+    child.kill().await.unwrap();
+    wait_for_headless_end(pid);
+}
+
+#[tokio::test]
 async fn background_children_live_until_agent_ends() {
     let (reaper, mark) = (reaper(), Mark::new());
     let background = format!(
@@ -219,6 +268,16 @@ fn agent_exit_leaves_no_process() {
     drop(agent.0.stdin.take());
     agent.0.wait().unwrap();
     mark.gone();
+}
+
+#[test]
+fn process_without_first_thread_ends_with_agent() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("pid");
+    let mut agent = Agent::start(&headless(&file));
+    let pid = written(&file);
+    agent.0.kill().unwrap();
+    wait_for_headless_end(pid);
 }
 
 #[tokio::test]
@@ -285,6 +344,15 @@ async fn program_that_cannot_start_is_an_error() {
     };
     let error = reaper().spawn(unusable).await.unwrap_err().to_string();
     assert!(error.starts_with("Failed to start /etc/passwd: "), "{error}");
+    let nul = SpawnSpec {
+        args: vec!["-c".into(), "echo \0".into()],
+        ..shell("true")
+    };
+    let error = reaper().spawn(nul).await.unwrap_err().to_string();
+    assert!(
+        error.starts_with("Failed to start /bin/sh: Invalid argument"),
+        "{error}"
+    );
     let missing = Reaper::new(GuardianLaunch {
         program: "/no/such/guardian".into(),
         args: Vec::new(),

@@ -65,7 +65,7 @@ pub const READ_BUFFER: usize = 256 << 10;
 pub const READ_SCAN_MAX: u64 = 8 << 30;
 /// Largest image file that is read, in bytes.
 pub const IMAGE_FILE_MAX: u64 = 64 << 20;
-/// Memory a decoded image may take, in bytes.
+/// Memory a decoded image may take, in bytes. A pixel counts as at least four bytes, since scaling takes that much.
 pub const IMAGE_ALLOC_MAX: u64 = 512 << 20;
 /// Pixels an image may have on one side before it is decoded.
 pub const IMAGE_SOURCE_SIDE_MAX: u32 = 32_768;

@@ -1,6 +1,6 @@
 //! The `write` tool (pi-core.md 5.6), and putting text on disk for `edit`.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -54,8 +54,37 @@ pub(crate) fn put(path: &Path, content: &[u8]) -> Result<(), String> {
     if !meta.is_file() {
         return Err(format!("Not a regular file: {}", path.display()));
     }
-    let written = file.set_len(0).and_then(|()| file.write_all(content));
-    written.map_err(|error| system_error::text_open(&error, "write"))
+    let failed = |error: &io::Error| system_error::text_open(error, "write");
+    // The old content goes only after the new one has room: a full disk must not take both.
+    if let Err(error) = reserve(&file, content.len()) {
+        // Gives back the part that was reserved behind the end.
+        let _ = file.set_len(meta.len());
+        return Err(failed(&error));
+    }
+    let written = file
+        .write_all(content)
+        .and_then(|()| file.set_len(content.len() as u64));
+    written.map_err(|error| failed(&error))
+}
+
+/// Reserves room for the beginning of a file. File systems that cannot do this are written to without.
+///
+/// # Errors
+/// When the disk or the quota has no room.
+#[cfg(target_os = "linux")]
+fn reserve(file: &File, length: usize) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    use rustix::io::Errno;
+    match fallocate(file, FallocateFlags::KEEP_SIZE, 0, length as u64) {
+        Err(error @ (Errno::NOSPC | Errno::DQUOT)) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Reserves nothing on this system.
+#[cfg(not(target_os = "linux"))]
+fn reserve(_: &File, _: usize) -> io::Result<()> {
+    Ok(())
 }
 
 fn check_size(content: &[u8]) -> Result<(), String> {
@@ -123,6 +152,48 @@ mod tests {
                 .unwrap_err()
                 .starts_with("ENAMETOOLONG: name too long, open '")
         );
+    }
+
+    /// In a file system of its own, which takes namespaces that not every system gives away.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn full_disk_leaves_file_as_it_was() {
+        const DISK: &str = "FULL_DISK";
+        if let Some(disk) = std::env::var_os(DISK) {
+            let path = Path::new(&disk).join("file");
+            std::fs::write(&path, "old").unwrap();
+            let error = put(&path, &vec![b'x'; 1 << 20]).unwrap_err();
+            assert_eq!(error, "ENOSPC: no space left on device, write");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
+            put(&path, b"new").unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+            return;
+        }
+        let disk = tempfile::tempdir().unwrap();
+        let name = "write::tests::full_disk_leaves_file_as_it_was";
+        let script = r#"mount -t tmpfs -o size=256k none "$FULL_DISK" && exec "$0" --exact "$1""#;
+        let inside = std::process::Command::new("unshare")
+            .args(["-rm", "sh", "-c", script])
+            .arg(std::env::current_exe().unwrap())
+            .arg(name)
+            .env(DISK, disk.path())
+            .output();
+        match inside {
+            Ok(inside) if inside.status.success() => {
+                // The harness succeeds, too, if it finds no test of that name.
+                let said = String::from_utf8_lossy(&inside.stdout);
+                assert!(said.contains("1 passed"), "{said}");
+            }
+            // Of the test harness, when a test fails.
+            Ok(inside) if inside.status.code() == Some(101) => {
+                panic!("{}", String::from_utf8_lossy(&inside.stdout));
+            }
+            _ => {
+                // Not `eprintln!`: the harness hides what a passing test prints.
+                let line = b"skipped: no namespaces for a small file system\n";
+                io::Write::write_all(&mut io::stderr(), line).unwrap();
+            }
+        }
     }
 
     #[test]

@@ -160,6 +160,42 @@ async fn long_pages_come_in_parts() {
     assert!(last.contains("the rest was not read"), "{last}");
 }
 
+#[test]
+fn start_within_character_continues_behind_it() {
+    let page = page::Page {
+        title: None,
+        text: "ä".repeat(limits::FETCH_TEXT),
+    };
+    let text = window(&page, &url(80, "/"), 1, false).unwrap();
+    assert!(text.ends_with("[Bytes 2 to 51202 of 102400. Use start=51202 to continue]"));
+    assert!(window(&page, &url(80, "/"), 102_399, false).is_err());
+}
+
+#[tokio::test]
+async fn titles_and_headers_are_bounded() {
+    let long = "x".repeat(10_000);
+    let list = answers(vec![
+        (
+            "/title",
+            status("200 OK", "text/html", &format!("<title>{long}</title><p>text")),
+        ),
+        ("/type", status("200 OK", &format!("image/{long}"), "....")),
+        ("/location", redirect(&format!("/{long}"))),
+    ]);
+    let (port, _) = serve(list).await;
+    let fetcher = fetcher(&["127.0.0.1"]);
+    let page = fetcher.fetch(url(port, "/title"), 0).await.unwrap();
+    assert_eq!(page.title.as_ref().map(String::len), Some(limits::FETCH_TITLE));
+    assert!(page.text.len() < 2 * limits::FETCH_TITLE, "{}", page.text);
+    let error = fetcher.fetch(url(port, "/type"), 0).await.unwrap_err();
+    assert!(error.len() < 2 * limits::FETCH_TITLE, "{error}");
+    let error = fetcher.fetch(url(port, "/location"), 0).await.unwrap_err();
+    assert!(
+        error.ends_with("redirects to a URL that is longer than 4096 bytes"),
+        "{error}"
+    );
+}
+
 #[tokio::test]
 async fn redirects_stay_on_their_host() {
     let list = answers(vec![

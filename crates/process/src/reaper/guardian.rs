@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::process::ExitCode;
 
+use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use tokio::io::{AsyncWriteExt as _, Interest};
 use tokio::net::UnixStream;
@@ -198,12 +199,16 @@ impl Guardian {
                             pid: pid.cast_unsigned(),
                         }
                     }
+                    // An error without a number is about the request, such as an argument with a null byte.
                     Some(Err(error)) => Report::Failed {
                         id,
-                        errno: error.raw_os_error().unwrap_or(0),
+                        errno: error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()),
                     },
-                    // Not all descriptors arrived, for which there is no error number.
-                    None => Report::Failed { id, errno: 0 },
+                    // The kernel drops descriptors for which the guardian has no room.
+                    None => Report::Failed {
+                        id,
+                        errno: Errno::MFILE.raw_os_error(),
+                    },
                 }
             }
             Request::Kill { id, pid, marker } => {

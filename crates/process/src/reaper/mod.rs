@@ -340,11 +340,14 @@ impl Child {
             #[cfg(target_os = "linux")]
             Remote::Guardian(remote) => {
                 let (done, wait) = oneshot::channel();
-                remote.kill(self.id, self.pid, self.marker.clone(), done).await;
-                // An error of the channel means that the guardian is gone; its commands were killed then.
-                tokio::time::timeout(limits::KILL_WAIT, wait)
+                let killed = async {
+                    // Part of the wait: the queue of a guardian that hangs is full.
+                    remote.kill(self.id, self.pid, self.marker.clone(), done).await;
+                    // An error of the channel means that the guardian is gone; its commands were killed then.
+                    let _gone = wait.await;
+                };
+                tokio::time::timeout(limits::KILL_WAIT, killed)
                     .await
-                    .map(drop)
                     .map_err(|_| ChildError::Timeout)
             }
             Remote::Direct => {

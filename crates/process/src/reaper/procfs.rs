@@ -171,7 +171,22 @@ fn has_entry(environ: &[u8], fits: impl Fn(&[u8]) -> bool) -> bool {
 }
 
 fn stat(pid: i32) -> Option<Process> {
-    parse_stat(pid, &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    parse_stat(pid, &lossy(Path::new(&format!("/proc/{pid}/stat")))?)
+}
+
+/// A file with the name of a process in it. Names are any bytes, and the kernel cuts them after 15, also within a character.
+fn lossy(path: &Path) -> Option<String> {
+    let bytes = std::fs::read(path).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns what `read` finds in the directory of a process, or in that of its second thread. A first thread that has ended has neither
+/// memory nor environment any more, and stays the first one of the list.
+fn of_threads<T>(process: &Path, read: impl Fn(&Path) -> Option<T>) -> Option<T> {
+    read(process).or_else(|| {
+        let mut threads = std::fs::read_dir(process.join("task")).ok()?.flatten();
+        read(&threads.nth(1)?.path())
+    })
 }
 
 /// Parses `/proc/<pid>/stat`. The name in parentheses may hold anything, so the fields count from the last one.
@@ -182,26 +197,34 @@ fn parse_stat(pid: i32, stat: &str) -> Option<Process> {
     let state = fields.next()?;
     let mut number = || fields.next()?.parse::<i32>().ok();
     let (parent, group, session) = (number()?, number()?, number()?);
+    // A process whose first thread has ended counts as dead here, although its other threads live (proc_pid_stat(5), `num_threads`).
+    let threads: i32 = fields.nth(13).and_then(|field| field.parse().ok()).unwrap_or(1);
     Some(Process {
         pid,
         parent,
         group,
         session,
-        zombie: matches!(state, "Z" | "X" | "x"),
+        zombie: matches!(state, "Z" | "X" | "x") && threads < 2,
     })
 }
 
 /// Bytes of memory that a process holds; none when it is gone.
 pub(crate) fn resident(pid: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
-    Some(kilobytes << 10)
+    of_threads(Path::new(&format!("/proc/{pid}")), |dir| {
+        let status = lossy(&dir.join("status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
+        Some(kilobytes << 10)
+    })
 }
 
 /// The environment a process was started with; empty when it may not be read.
 pub(crate) fn environ(pid: i32) -> Vec<u8> {
-    std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+    let found = of_threads(Path::new(&format!("/proc/{pid}")), |dir| {
+        let environ = std::fs::read(dir.join("environ")).ok()?;
+        (!environ.is_empty()).then_some(environ)
+    });
+    found.unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -317,6 +340,45 @@ mod tests {
         }
         assert!(parse_stat(5, "5 (x) X 4 3 2").unwrap().zombie, "dead");
         assert!(!parse_stat(5, "5 (x) T 4 3 2").unwrap().zombie, "stopped");
+    }
+
+    #[test]
+    fn process_without_its_first_thread_is_alive() {
+        // As in Linux 6.18, for a process whose first thread has called exit(2).
+        let stat = |threads| format!("5 (x) Z 4 3 2 0 -1 4227084 1985 0 0 0 2 0 0 0 20 0 {threads} 0 48512");
+        assert!(!parse_stat(5, &stat(2)).unwrap().zombie);
+        assert!(parse_stat(5, &stat(1)).unwrap().zombie);
+    }
+
+    #[test]
+    fn process_with_cut_name_is_seen() {
+        use std::os::unix::ffi::OsStrExt as _;
+        use std::os::unix::process::CommandExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        // Eight letters of two bytes, of which the kernel keeps seven and a half.
+        let program = dir
+            .path()
+            .join("\u{43f}\u{440}\u{43e}\u{432}\u{435}\u{440}\u{43a}\u{430}");
+        std::os::unix::fs::symlink("/bin/sh", &program).unwrap();
+        let mut command = std::process::Command::new(&program);
+        command.arg0("sh").args(["-c", "read line"]);
+        let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let cut = program.file_name().unwrap().as_bytes()[..15].to_vec();
+        // The kernel sets the name after it has told the parent that the program runs.
+        let start = std::time::Instant::now();
+        while std::fs::read(format!("/proc/{pid}/comm"))
+            .unwrap()
+            .trim_ascii_end()
+            != cut
+        {
+            assert!(start.elapsed().as_secs() < 20);
+        }
+        let me = i32::try_from(std::process::id()).unwrap();
+        assert_eq!(stat(pid).map(|process| process.parent), Some(me));
+        assert!(resident(child.id()).is_some());
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -97,7 +97,7 @@ const SCHEDULING: [i64; 4] = [
 const PRIORITIES: [(i64, u64); 2] = [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
 /// Memory, semaphores and message queues that processes share by number or name, outside of the file system. Refused where the
 /// commands have no namespace of their own for them.
-const SHARED_BY_NUMBER: [i64; 12] = [
+const SHARED_BY_NUMBER: [i64; 13] = [
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_shmctl,
@@ -110,6 +110,7 @@ const SHARED_BY_NUMBER: [i64; 12] = [
     libc::SYS_msgrcv,
     libc::SYS_msgctl,
     libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
 ];
 /// Kinds of namespaces a new process could have of its own.
 const NAMESPACES: [i32; 7] = [
@@ -300,4 +301,30 @@ fn long(argument: u8, how: SeccompCmpOp, value: u64) -> Result<SeccompCondition,
 
 fn number(value: i32) -> u64 {
     u64::from(value.cast_unsigned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use nix::errno::Errno;
+    use nix::mqueue::mq_unlink;
+    use wire::state::SandboxMode;
+
+    use super::super::Sandbox;
+    use super::{Policy, confine};
+
+    #[test]
+    fn shared_message_queue_is_not_removed() {
+        let root = Path::new("/");
+        let policy = Policy::of(&Sandbox::new(SandboxMode::ReadOnly, root), root, root);
+        // Of this thread alone.
+        let work = || confine(&policy, 7, false).map(|()| mq_unlink("/pinion-none"));
+        let removed = std::thread::scope(|threads| threads.spawn(work).join().unwrap());
+        // The C library turns the refusal of the filter into the error of a missing right.
+        assert!(
+            matches!(removed, Ok(Err(Errno::EACCES | Errno::EPERM))),
+            "{removed:?}"
+        );
+    }
 }

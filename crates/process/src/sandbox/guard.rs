@@ -1,8 +1,8 @@
 //! The sandbox of a toolbox: its policy for each call, its directory for temporary files, and how tools are put into it.
 
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 use super::hint::Outcome;
 use super::{Policy, Sandbox, hint};
@@ -24,7 +24,7 @@ pub enum Aim {
 pub struct Guard {
     sandbox: Sandbox,
     tmp_dir: PathBuf,
-    own: OnceLock<PathBuf>,
+    own: Mutex<Option<PathBuf>>,
 }
 
 impl Guard {
@@ -33,7 +33,7 @@ impl Guard {
         Self {
             sandbox,
             tmp_dir: tmp_dir.to_path_buf(),
-            own: OnceLock::new(),
+            own: Mutex::default(),
         }
     }
 
@@ -47,9 +47,11 @@ impl Guard {
         self.sandbox.network
     }
 
-    fn temp(&self) -> Result<&Path, String> {
-        if let Some(path) = self.own.get() {
-            return Ok(path);
+    fn temp(&self) -> Result<PathBuf, String> {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        // Systems remove temporary directories that nothing has used for days. Another user can make one with that name afterwards.
+        if let Some(path) = own.as_ref().filter(|path| is_own_directory(path)) {
+            return Ok(path.clone());
         }
         let path = self
             .tmp_dir
@@ -59,12 +61,7 @@ impl Guard {
             .mode(0o700)
             .create(&path)
             .map_err(|error| format!("The sandbox has no directory for temporary files: {error}"))?;
-        let own = self.own.get_or_init(|| path.clone());
-        // Another call was here first.
-        if *own != path {
-            let _ = std::fs::remove_dir(&path);
-        }
-        Ok(own)
+        Ok(own.insert(path).clone())
     }
 
     /// What holds for a call in `cwd`.
@@ -75,7 +72,7 @@ impl Guard {
         if cfg!(not(target_os = "linux")) {
             return Err("The sandbox is there on Linux only. Nothing was run.".to_owned());
         }
-        Ok(Policy::of(&self.sandbox, cwd, self.temp()?))
+        Ok(Policy::of(&self.sandbox, cwd, &self.temp()?))
     }
 
     /// A command, confined.
@@ -83,7 +80,7 @@ impl Guard {
     /// # Errors
     /// As [`Self::policy`].
     pub fn command(&self, spec: SpawnSpec, policy: &Policy) -> Result<SpawnSpec, String> {
-        self.sandbox.confine(spec, policy, self.temp()?)
+        self.sandbox.confine(spec, policy, &self.temp()?)
     }
 
     /// A line for the model about the sandbox, if it may have been in the way of a command that printed `text`.
@@ -102,10 +99,17 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(path) = self.own.get() {
+        let own = self.own.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(path) = own {
             let _ = std::fs::remove_dir_all(path);
         }
     }
+}
+
+/// Returns true if a directory of this user is at a path.
+fn is_own_directory(path: &Path) -> bool {
+    let found = path.symlink_metadata();
+    found.is_ok_and(|found| found.is_dir() && found.uid() == rustix::process::geteuid().as_raw())
 }
 
 /// Checks that a file tool may reach a path, as [`file_tool`] does before its work.

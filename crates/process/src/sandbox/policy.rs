@@ -137,7 +137,9 @@ impl Policy {
     /// What may be written below the roots and later runs without a sandbox is only read. Who names a place means it.
     fn protect(&mut self, sandbox: &Sandbox, roots: &[PathBuf], named: &[PathBuf]) {
         for root in roots {
-            let git: &[&str] = if sandbox.git_writable && root.join(".git").is_dir() {
+            // A link in its place stays closed, since a command could lead it to a repository with hooks of its own.
+            let found = root.join(".git").symlink_metadata();
+            let git: &[&str] = if sandbox.git_writable && found.is_ok_and(|found| found.is_dir()) {
                 &GIT_CODE
             } else {
                 &[".git"]

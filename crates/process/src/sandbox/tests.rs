@@ -77,6 +77,15 @@ fn longest_sandbox_path_decides() {
 }
 
 #[test]
+fn linked_git_directory_stays_closed() {
+    let mut place = Place::new(SandboxMode::WorkspaceWrite);
+    std::fs::rename(place.at("cwd/.git"), place.at("other/git")).unwrap();
+    std::os::unix::fs::symlink(place.at("other/git"), place.at("cwd/.git")).unwrap();
+    place.sandbox.git_writable = true;
+    assert_eq!(place.access(&["cwd/.git", "other/git/hooks"]), "rr");
+}
+
+#[test]
 fn readable_list_limits_reading() {
     let mut place = Place::new(SandboxMode::ReadOnly);
     place.sandbox.readable = Some(vec![place.at("other")]);
@@ -372,6 +381,20 @@ fn temporary_directory_of_guard_ends_with_it() {
     assert_eq!(count(), 1, "one directory for all calls");
     drop(guard);
     assert_eq!(count(), 0);
+}
+
+#[test]
+fn removed_temporary_directory_is_replaced() {
+    let place = Place::new(SandboxMode::WorkspaceWrite);
+    let guard = super::Guard::new(place.sandbox.clone(), &place.at("temp"));
+    let made = || {
+        let mut entries = std::fs::read_dir(place.at("temp")).unwrap();
+        entries.next().map(|entry| entry.unwrap().path())
+    };
+    guard.policy(&place.at("cwd")).unwrap();
+    std::fs::remove_dir(made().unwrap()).unwrap();
+    let policy = guard.policy(&place.at("cwd")).unwrap();
+    assert_eq!(policy.access(&made().unwrap()), Access::Write);
 }
 
 #[test]

@@ -35,6 +35,11 @@ impl Log {
         })
     }
 
+    /// Bytes that the file has or will have. Bytes that were dropped do not count.
+    pub(crate) fn length(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -42,7 +47,7 @@ impl Log {
 
     /// Adds bytes. Beyond [`limits::LOG_MAX`] they are dropped.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        let room = limits::LOG_MAX.saturating_sub(self.written + self.buffer.len() as u64);
+        let room = limits::LOG_MAX.saturating_sub(self.length());
         let room = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
         if self.file.is_some() {
             self.buffer
@@ -64,7 +69,7 @@ impl Log {
         let mut buffer = std::mem::take(&mut self.buffer);
         let done = tokio::task::spawn_blocking(move || {
             let ok = file.write_all(&buffer).is_ok();
-            let len = buffer.len() as u64;
+            let len = if ok { buffer.len() as u64 } else { 0 };
             buffer.clear();
             (ok.then_some(file), buffer, len)
         });
@@ -72,5 +77,25 @@ impl Log {
             (self.file, self.buffer) = (file, buffer);
             self.written += len;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn failed_write_does_not_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = Log::create(dir.path()).unwrap();
+        log.push(b"one");
+        log.flush().await;
+        assert_eq!(log.length(), 3);
+        // Opened for reading, so that writing fails as on a full disk.
+        log.file = Some(File::open(log.path()).unwrap());
+        log.push(b"two");
+        log.flush().await;
+        log.push(b"three");
+        assert_eq!(log.length(), 3);
     }
 }

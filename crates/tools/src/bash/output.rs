@@ -151,11 +151,10 @@ impl Collector {
         }
     }
 
-    /// Where the whole output is, if it was logged.
+    /// Where the whole output is, if it was logged. A log that lacks bytes, after an error or beyond its limit, does not count.
     pub(crate) fn path(&self) -> Option<String> {
-        self.log
-            .as_ref()
-            .map(|log| log.path().to_string_lossy().into_owned())
+        let whole = self.log.as_ref().filter(|log| log.length() == self.totals.bytes);
+        whole.map(|log| log.path().to_string_lossy().into_owned())
     }
 
     /// The notice under a cut output (pi-core.md 5.4).
@@ -384,6 +383,19 @@ mod tests {
         let (c, _dir) = collect(&[&raw]).await;
         assert!(c.snapshot(true).truncated);
         assert_eq!(std::fs::read(c.path().unwrap()).unwrap(), raw);
+    }
+
+    #[tokio::test]
+    async fn log_that_lacks_bytes_is_not_named() {
+        let (mut c, _dir) = collect(&[&b"x\n".repeat(3000)]).await;
+        assert!(c.path().is_some());
+        // Counted, but not in the log.
+        c.count(b"y\n");
+        let notice = c.notice(&c.snapshot(true));
+        assert!(
+            notice.ends_with("The full output could not be saved]"),
+            "{notice}"
+        );
     }
 
     #[tokio::test]

@@ -94,13 +94,21 @@ fn decode(bytes: &[u8]) -> Option<DynamicImage> {
     let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok()?;
     reader.limits(limits.clone());
     let mut decoder = reader.into_decoder().ok()?;
-    limits.reserve(decoder.total_bytes()).ok()?;
+    let (width, height) = decoder.dimensions();
+    limits
+        .reserve(memory(width, height, decoder.total_bytes()))
+        .ok()?;
     let orientation = decoder.orientation().ok();
     let mut image = DynamicImage::from_decoder(decoder).ok()?;
     if let Some(orientation) = orientation {
         image.apply_orientation(orientation);
     }
     Some(image)
+}
+
+/// Bytes that an image takes at most, as it is decoded or as it is scaled: with four bytes a pixel, also if the decoder needs one.
+fn memory(width: u32, height: u32, decoded: u64) -> u64 {
+    decoded.max(4 * u64::from(width) * u64::from(height))
 }
 
 /// Scales across, then down, some lines at a time: between the two directions the library holds 16 bytes a pixel, which for
@@ -185,4 +193,17 @@ fn candidates(image: &image::RgbaImage) -> Option<(Vec<u8>, &'static str)> {
             .ok()?;
         fits(&jpeg).then_some((jpeg, "image/jpeg"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::memory;
+
+    #[test]
+    fn image_counts_as_it_is_scaled() {
+        // Grey: 400 MB decoded, which is below the limit.
+        assert_eq!(memory(20_000, 20_000, 400_000_000), 1_600_000_000);
+        // Sixteen bits a channel.
+        assert_eq!(memory(10, 10, 800), 800);
+    }
 }
