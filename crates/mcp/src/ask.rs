@@ -1,9 +1,11 @@
 //! Requests to a server: with a time limit, cancelled when the caller is dropped, with leniently parsed responses.
 
+use std::error::Error;
 use std::time::Duration;
 
 use rmcp::model::{CancelledNotificationParam, ClientRequest, InputResponses};
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
+use rmcp::transport::streamable_http_client::AuthRequiredError;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -136,11 +138,20 @@ impl Asker {
             },
             ServiceError::Cancelled { .. } => McpError::Cancelled,
             ServiceError::TransportClosed => gone("it has ended".to_owned()),
+            ServiceError::TransportSend(error) if wants_login(&*error.error) => {
+                McpError::Login(self.server.clone())
+            }
             // Its own text names a Rust type.
             ServiceError::TransportSend(error) => gone(line(&error.error.to_string(), limits::ERROR)),
             other => gone(line(&other.to_string(), limits::ERROR)),
         }
     }
+}
+
+/// Returns true for a request that the server refused for want of a login.
+fn wants_login(error: &(dyn Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| Error::source(*error))
+        .any(|error| error.is::<AuthRequiredError>())
 }
 
 /// Adds the input to a request. Returns false for a request that takes none.

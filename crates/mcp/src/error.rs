@@ -1,5 +1,7 @@
 //! What can go wrong with a server, in sentences that a model or a person can use.
 
+use std::error::Error;
+
 use crate::text::line;
 
 /// A failure.
@@ -47,4 +49,18 @@ impl McpError {
     pub(crate) fn connect(error: impl ToString) -> Self {
         Self::Connect(line(&error.to_string(), crate::limits::ERROR))
     }
+}
+
+/// The text of an error, with those of its causes that say more.
+pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let more = inner.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = inner.source();
+    }
+    text
 }

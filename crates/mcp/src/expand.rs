@@ -96,7 +96,11 @@ impl Expander {
         })
     }
 
-    fn text(&self, text: &str) -> Result<String, McpError> {
+    /// A text with its variables put in.
+    ///
+    /// # Errors
+    /// When a variable is not set.
+    pub(crate) fn text(&self, text: &str) -> Result<String, McpError> {
         let mut out = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {

@@ -10,6 +10,7 @@
 mod address;
 mod answers;
 mod ask;
+mod authorised;
 mod client;
 pub mod config;
 mod error;
@@ -22,6 +23,7 @@ mod oauth;
 mod outcome;
 mod paced;
 mod pipe;
+mod post_limits;
 mod probe;
 mod question;
 mod server;

@@ -14,8 +14,8 @@ use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, RunningService,
     RunningServiceCancellationToken,
 };
-use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{StreamableHttpClientTransport, Transport};
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -25,12 +25,14 @@ use crate::answers::BoundedAnswers;
 use crate::ask::Asker;
 use crate::client::{Client, Watching};
 use crate::config::{HttpConfig, Reach, ServerConfig, StdioConfig};
-use crate::error::McpError;
+use crate::error::{McpError, with_causes};
 use crate::expand::Expander;
 use crate::limits;
 use crate::listing::Has;
 use crate::oauth::{self, Logins};
+use crate::paced::retries;
 use crate::pipe::{Pipe, Tail};
+use crate::post_limits::PostLimits;
 use crate::probe::{Probe, Probing};
 use crate::question::AskUser;
 use crate::text::{line, plain};
@@ -117,16 +119,15 @@ impl Link {
             changed: Arc::clone(&changed),
             questions: Arc::new(Semaphore::new(limits::QUESTIONS)),
         };
-        let (tail, probe) = (Tail::default(), Probe::default());
+        let probe = Probe::default();
         let attempt = Attempt {
             config,
             around,
             client: &client,
             probe: &probe,
-            tail: &tail,
             until: Instant::now() + limits::START,
         };
-        let (running, child) = match attempt.connect(Probe::first()).await {
+        let (running, child, tail) = match attempt.connect(Probe::first()).await {
             Err(error) if !matches!(error, McpError::Login(_)) => match probe.second() {
                 Some(lifecycle) => attempt.connect(lifecycle).await?,
                 None => return Err(error),
@@ -196,16 +197,6 @@ impl Link {
     }
 }
 
-impl Tail {
-    /// Why something failed, with the last thing that the server said.
-    fn explain(&self, why: String) -> String {
-        match self.last() {
-            Some(last) => format!("{why}; its last words: {last}"),
-            None => why,
-        }
-    }
-}
-
 /// Hears of changed lists until the connection ends, or the server does not tell of them.
 async fn listen(peer: Peer<RoleClient>, changes: SubscriptionFilter, changed: Arc<Notify>) {
     while let Ok(mut subscription) = peer.listen(changes.clone()).await {
@@ -219,7 +210,7 @@ async fn listen(peer: Peer<RoleClient>, changes: SubscriptionFilter, changed: Ar
 }
 
 type Running = RunningService<RoleClient, Client>;
-type Connected = Result<(Running, Option<Box<dyn ChildProcess>>), McpError>;
+type Connected = Result<(Running, Option<Box<dyn ChildProcess>>, Tail), McpError>;
 
 /// Attempts to connect to one server: the first may show that the server has to be greeted otherwise.
 struct Attempt<'a> {
@@ -227,7 +218,6 @@ struct Attempt<'a> {
     around: &'a Surroundings,
     client: &'a Client,
     probe: &'a Probe,
-    tail: &'a Tail,
     /// For all attempts.
     until: Instant,
 }
@@ -236,13 +226,23 @@ impl Attempt<'_> {
     async fn connect(&self, lifecycle: ClientLifecycleMode) -> Connected {
         match &self.config.reach {
             Reach::Stdio(stdio) => self.start(stdio, lifecycle).await,
-            Reach::Http(http) => Ok((self.reach(http, lifecycle).await?, None)),
+            Reach::Http(http) => Ok((self.reach(http, lifecycle).await?, None, Tail::default())),
         }
+    }
+
+    /// Greets the server at the other end of a transport.
+    async fn greet(
+        &self,
+        way: impl Transport<RoleClient> + 'static,
+        lifecycle: ClientLifecycleMode,
+    ) -> Result<Running, ClientInitializeError> {
+        let way = Probing::new(BoundedAnswers::new(way), self.probe);
+        self.client.clone().serve_with_lifecycle(way, lifecycle).await
     }
 
     /// Starts a program and greets it.
     async fn start(&self, config: &StdioConfig, lifecycle: ClientLifecycleMode) -> Connected {
-        let (name, around, tail) = (&self.config.name, self.around, self.tail);
+        let (name, around, tail) = (&self.config.name, self.around, Tail::default());
         // Expanding a value can run a command, which must not block the runtime.
         let (expander, config, cwd) = (around.expand.clone(), config.clone(), around.cwd.clone());
         let expanded = tokio::task::spawn_blocking(move || expander.stdio(&config, &cwd)).await;
@@ -260,9 +260,7 @@ impl Attempt<'_> {
                 line(&config.command, limits::NAME)
             ))
         })?;
-        let way = BoundedAnswers::new(Pipe::new(name, pipes, tail.clone()));
-        let way = Probing::new(way, self.probe);
-        let greeting = self.client.clone().serve_with_lifecycle(way, lifecycle);
+        let greeting = self.greet(Pipe::new(name, pipes, tail.clone()), lifecycle);
         let greeting = timeout_at(self.until, greeting);
         // A server that ends at once is reported without waiting for the time limit.
         let outcome = tokio::select! {
@@ -278,7 +276,7 @@ impl Attempt<'_> {
             how = child.ended() => Err(how),
         };
         match outcome {
-            Ok(running) => Ok((running, Some(child))),
+            Ok(running) => Ok((running, Some(child), tail)),
             Err(why) => {
                 child.kill().await;
                 // Another task reads the log. It has ended by now or ends at once, so one turn lets it store the last lines.
@@ -312,58 +310,57 @@ fn environment(
 impl Attempt<'_> {
     /// Reaches an address and greets who is there.
     async fn reach(&self, config: &HttpConfig, lifecycle: ClientLifecycleMode) -> Result<Running, McpError> {
-        let (name, around, client) = (&self.config.name, self.around, self.client.clone());
+        let (name, around) = (&self.config.name, self.around);
         let (expander, config) = (around.expand.clone(), config.clone());
         let expanded = tokio::task::spawn_blocking(move || expander.http(&config)).await;
         let config = expanded.map_err(McpError::connect)??;
         let url = checked(&config.url)?;
         let web = around.web.client(&url).await.map_err(McpError::connect)?;
-        let web = Bounded::new(web);
-        let mut headers = HashMap::new();
-        for (name, value) in &config.headers {
-            let bad = || McpError::Config(format!("the header {} cannot be sent", line(name, limits::NAME)));
-            let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
-            let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
-            // Debug output of the HTTP library hides sensitive values.
-            value.set_sensitive(true);
-            headers.insert(key, value);
-        }
+        let posts = PostLimits::new(self.probe);
+        let given_up = posts.guard();
+        let web = Bounded::new(web, posts);
+        let headers = headers(&config)?;
         // A configured header takes precedence over a stored login.
         let is_authorised = headers.contains_key(&http::header::AUTHORIZATION);
-        let settings = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
+        let mut settings =
+            StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
+        settings.retry_config = Arc::new(retries());
         let greeting = async {
             if is_authorised {
                 let way = StreamableHttpClientTransport::with_client(web, settings);
-                return client
-                    .serve_with_lifecycle(Probing::new(BoundedAnswers::new(way), self.probe), lifecycle)
-                    .await;
+                return Ok::<_, McpError>(self.greet(way, lifecycle).await);
             }
-            match oauth::client(name, &url, &config, around, web.clone()).await {
-                Ok(authorised) => {
-                    let way = StreamableHttpClientTransport::with_client(authorised, settings);
-                    client
-                        .serve_with_lifecycle(Probing::new(BoundedAnswers::new(way), self.probe), lifecycle)
-                        .await
-                }
-                // The server may accept requests without a login.
-                Err(error) => {
-                    tracing::debug!(server = name, "no login: {error}");
-                    let way = StreamableHttpClientTransport::with_client(web, settings);
-                    client
-                        .serve_with_lifecycle(Probing::new(BoundedAnswers::new(way), self.probe), lifecycle)
-                        .await
-                }
-            }
+            // A login that cannot be used now is not a missing one: the connection fails and is tried again.
+            let authorised = oauth::client(name, &url, &config, around, web).await?;
+            let way = StreamableHttpClientTransport::with_client(authorised, settings);
+            Ok(self.greet(way, lifecycle).await)
         };
-        match timeout_at(self.until, greeting).await {
-            Ok(Ok(running)) => Ok(running),
-            Ok(Err(error)) if error.is_authorization_required() || error.auth_challenge().is_some() => {
+        let greeted = timeout_at(self.until, greeting).await;
+        match greeted.map_err(|_| McpError::Connect(too_late()))?? {
+            Ok(running) => {
+                let _token = given_up.disarm();
+                Ok(running)
+            }
+            Err(error) if error.is_authorization_required() || error.auth_challenge().is_some() => {
                 Err(McpError::Login(name.to_owned()))
             }
-            Ok(Err(error)) => Err(McpError::connect(greeting_failed(&error))),
-            Err(_) => Err(McpError::Connect(too_late())),
+            Err(error) => Err(McpError::connect(greeting_failed(&error))),
         }
     }
+}
+
+/// The configured headers of every request.
+fn headers(config: &HttpConfig) -> Result<HashMap<HeaderName, HeaderValue>, McpError> {
+    let mut headers = HashMap::new();
+    for (name, value) in &config.headers {
+        let bad = || McpError::Config(format!("the header {} cannot be sent", line(name, limits::NAME)));
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
+        // Debug output of the HTTP library hides sensitive values.
+        value.set_sensitive(true);
+        headers.insert(key, value);
+    }
+    Ok(headers)
 }
 
 /// The address, if it is one.
@@ -387,18 +384,7 @@ fn greeting_failed(error: &ClientInitializeError) -> String {
             "it does not answer as an MCP server".to_owned()
         }
         ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", error.message),
-        ClientInitializeError::TransportError { error, .. } => {
-            let mut text = error.error.to_string();
-            let mut source = error.error.source();
-            while let Some(inner) = source {
-                let more = inner.to_string();
-                if !text.contains(&more) {
-                    text = format!("{text}: {more}");
-                }
-                source = inner.source();
-            }
-            text
-        }
+        ClientInitializeError::TransportError { error, .. } => with_causes(&*error.error),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return greeting_failed(fallback),
         other => other.to_string(),
     };

@@ -4,15 +4,16 @@
 use std::sync::Arc;
 
 use rmcp::transport::auth::{
-    AuthClient, AuthorizationManager, AuthorizationRequest, AuthorizationSession, OAuthHttpClient,
-    OAuthHttpClientFuture, OAuthHttpRequest,
+    AuthorizationManager, AuthorizationRequest, AuthorizationSession, OAuthHttpClient, OAuthHttpClientFuture,
+    OAuthHttpRequest,
 };
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::address;
+use crate::authorised::Authorised;
 use crate::config::{HttpConfig, OauthConfig, Reach, ServerConfig};
-use crate::error::McpError;
+use crate::error::{McpError, with_causes};
 use crate::limits;
 use crate::link::{Surroundings, Web};
 pub(crate) use crate::store::Logins;
@@ -74,16 +75,18 @@ pub(crate) async fn client(
     config: &HttpConfig,
     around: &Surroundings,
     web: Bounded,
-) -> Result<AuthClient<Bounded>, McpError> {
+) -> Result<Authorised<Bounded>, McpError> {
     let mut manager = manager(name, url, around).await?;
     // Without a stored login, discovery would only cost requests.
     if around.logins.has(name, url) {
-        let known = manager.initialize_from_store().await.map_err(McpError::connect)?;
+        let known = manager.initialize_from_store().await.map_err(|error| {
+            McpError::connect(format!("its login cannot be checked: {}", with_causes(&error)))
+        })?;
         if known {
             configure(&mut manager, config)?;
         }
     }
-    Ok(AuthClient::new(web, manager))
+    Ok(Authorised::new(web, manager))
 }
 
 /// Returns true for an address that a browser may be sent to. The server names it, and other programs than a browser open addresses of other
@@ -131,6 +134,11 @@ async fn manager(name: &str, url: &str, around: &Surroundings) -> Result<Authori
     Ok(manager)
 }
 
+/// The address of a server, normalised: logins are stored under this form, however the configuration writes it.
+fn parsed(url: &str) -> Result<reqwest::Url, McpError> {
+    reqwest::Url::parse(url).map_err(|_| McpError::Config("\"url\" should be an address".to_owned()))
+}
+
 /// A login that waits for the person.
 pub struct Login {
     session: AuthorizationSession,
@@ -152,8 +160,7 @@ impl Login {
         let (expander, http) = (around.expand.clone(), http.clone());
         let expanded = tokio::task::spawn_blocking(move || expander.http(&http)).await;
         let http = expanded.map_err(McpError::connect)??;
-        let url = reqwest::Url::parse(&http.url)
-            .map_err(|_| McpError::Config("\"url\" should be an address".to_owned()))?;
+        let url = parsed(&http.url)?;
         let mut manager = manager(&config.name, url.as_str(), around).await?;
         let found = manager.resolve_metadata().await.map_err(McpError::connect)?;
         manager.set_metadata(found.metadata);
@@ -178,6 +185,18 @@ impl Login {
             )));
         }
         Ok(Self { session })
+    }
+
+    /// Forgets the stored login at a server. Returns false if there was none.
+    ///
+    /// # Errors
+    /// When the server has no address, or the file cannot be changed.
+    pub fn forget(config: &ServerConfig, around: &Surroundings) -> Result<bool, McpError> {
+        let Reach::Http(http) = &config.reach else {
+            return Err(McpError::Config("a program needs no login".to_owned()));
+        };
+        let url = parsed(&around.expand.text(&http.url)?)?;
+        around.logins.remove(&config.name, url.as_str())
     }
 
     /// The page to visit.

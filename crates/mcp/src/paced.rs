@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 
@@ -28,9 +29,26 @@ impl Pace {
     }
 }
 
+/// Returns the delays between attempts to open a stream again. Those of `rmcp` grow without a limit: after a long outage, the notifications
+/// of the server would be missed for as long again.
+pub(crate) fn retries() -> ExponentialBackoff {
+    let mut retries = ExponentialBackoff::default();
+    retries.max_delay = Some(limits::BACKOFF.1);
+    retries
+}
+
 #[cfg(test)]
 mod tests {
+    use rmcp::transport::common::client_side_sse::SseRetryPolicy as _;
+
     use super::*;
+
+    #[test]
+    fn delays_between_streams_are_bounded() {
+        let (first, longest) = limits::BACKOFF;
+        assert_eq!(retries().retry(0), Some(first));
+        assert_eq!(retries().retry(20), Some(longest));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn streams_are_opened_at_a_bounded_pace() {

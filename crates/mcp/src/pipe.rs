@@ -4,7 +4,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::future::Future;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use process::{Line, LineReader, Output, Pipes};
 use rmcp::RoleClient;
@@ -12,32 +12,46 @@ use rmcp::model::{ClientJsonRpcMessage, JsonRpcError, JsonRpcMessage, RequestId,
 use rmcp::transport::Transport;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Mutex as Waiting, mpsc};
+use tokio_util::sync::CancellationToken;
 
 use crate::limits;
 use crate::text::line;
 
-/// The last lines that a server wrote to its standard error.
+/// What explains the end of a connection: the last lines that the server wrote to its standard error, and why Pinion ended the
+/// connection, if it did.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tail(Arc<Mutex<VecDeque<String>>>);
+pub(crate) struct Tail {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    fault: Arc<OnceLock<String>>,
+}
 
 impl Tail {
     fn push(&self, text: String) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() >= limits::TAIL_LINES {
             lines.pop_front();
         }
         lines.push_back(text);
     }
 
-    /// The last of them.
-    pub(crate) fn last(&self) -> Option<String> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .back()
-            .cloned()
+    /// Records the fault for which Pinion ends the connection. The first one counts.
+    fn blame(&self, fault: impl Into<String>) {
+        let _later = self.fault.set(fault.into());
+    }
+
+    /// Why the connection ended, with the last thing that the server said. A recorded fault counts more than what its end looks like.
+    pub(crate) fn explain(&self, why: String) -> String {
+        let why = self.fault.get().cloned().unwrap_or(why);
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        match lines.back() {
+            Some(last) => format!("{why}; its last words: {last}"),
+            None => why,
+        }
     }
 }
+
+/// The fault of a program whose input stays full for [`limits::WRITE`].
+const UNREAD: &str = "it does not read its input";
 
 type Writer = Arc<Waiting<Option<Box<dyn AsyncWrite + Send + Unpin>>>>;
 
@@ -60,6 +74,9 @@ pub(crate) struct Pipe {
     writer: Writer,
     open: Open,
     inbox: mpsc::Receiver<ServerJsonRpcMessage>,
+    tail: Tail,
+    /// Cancelled when nothing can be written any more.
+    broken: CancellationToken,
 }
 
 impl Pipe {
@@ -71,13 +88,16 @@ impl Pipe {
             name: name.to_owned(),
             lines: LineReader::new(pipes.output, limits::LINE),
             open: Arc::clone(&open),
+            tail: tail.clone(),
         };
         tokio::spawn(reader.run(sender));
-        tokio::spawn(log(name.to_owned(), pipes.errors, tail));
+        tokio::spawn(log(name.to_owned(), pipes.errors, tail.clone()));
         Self {
             writer: Arc::new(Waiting::new(Some(pipes.input))),
             open,
             inbox,
+            tail,
+            broken: CancellationToken::new(),
         }
     }
 }
@@ -89,7 +109,7 @@ impl Transport<RoleClient> for Pipe {
         &mut self,
         item: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
-        let writer = Arc::clone(&self.writer);
+        let (writer, tail, broken) = (Arc::clone(&self.writer), self.tail.clone(), self.broken.clone());
         // Entered before the write, since the response may arrive before the write returns.
         if let JsonRpcMessage::Request(request) = &item {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,37 +118,36 @@ impl Transport<RoleClient> for Pipe {
         async move {
             let mut text = serde_json::to_vec(&item)?;
             text.push(b'\n');
-            let write = async {
-                let mut writer = writer.lock().await;
-                let Some(input) = writer.as_mut() else {
-                    return Err(io::ErrorKind::BrokenPipe.into());
-                };
-                let written = match input.write_all(&text).await {
-                    Ok(()) => input.flush().await,
-                    Err(error) => Err(error),
-                };
-                // A failed write may end within a message, so nothing can follow it.
-                if written.is_err() {
-                    *writer = None;
-                }
-                written
+            // Held until the writer is taken away after a failure: nothing may follow a part of a message.
+            let mut writer = writer.lock().await;
+            let Some(input) = writer.as_mut() else {
+                return Err(io::ErrorKind::BrokenPipe.into());
             };
-            match tokio::time::timeout(limits::WRITE, write).await {
-                Ok(done) => done,
+            let write = async {
+                input.write_all(&text).await?;
+                input.flush().await
+            };
+            let written = match tokio::time::timeout(limits::WRITE, write).await {
+                Ok(written) => written,
                 Err(_) => {
-                    // Half a message may have been written: nothing can follow it.
-                    *writer.lock().await = None;
-                    Err(io::Error::new(
-                        io::ErrorKind::TimedOut,
-                        "it does not read its input",
-                    ))
+                    tail.blame(UNREAD);
+                    Err(io::Error::new(io::ErrorKind::TimedOut, UNREAD))
                 }
+            };
+            if written.is_err() {
+                *writer = None;
+                // The program may run on without its input. Only a new connection can be used then.
+                broken.cancel();
             }
+            written
         }
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        self.inbox.recv().await
+        tokio::select! {
+            message = self.inbox.recv() => message,
+            () = self.broken.cancelled() => None,
+        }
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
@@ -143,6 +162,7 @@ struct Reader {
     name: String,
     lines: LineReader,
     open: Open,
+    tail: Tail,
 }
 
 impl Reader {
@@ -158,7 +178,8 @@ impl Reader {
                 Ok(None) | Err(_) => return,
                 Ok(Some(Line::TooLong(_))) => {
                     tracing::warn!(server = self.name, "an MCP server sent a line that is too long");
-                    return;
+                    let most = limits::LINE >> 20;
+                    return self.tail.blame(format!("it sent a line of more than {most} MiB"));
                 }
             };
             if bytes.iter().all(u8::is_ascii_whitespace) {
@@ -169,7 +190,7 @@ impl Reader {
                     server = self.name,
                     "an MCP server sent a line with too many values"
                 );
-                return;
+                return self.tail.blame("it sent a line with too many JSON values");
             }
             match parse(bytes).await {
                 Ok(message) => {
@@ -190,7 +211,9 @@ impl Reader {
                     }
                     if garbage >= limits::GARBAGE {
                         tracing::warn!(server = self.name, "an MCP server sends no messages");
-                        return;
+                        return self
+                            .tail
+                            .blame(format!("it sent {garbage} lines that are no messages"));
                     }
                 }
             }

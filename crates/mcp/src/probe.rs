@@ -35,7 +35,7 @@ struct Seen {
     is_asked: AtomicBool,
     /// `initialize` was sent.
     is_greeted: AtomicBool,
-    /// The server answered `server/discover` after the wait for it was over.
+    /// The server answered `server/discover` after the wait for it was over, or may do so.
     is_late: AtomicBool,
 }
 
@@ -61,6 +61,22 @@ impl Probe {
             (false, _) => is(&self.0.is_asked).then_some(ClientLifecycleMode::Initialize),
         }
     }
+
+    /// Returns true if the wait for the answer to `server/discover` is limited. A server that answered late before gets the time that
+    /// `rmcp` gives it.
+    pub(crate) fn is_limited(&self) -> bool {
+        !self.0.is_late.load(Ordering::Relaxed)
+    }
+
+    /// Notes that `server/discover` was not answered in time.
+    pub(crate) fn note_silence(&self) {
+        self.0.is_late.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The error in place of an answer to `server/discover` that did not come.
+pub(crate) fn no_answer(id: Option<RequestId>) -> ServerJsonRpcMessage {
+    JsonRpcMessage::error(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "no answer", None), id)
 }
 
 /// A way to a server on which `server/discover` is answered in time: by an error, if the server says nothing.
@@ -91,8 +107,7 @@ impl<T> Probing<T> {
         match &request.request {
             ClientRequest::DiscoverRequest(_) => {
                 self.probe.0.is_asked.store(true, Ordering::Relaxed);
-                // A server that has answered late before gets the time that `rmcp` gives it.
-                if !self.probe.0.is_late.load(Ordering::Relaxed) {
+                if self.probe.is_limited() {
                     self.asked = Some((request.id.clone(), Instant::now() + limits::PROBE));
                 }
             }
@@ -119,7 +134,7 @@ impl<T> Probing<T> {
             _ => return false,
         };
         if id.is_some() && id == self.given_up.as_ref() {
-            self.probe.0.is_late.store(!is_error, Ordering::Relaxed);
+            self.probe.0.is_late.fetch_or(!is_error, Ordering::Relaxed);
             self.given_up = None;
             return true;
         }
@@ -146,10 +161,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Probing<T> {
                 None => self.inner.receive().await?,
                 Some((_, until)) => match timeout_at(*until, self.inner.receive()).await {
                     Ok(message) => message?,
-                    Err(_) => {
-                        let silent = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "no answer", None);
-                        return Some(JsonRpcMessage::error(silent, self.give_up()));
-                    }
+                    Err(_) => return Some(no_answer(self.give_up())),
                 },
             };
             if !self.is_late(&message) {

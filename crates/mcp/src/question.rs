@@ -1,6 +1,8 @@
 //! Questions of servers to the user (`elicitation/create`), in a form that can be asked by simple dialogs. How they are
 //! asked is the host's business.
 
+use std::collections::HashSet;
+
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Map, Value};
 
@@ -124,16 +126,27 @@ fn fields(schema: &Value) -> Option<Vec<Field>> {
 
 fn kind(property: &Value) -> Option<Kind> {
     if let Some(choices) = choices(property) {
-        return Some(Kind::Choice(choices));
+        return Some(Kind::Choice(told_apart(choices)));
     }
     Some(match property.get("type").and_then(Value::as_str)? {
         "string" => Kind::Text,
         "number" => Kind::Number(false),
         "integer" => Kind::Number(true),
         "boolean" => Kind::Flag,
-        "array" => Kind::Choices(choices(property.get("items")?)?),
+        "array" => Kind::Choices(told_apart(choices(property.get("items")?)?)),
         _ => return None,
     })
+}
+
+/// Makes labels differ: they may have been cut to the same text, and the user chooses by the label alone.
+fn told_apart(mut choices: Vec<(String, String)>) -> Vec<(String, String)> {
+    let mut seen = HashSet::new();
+    for (at, (_, label)) in choices.iter_mut().enumerate() {
+        while !seen.insert(label.clone()) {
+            label.push_str(&format!(" ({})", at + 1));
+        }
+    }
+    choices
 }
 
 /// What there is to choose from: `enum`, with `enumNames`, or `oneOf` and `anyOf` of constants with titles.
@@ -169,5 +182,26 @@ impl From<Reply> for ElicitResult {
             Reply::Decline => Self::new(ElicitationAction::Decline),
             Reply::Cancel => Self::new(ElicitationAction::Cancel),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn choices_cut_to_same_label_are_told_apart() {
+        let path = |end: &str| format!("/{}/{end}", "deep".repeat(limits::NAME));
+        let (a, b) = (path("a"), path("b"));
+        let property = json!({"type": "string", "enum": [a, b, "c", "c\u{200b}"]});
+        let Some(Kind::Choice(choices)) = kind(&property) else {
+            panic!("{property}");
+        };
+        let values: Vec<&str> = choices.iter().map(|(value, _)| value.as_str()).collect();
+        assert_eq!(values, [a.as_str(), b.as_str(), "c", "c\u{200b}"]);
+        let labels: HashSet<&str> = choices.iter().map(|(_, label)| label.as_str()).collect();
+        assert_eq!(labels.len(), choices.len(), "{choices:?}");
     }
 }

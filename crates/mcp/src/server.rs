@@ -143,13 +143,7 @@ impl Server {
     ) -> Result<Outcome, McpError> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args.clone());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let asker = self.asker(cancel).await?;
-        let answer = asker.ask_watched(request, Some(progress), cancel).await;
-        // The status must change before the error is returned, or the next call would use the same dead connection.
-        if answer.is_err() && asker.is_over() {
-            self.noticed().await;
-        }
-        Ok(Outcome::of_call(answer?))
+        Ok(Outcome::of_call(self.ask(request, Some(progress), cancel).await?))
     }
 
     /// Gets a prompt by the name that the server has for it.
@@ -162,8 +156,8 @@ impl Server {
             params = params.with_arguments(args);
         }
         let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
-        let asker = self.asker(&CancellationToken::new()).await?;
-        Ok(Outcome::of_prompt(asker.ask(request).await?))
+        let answer = self.ask(request, None, &CancellationToken::new()).await?;
+        Ok(Outcome::of_prompt(answer))
     }
 
     /// One page of its resources, as the server wrote it.
@@ -181,7 +175,7 @@ impl Server {
             params,
             extensions: Default::default(),
         });
-        self.asker(cancel).await?.ask_watched(request, None, cancel).await
+        self.ask(request, None, cancel).await
     }
 
     /// What an address of its holds.
@@ -191,10 +185,36 @@ impl Server {
     pub async fn read(&self, uri: &str, cancel: &CancellationToken) -> Result<Outcome, McpError> {
         let request =
             ClientRequest::ReadResourceRequest(ReadResourceRequest::new(ReadResourceRequestParams::new(uri)));
+        Ok(Outcome::of_resource(self.ask(request, None, cancel).await?))
+    }
+
+    /// Sends a request. If it fails with the connection, the status says so before the error is returned.
+    async fn ask(
+        &self,
+        request: ClientRequest,
+        progress: Option<mpsc::Sender<Progress>>,
+        cancel: &CancellationToken,
+    ) -> Result<Value, McpError> {
         let asker = self.asker(cancel).await?;
-        Ok(Outcome::of_resource(
-            asker.ask_watched(request, None, cancel).await?,
-        ))
+        let answer = asker.ask_watched(request, progress, cancel).await;
+        match answer {
+            Err(login @ McpError::Login(_)) => {
+                // The new connection is refused as well, so the status becomes `NeedsLogin`, and the next prompt tries again. A new login
+                // can belong to another OAuth client, whose tokens the old connection cannot refresh.
+                self.reconnect();
+                self.noticed().await;
+                Err(McpError::NotConnected {
+                    server: self.config.name.clone(),
+                    why: login.to_string(),
+                })
+            }
+            Err(error) if asker.is_over() => {
+                // Otherwise the next call would use the same dead connection.
+                self.noticed().await;
+                Err(error)
+            }
+            answer => answer,
+        }
     }
 
     /// Waits until the end of a connection is known to everybody, so that who hears of it does not find the server connected.
@@ -263,6 +283,11 @@ impl Keeper {
             self.set(Status::Connecting);
             let opened = tokio::select! {
                 opened = Link::open(&self.config, &self.around) => opened,
+                // Ends an attempt that hangs: the order demands a new one at once.
+                Some(()) = self.orders.recv() => {
+                    self.failures = 0;
+                    continue;
+                }
                 () = stop.cancelled() => return,
             };
             let after = match opened {
@@ -301,6 +326,7 @@ impl Keeper {
             let listing = listing::read(&asker, has, &config.offered);
             let listed = tokio::select! {
                 listed = listing => listed,
+                Some(()) = self.orders.recv() => break After::Again,
                 why = link.lost() => break After::Lost(why),
                 () = stop.cancelled() => break After::Stop,
             };
@@ -321,9 +347,11 @@ impl Keeper {
         if since.elapsed() > limits::STEADY {
             self.failures = 0;
         }
-        // Published before the process has ended, which may take long: new calls must not go to the lost connection.
-        if let After::Lost(why) = &after {
-            self.set(Status::Failed(why.clone()));
+        // Published before the process has ended, which may take long: new calls must not go to the old connection.
+        match &after {
+            After::Lost(why) => self.set(Status::Failed(why.clone())),
+            After::Again => self.set(Status::Connecting),
+            After::Stop => {}
         }
         link.end().await;
         after

@@ -58,7 +58,7 @@ impl Logins {
     ///
     /// # Errors
     /// When the file cannot be changed.
-    pub fn remove(&self, name: &str, url: &str) -> Result<bool, McpError> {
+    pub(crate) fn remove(&self, name: &str, url: &str) -> Result<bool, McpError> {
         if !self.path.exists() {
             return Ok(false);
         }

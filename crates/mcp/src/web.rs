@@ -24,23 +24,26 @@ use sse_stream::SseStream;
 use crate::limits;
 use crate::paced::Pace;
 use crate::pipe::parse;
+use crate::post_limits::PostLimits;
 use crate::text::line;
 
 type Failure = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
-/// A client whose answers and streams are bounded. Clones share the pace.
+/// A client whose answers and streams are bounded. Clones share the pace and the connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Bounded {
     client: Client,
     pace: Pace,
+    posts: PostLimits,
 }
 
 impl Bounded {
-    pub(crate) fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Client, posts: PostLimits) -> Self {
         Self {
             client,
             pace: Pace::default(),
+            posts,
         }
     }
 }
@@ -83,13 +86,13 @@ impl StreamableHttpClient for Bounded {
         if let Some(session) = &session {
             request = request.header(HEADER_SESSION_ID, session.as_ref());
         }
-        let response = request.json(&message).send().await?;
         let sent = Sent {
             message: &message,
             in_session: session.is_some(),
             most,
         };
-        sent.read(response).await
+        let exchange = async { sent.read(request.json(&message).send().await?).await };
+        self.posts.post(&message, exchange).await
     }
 
     async fn delete_session(
@@ -395,6 +398,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::probe::Probe;
 
     /// Posts `tools/list` to a server that answers with this.
     async fn posted(head: &str, body: &str) -> Result<StreamableHttpPostResponse, Failure> {
@@ -423,7 +427,7 @@ mod tests {
             .build();
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
         let message = serde_json::from_value(message).unwrap();
-        let client = Bounded::new(client.unwrap());
+        let client = Bounded::new(client.unwrap(), PostLimits::new(&Probe::default()));
         let answered = client.post_message(uri.into(), message, None, None, Headers::new());
         let answered = answered.await;
         serving.await.unwrap();

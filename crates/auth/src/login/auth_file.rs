@@ -171,6 +171,11 @@ impl AuthFile {
         &self.entries
     }
 
+    /// The error that leaves no entry to be used.
+    pub(super) fn fatal_error(&self) -> Option<&str> {
+        self.error().filter(|_| self.entries.is_empty())
+    }
+
     /// The error that names ignored entries.
     #[must_use]
     pub fn error(&self) -> Option<&str> {

@@ -76,7 +76,7 @@ pub enum LoginError {
     /// What should be stored is no key.
     #[error("{0}")]
     Key(&'static str),
-    /// No random numbers, or the HTTP client cannot be built.
+    /// No random numbers, the HTTP client cannot be built, or `auth.json` cannot be read.
     #[error("{0}")]
     System(String),
     /// The token of a request is of no use, and why.
@@ -100,6 +100,11 @@ impl LoginError {
             format!("Pinion does not renew it; to store a key: pinion auth login {provider} --api-key")
         };
         Self::authentication(provider, reason, help)
+    }
+
+    /// A login of an extension that is of no use. The extension renews it, so only another login helps.
+    pub(super) fn of_lent(provider: &str, reason: &str) -> Self {
+        Self::authentication(provider, reason, format!("Log in to {provider} again"))
     }
 
     /// A renewal that failed, as the error of the request that needed it.

@@ -56,7 +56,7 @@ fn blank_comments(text: &str) -> String {
                 }
             }
             Some('*') => {
-                out.push(' ');
+                out.push_str("  ");
                 let mut last = ' ';
                 for ch in chars.by_ref().skip(1) {
                     out.push(if ch == '\n' { ch } else { ' ' });
@@ -103,5 +103,23 @@ impl StringState {
             self.inside = !was;
         }
         was || self.inside
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanked_comments_keep_columns() {
+        for (text, plain) in [
+            ("{/* a */1}", "{       1}"),
+            ("{/**/1}", "{    1}"),
+            ("{/*\n*/1}", "{  \n  1}"),
+            ("[1,] // b\n2", "[1 ]     \n2"),
+            ("\"/* c */\"", "\"/* c */\""),
+        ] {
+            assert_eq!(plain_json(text), plain, "{text}");
+        }
     }
 }

@@ -56,24 +56,29 @@ impl AuthStore {
     {
         let guard = self.lock().await?;
         let Some(stored) = self.stored_lent(provider, secrets) else {
-            return Err(LoginError::of_request(
-                provider,
-                "the login is gone from auth.json",
-            ));
+            return Err(match self.read().fatal_error() {
+                Some(error) => LoginError::System(error.to_owned()).into_request(provider),
+                None => LoginError::of_lent(provider, "the login is gone from auth.json"),
+            });
         };
         // Another process may have refreshed them while this one waited for the lock.
         if !has_ended(&stored) {
             return Ok(stored);
         }
         self.check().await?;
-        let renewed = match timeout(RENEWAL, renew(stored)).await {
+        let refresh = stored.get("refresh").cloned();
+        let mut renewed = match timeout(RENEWAL, renew(stored)).await {
             Ok(Ok(renewed)) => renewed,
-            Ok(Err(error)) => return Err(LoginError::of_request(provider, &secrets.redact(error))),
+            Ok(Err(error)) => return Err(LoginError::of_lent(provider, &secrets.redact(error))),
             Err(_) => {
                 let error = format!("it was not renewed within {} s", RENEWAL.as_secs());
-                return Err(LoginError::of_request(provider, &error));
+                return Err(LoginError::of_lent(provider, &error));
             }
         };
+        // A refresh token that was not replaced stays valid (RFC 6749, 6).
+        if let (Some(refresh), false) = (refresh, is_text(&renewed, "refresh")) {
+            renewed.insert("refresh".to_owned(), refresh);
+        }
         self.put_lent(guard, provider, secrets, renewed).await
     }
 
@@ -101,16 +106,12 @@ impl AuthStore {
         mut credentials: Credentials,
     ) -> Result<Credentials, LoginError> {
         credentials.insert("type".to_owned(), "oauth".into());
-        let is_text = |name: &str| credentials.get(name).is_some_and(Value::is_string);
-        if !is_text("access") || !credentials.get("expires").is_some_and(Value::is_number) {
-            return Err(LoginError::of_request(
-                provider,
-                "the extension gave no credentials",
-            ));
+        if !is_text(&credentials, "access") || !credentials.get("expires").is_some_and(Value::is_number) {
+            return Err(LoginError::of_lent(provider, "the extension gave no credentials"));
         }
-        credentials
-            .entry("refresh")
-            .or_insert_with(|| Value::String(String::new()));
+        if !is_text(&credentials, "refresh") {
+            credentials.insert("refresh".to_owned(), Value::String(String::new()));
+        }
         learn(&credentials, secrets);
         let told = credentials.clone();
         self.put(guard, provider, move |old| Some(entry(old, told)))
@@ -137,6 +138,10 @@ fn entry(old: Option<&Member>, credentials: Credentials) -> Fields {
         entry.set(&name, Member::New(value));
     }
     entry
+}
+
+fn is_text(credentials: &Credentials, name: &str) -> bool {
+    credentials.get(name).is_some_and(Value::is_string)
 }
 
 fn has_ended(credentials: &Credentials) -> bool {

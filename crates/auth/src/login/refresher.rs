@@ -119,12 +119,14 @@ impl TokenRefresher {
 
     async fn renew_now(&self, provider: &str, stale: &Secret, refused: bool) -> Result<Tokens, LoginError> {
         let guard = self.store.lock().await?;
-        let Some(stored) = self.stored(provider) else {
-            return Err(LoginError::of_request(
-                provider,
-                "the login is gone from auth.json",
-            ));
+        let file = self.store.read();
+        let Some(stored) = file.entry(provider).and_then(Tokens::of) else {
+            return Err(match file.fatal_error() {
+                Some(error) => LoginError::System(error.to_owned()),
+                None => LoginError::of_request(provider, "the login is gone from auth.json"),
+            });
         };
+        drop(file);
         // Another process may have refreshed it while this one waited for the lock.
         if stored.access != *stale && now_ms() < stored.expires {
             return Ok(stored);

@@ -6,12 +6,13 @@
 mod modern;
 mod play;
 mod proper;
+mod silent;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use pinion_mcp::{Reply, Status, limits};
+use pinion_mcp::{Reply, Snapshot, Status, limits};
 use serde_json::{Map, Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::mpsc;
@@ -134,6 +135,9 @@ async fn mcp_message_of_too_many_values_closes_only_that_connection() {
     settled(&mut server).await;
     let error = call(&server, "a").await.unwrap_err();
     assert!(error.contains("not connected"), "{error}");
+    let has_fault =
+        |seen: &Snapshot| matches!(&seen.status, Status::Failed(why) if why.contains("too many JSON values"));
+    becomes(&server, has_fault).await;
     becomes(&server, is_connected).await;
 }
 
@@ -207,6 +211,52 @@ async fn mcp_server_that_does_not_read_times_out() {
     let outcome = server.call("a", &args, progress, &CancellationToken::new()).await;
     assert!(outcome.is_err());
     assert!(before.elapsed() < Duration::from_secs(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn mcp_server_that_does_not_read_is_restarted() {
+    let mut server = played(async |mut wire| {
+        wire.offer(json!([tool("a")])).await;
+        std::future::pending().await
+    });
+    settled(&mut server).await;
+    let (progress, _unseen) = mpsc::channel(1);
+    let args = Map::from_iter([("big".to_owned(), json!("x".repeat(1 << 20)))]);
+    let outcome = server.call("a", &args, progress, &CancellationToken::new()).await;
+    assert!(outcome.is_err());
+    let has_fault =
+        |seen: &Snapshot| matches!(&seen.status, Status::Failed(why) if why == "it does not read its input");
+    becomes(&server, has_fault).await;
+    becomes(&server, is_connected).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconnect_ends_attempt_that_hangs() {
+    let starts = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&starts);
+    let server = played(move |mut wire| {
+        let is_first = counted.fetch_add(1, Ordering::Relaxed) == 0;
+        async move {
+            if is_first {
+                return std::future::pending().await;
+            }
+            wire.offer(json!([tool("a")])).await;
+            std::future::pending().await
+        }
+    });
+    becomes(&server, |_| starts.load(Ordering::Relaxed) > 0).await;
+    let start = tokio::time::Instant::now();
+    server.reconnect();
+    becomes(&server, is_connected).await;
+    assert!(start.elapsed() < limits::PROBE, "{:?}", start.elapsed());
+
+    // The old connection is of no use from the order on, although its program runs on for a while.
+    let start = tokio::time::Instant::now();
+    server.reconnect();
+    becomes(&server, |seen| seen.status == Status::Connecting).await;
+    assert!(start.elapsed() < limits::STOP, "{:?}", start.elapsed());
+    becomes(&server, is_connected).await;
+    assert_eq!(starts.load(Ordering::Relaxed), 3);
 }
 
 #[tokio::test]

@@ -170,10 +170,24 @@ where
         entry[key] = value.clone();
     }
     let config = ServerConfig::read("p", &entry).unwrap();
-    let around = Surroundings {
-        spawn: Arc::new(Played(Arc::new(move |wire| Box::pin(play(wire))))),
+    let played = Played(Arc::new(move |wire| Box::pin(play(wire))));
+    let around = around(played, Arc::new(NoWeb), ask);
+    Server::start(config, around, Arc::new(Notify::new()))
+}
+
+/// A server at this address.
+pub(crate) fn reached(url: &str, web: Arc<dyn Web>) -> Server {
+    let config = ServerConfig::read("p", &json!({"url": url})).unwrap();
+    let no_play = Played(Arc::new(|_| Box::pin(std::future::ready(()))));
+    let around = around(no_play, web, Says(Arc::default(), Some(Reply::Decline)));
+    Server::start(config, around, Arc::new(Notify::new()))
+}
+
+fn around(played: Played, web: Arc<dyn Web>, ask: Says) -> Surroundings {
+    Surroundings {
+        spawn: Arc::new(played),
         env: Vec::new(),
-        web: Arc::new(NoWeb),
+        web,
         expand: Expander {
             lookup: Arc::new(|_| None),
             run: Arc::new(|_| None),
@@ -183,8 +197,7 @@ where
         logins: Logins::new(PathBuf::from("/nonexistent/mcp-auth.json")),
         cwd: PathBuf::from("/tmp/größe"),
         version: "1".to_owned(),
-    };
-    Server::start(config, around, Arc::new(Notify::new()))
+    }
 }
 
 /// A server that plays this.

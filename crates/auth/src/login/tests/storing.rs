@@ -2,10 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::Home;
-use crate::login::{AuthStore, LoginError};
+use serde_json::{Value, json};
+
+use super::{Clients, Home};
+use crate::login::{AuthStore, Credentials, Endpoints, LoginError, TokenRefresher};
+use crate::{Secret, Secrets};
 
 /// Nothing of this may change, not even how it is written.
 const OTHERS: &str = r#""zeta": {"type":"magic","n":[1.0E+30, 0.10,  -0],"s":"\u00e4/\/"},
@@ -153,4 +157,60 @@ async fn auth_file_lock_of_other_process_is_awaited() {
     lock.unlock().unwrap();
     store.put_key("xai", "k").await.unwrap();
     assert_eq!(home.entry("xai")["key"], "k");
+}
+
+/// The login of an extension, expired.
+const LENT: &str = r#"{"ext": {"type": "oauth", "access": "at-1", "refresh": "rt-1", "expires": 1}}"#;
+
+#[tokio::test]
+async fn refresh_without_refresh_token_keeps_old_one() {
+    let home = Home::new(LENT);
+    let store = AuthStore::new(&home.file);
+    for renewed in [
+        json!({"access": "at-2", "expires": 1}),
+        json!({"access": "at-3", "expires": 1, "refresh": null}),
+    ] {
+        let access = renewed["access"].clone();
+        let Value::Object(renewed) = renewed else { panic!() };
+        let renew = move |stored: Credentials| async move {
+            assert_eq!(stored["refresh"], "rt-1");
+            Ok(renewed)
+        };
+        let given = store.lent("ext", &Secrets::default(), renew).await.unwrap();
+        assert_eq!(given["refresh"], "rt-1");
+        let entry = json!({"type": "oauth", "access": access, "refresh": "rt-1", "expires": 1});
+        assert_eq!(home.entry("ext"), entry);
+    }
+}
+
+#[tokio::test]
+async fn failed_refresh_of_extension_asks_for_another_login() {
+    let home = Home::new(LENT);
+    let renew = |_: Credentials| async { Err::<Credentials, _>("invalid_grant".to_owned()) };
+    let store = AuthStore::new(&home.file);
+    let error = store.lent("ext", &Secrets::default(), renew).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "Authentication failed for \"ext\": invalid_grant. Log in to ext again"
+    );
+    assert_eq!(home.text(), LENT);
+}
+
+#[tokio::test]
+async fn damaged_auth_file_is_no_missing_login() {
+    let home = Home::new("{\"openai-codex\": {");
+    let renew = |_: Credentials| async { Err::<Credentials, _>("not reached".to_owned()) };
+    let store = AuthStore::new(&home.file);
+    let lent = store.lent("ext", &Secrets::default(), renew).await;
+    let clients: Arc<Clients> = Arc::default();
+    let refresher = TokenRefresher::new(home.file.clone(), Endpoints::default(), clients);
+    let refused = Secret::new("a-refused-token");
+    let codex = refresher.instead_of("openai-codex", &refused).await;
+    for error in [lent.unwrap_err(), codex.unwrap_err()] {
+        let text = error.to_string();
+        assert!(
+            text.contains("Failed to parse auth.json") && text.ends_with("The login is kept"),
+            "{text}"
+        );
+    }
 }

@@ -6,9 +6,10 @@ mod list;
 mod login;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use ::mcp::config::Reach;
-use ::mcp::{AskUser, Question, Reply, ServerConfig};
+use ::mcp::{AskUser, Login, Question, Reply, ServerConfig};
 use anyhow::{Context as _, bail};
 use process::Boxed;
 use session::Agent;
@@ -37,13 +38,14 @@ pub(super) fn run(args: &Args, env: &Environment) -> anyhow::Result<ExitCode> {
 }
 
 fn logout(setup: &Setup, name: &str) -> anyhow::Result<ExitCode> {
-    let config = find(&setup.agent, name)?;
-    let Reach::Http(http) = &config.reach else {
+    let agent = &setup.agent;
+    let config = find(agent, name)?;
+    if !matches!(config.reach, Reach::Http(_)) {
         bail!("{name} is a local program and needs no login");
-    };
-    let logins = session::mcp::logins(&setup.agent.agent_dir);
-    let path = logins.path().display().to_string();
-    if !logins.remove(&config.name, &http.url)? {
+    }
+    let around = agent.mcp_surroundings(&agent.cwd, Arc::new(Nobody));
+    let path = around.logins.path().display().to_string();
+    if !Login::forget(&config, &around)? {
         bail!("There is no login at {name} in {path}");
     }
     say(&format!("Removed the login at {name} from {path}"));

@@ -6,12 +6,13 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use super::{call, ends};
+use super::{call, ends, until};
 use crate::kit::{PROGRAM, World};
 
 /// Both servers at one address.
@@ -19,8 +20,17 @@ struct Web {
     base: String,
     /// Method and path of every request, with its body.
     seen: Arc<Mutex<Vec<(String, String)>>>,
+    state: Arc<State>,
+}
+
+/// What the servers do now.
+struct State {
     /// The token that counts.
-    token: Arc<Mutex<String>>,
+    token: Mutex<String>,
+    /// Nothing is known of logins for the moment.
+    is_away: AtomicBool,
+    /// No token is given for a refresh token.
+    is_strict: AtomicBool,
 }
 
 impl Web {
@@ -35,13 +45,17 @@ impl Web {
         let web = Self {
             base: base.clone(),
             seen: Arc::default(),
-            token: Arc::new(Mutex::new("at1".to_owned())),
+            state: Arc::new(State {
+                token: Mutex::new("at1".to_owned()),
+                is_away: AtomicBool::new(false),
+                is_strict: AtomicBool::new(false),
+            }),
         };
-        let (seen, token) = (Arc::clone(&web.seen), Arc::clone(&web.token));
+        let (seen, state) = (Arc::clone(&web.seen), Arc::clone(&web.state));
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (base, seen, token) = (base.clone(), Arc::clone(&seen), Arc::clone(&token));
-                std::thread::spawn(move || serve(stream.unwrap(), &base, page, &seen, &token));
+                let (base, seen, state) = (base.clone(), Arc::clone(&seen), Arc::clone(&state));
+                std::thread::spawn(move || serve(stream.unwrap(), &base, page, &seen, &state));
             }
         });
         web
@@ -59,7 +73,7 @@ fn serve(
     base: &str,
     page: Option<&str>,
     seen: &Mutex<Vec<(String, String)>>,
-    token: &Mutex<String>,
+    state: &State,
 ) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut out = stream;
@@ -86,8 +100,9 @@ fn serve(
         let mut words = first.split(' ');
         let place = format!("{} {}", words.next().unwrap(), words.next().unwrap());
         seen.lock().unwrap().push((place.clone(), body.clone()));
-        let is_known = headers.get("authorization") == Some(&format!("Bearer {}", token.lock().unwrap()));
-        let (status, more, kind, answer) = answer(&place, &body, (base, page), is_known, token);
+        let known = format!("Bearer {}", state.token.lock().unwrap());
+        let is_known = headers.get("authorization") == Some(&known);
+        let (status, more, kind, answer) = answer(&place, &body, (base, page), is_known, state);
         let length = answer.len();
         let head =
             format!("HTTP/1.1 {status}\r\n{more}content-type: {kind}\r\ncontent-length: {length}\r\n\r\n");
@@ -108,9 +123,16 @@ fn answer(
     body: &str,
     (base, page): (&str, Option<&str>),
     is_known: bool,
-    token: &Mutex<String>,
+    state: &State,
 ) -> Answer {
+    let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
     match place {
+        _ if place.starts_with("GET") && is(&state.is_away) => (
+            "503 Service Unavailable",
+            String::new(),
+            "text/plain",
+            String::new(),
+        ),
         "POST /mcp" if !is_known => {
             let place = format!("{base}/.well-known/oauth-protected-resource/mcp");
             let more = format!("www-authenticate: Bearer resource_metadata=\"{place}\"\r\n");
@@ -134,9 +156,13 @@ fn answer(
                 json!({"client_id": "client-1", "client_name": "x", "redirect_uris": asked["redirect_uris"]}),
             )
         }
+        "POST /token" if body.contains("grant_type=refresh_token") && is(&state.is_strict) => {
+            let refusal = json!({"error": "invalid_grant"}).to_string();
+            ("400 Bad Request", String::new(), "application/json", refusal)
+        }
         "POST /token" if body.contains("grant_type=refresh_token") => {
             assert!(body.contains("refresh_token=rt1"), "{body}");
-            *token.lock().unwrap() = "at2".to_owned();
+            *state.token.lock().unwrap() = "at2".to_owned();
             json_of(
                 json!({"access_token": "at2", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "rt2"}),
             )
@@ -254,7 +280,7 @@ fn mcp_login_is_stored_used_refreshed_and_removed() {
     assert_eq!(ends(&pi.say("Go on")), [("by HTTP".to_owned(), false)]);
 
     // A token that does not count any more is renewed in the middle of it all.
-    *web.token.lock().unwrap() = "another".to_owned();
+    *web.state.token.lock().unwrap() = "another".to_owned();
     world.server.push(call("c2", "echo", json!({})));
     world.server.push(Reply::text(["done"]));
     assert_eq!(ends(&pi.say("Once more")), [("by HTTP".to_owned(), false)]);
@@ -267,6 +293,76 @@ fn mcp_login_is_stored_used_refreshed_and_removed() {
     let listed = world.run(&["mcp", "list"], "");
     assert_eq!(listed.code, Some(1));
     assert!(listed.out.contains("needs_login"), "{}", listed.out);
+}
+
+/// A world with this server, in a spelling of its address that is not the normal one.
+fn world_of(web: &Web, replies: impl IntoIterator<Item = Reply>) -> World {
+    let world = World::new(replies);
+    let path = world.dir.agent_dir().join("mcp.json");
+    let servers = json!({"mcpServers": {"kit": {"url": format!("{}/./mcp", web.base)}}});
+    std::fs::write(path, servers.to_string()).unwrap();
+    world
+}
+
+#[test]
+fn mcp_logout_finds_login_of_any_spelling() {
+    let web = Web::start();
+    let world = world_of(&web, []);
+    log_in(&world);
+    let file = world.dir.agent_dir().join("mcp-auth.json");
+    assert!(std::fs::read_to_string(&file).unwrap().contains("at1"));
+    assert_eq!(world.run(&["mcp", "logout", "kit"], "").code, Some(0));
+    assert!(!std::fs::read_to_string(&file).unwrap().contains("at1"));
+}
+
+/// The stored login is kept: only its server cannot be asked for the moment.
+#[test]
+fn unchecked_mcp_login_is_a_retried_failure() {
+    let web = Web::start();
+    let world = world_of(&web, [Reply::text(["none"])]);
+    log_in(&world);
+    web.state.is_away.store(true, Ordering::Relaxed);
+    let pi = world.start();
+    pi.say("Go");
+    let status = || pi.get("get_mcp_servers")["servers"][0].clone();
+    until("a failure", || {
+        let server = status();
+        let error = server["error"].as_str().unwrap_or_default();
+        server["status"] == "failed" && error.contains("its login cannot be checked")
+    });
+    web.state.is_away.store(false, Ordering::Relaxed);
+    until("a connection", || status()["status"] == "connected");
+    pi.finish();
+}
+
+#[test]
+fn mcp_login_ending_during_session_is_reported() {
+    let web = Web::start();
+    let world = world_of(&web, [call("c1", "echo", json!({})), Reply::text(["done"])]);
+    log_in(&world);
+    let pi = world.start();
+    assert_eq!(ends(&pi.say("Go")), [("by HTTP".to_owned(), false)]);
+
+    web.state.is_strict.store(true, Ordering::Relaxed);
+    *web.state.token.lock().unwrap() = "another".to_owned();
+    world.server.push(call("c2", "echo", json!({})));
+    world.server.push(Reply::text(["done"]));
+    let ended = ends(&pi.say("Once more"));
+    assert!(
+        ended[0].1 && ended[0].0.contains("pinion mcp login kit"),
+        "{ended:?}"
+    );
+    until("the status", || {
+        pi.get("get_mcp_servers")["servers"][0]["status"] == "needs_login"
+    });
+
+    // The next prompt finds the new login.
+    *web.state.token.lock().unwrap() = "at1".to_owned();
+    log_in(&world);
+    world.server.push(call("c3", "echo", json!({})));
+    world.server.push(Reply::text(["done"]));
+    assert_eq!(ends(&pi.say("Go on")), [("by HTTP".to_owned(), false)]);
+    pi.finish();
 }
 
 /// A server of this kind started programs with the addresses that it named (CVE-2025-6514).
