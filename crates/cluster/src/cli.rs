@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use cluster::address::{Address, NatsAddress};
 use cluster::gateway::{self, GatewayOptions, Input, Output};
-use cluster::limits::{LEASE_SECONDS, WORKER_SESSIONS};
+use cluster::limits::{LEASE_SECONDS, MOST_WORKER_SESSIONS, WORKER_SESSIONS};
 use cluster::worker::{self, StateDir, WorkerOptions, WorkspaceHooks};
 use store::SessionId;
 
@@ -48,8 +48,9 @@ pub(crate) fn worker_options(words: &[&str], host: Option<&str>) -> Result<Worke
                 let number = value()?
                     .parse()
                     .ok()
-                    .filter(|number| (1..=10_000).contains(number));
-                sessions = number.context("--max-sessions must be 1 to 10000")?;
+                    .filter(|number| (1..=MOST_WORKER_SESSIONS).contains(number));
+                sessions =
+                    number.with_context(|| format!("--max-sessions must be 1 to {MOST_WORKER_SESSIONS}"))?;
             }
             "--lease-seconds" => {
                 let number = value()?.parse().ok().filter(|number| (1..=600).contains(number));
@@ -87,7 +88,8 @@ pub(crate) fn worker_options(words: &[&str], host: Option<&str>) -> Result<Worke
 
 /// Reads `nats://HOST[/PREFIX]/SESSION[?client=NAME&...]`.
 pub(crate) fn gateway_options(url: &str) -> Result<GatewayOptions> {
-    let wrong = || format!("{url}: use nats://HOST/PREFIX/SESSION or nats://HOST/SESSION");
+    // Without the address, which may have a password.
+    let wrong = || "the address of a session must be nats://HOST/PREFIX/SESSION or nats://HOST/SESSION";
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
     let (scheme, rest) = base.split_once("://").with_context(wrong)?;
     let (server, session) = rest.rsplit_once('/').with_context(wrong)?;
@@ -161,7 +163,10 @@ mod tests {
             (Some("web"), 3)
         );
         assert_eq!(gateway_options("nats://h/s").unwrap().address.prefix, "pinion");
-        assert!(gateway_options("nats://h").is_err());
+        for url in ["nats://u:secret@h", "nats://u:secret@h/a=b"] {
+            let error = format!("{:#}", gateway_options(url).unwrap_err());
+            assert!(!error.contains("secret"), "{error}");
+        }
     }
 
     #[test]
@@ -180,6 +185,8 @@ mod tests {
         assert!(options.name.starts_with("host-"));
         assert_eq!(options.state_dir, StateDir::NewIn(std::env::temp_dir()));
         assert!(worker_options(&["--nats", "nats://h", "--lease-seconds", "0"], None).is_err());
+        // The agent would refuse some of so many sessions.
+        assert!(worker_options(&["--nats", "nats://h", "--max-sessions", "5000"], None).is_err());
         assert!(worker_options(&[], None).is_err());
     }
 }

@@ -109,6 +109,12 @@ pub const LEASE_SECONDS: u64 = 10;
 /// Default number of sessions that one worker takes.
 pub const WORKER_SESSIONS: usize = 250;
 
+/// Most sessions that one worker takes. An agent has 4,096 handles, and some of them belong to sessions that are still closing.
+pub const MOST_WORKER_SESSIONS: usize = 4_000;
+
+/// Longest name of a session in an agent, in bytes. A longer id becomes a hash there.
+pub const AGENT_HANDLE: usize = 64;
+
 /// Pause between two looks at the connection while nothing is announced; a reconnection costs this long.
 pub const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
 
@@ -161,7 +167,7 @@ pub const COMMAND_AGE: Duration = Duration::from_secs(23 * 60 * 60);
 /// Longest wait for the agent to open a session.
 pub const OPEN_WAIT: Duration = Duration::from_secs(30);
 
-/// Longest wait for the agent to close a session. An agent that does not close it is killed with all its sessions.
+/// Longest wait for the agent to close a session. The place of a session that it does not close stays taken.
 pub const CLOSE_WAIT: Duration = Duration::from_secs(10);
 
 /// Time for runs to end when a worker stops. Kubernetes kills a process 30 seconds after SIGTERM.
@@ -184,6 +190,10 @@ pub const HEALTH_CONNECTIONS: usize = 16;
 
 /// Longest time of one health request.
 pub const HEALTH_WAIT: Duration = Duration::from_secs(5);
+
+/// Bytes of events that a gateway sends again with one `replay`, as the client gets them. With more, the worker answers with a snapshot.
+/// With the answer so far in each update, a long answer alone can have hundreds of MiB.
+pub const REPLAY_BYTES: usize = 32 << 20;
 
 /// Commands of one gateway that wait for a response at a time. A gateway with so many reads no further input.
 pub const GATEWAY_COMMANDS: usize = 1_000;

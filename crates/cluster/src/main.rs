@@ -26,7 +26,7 @@ Usage:
 Without an ID, push and pull copy all sessions. --flat: session files are in DIR itself, not in one directory per working directory.
 
 Options of worker:
-  --max-sessions N      Sessions at a time (default: 250)
+  --max-sessions N      Sessions at a time, 1 to 4000 (default: 250)
   --name NAME           Name in leases (default: host name and process id)
   --state-dir DIR       Directory of the files of its sessions (default: a temporary one)
   --cwd DIR             Working directory of new sessions (default: the current one)

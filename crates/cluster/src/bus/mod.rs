@@ -38,7 +38,7 @@ pub(crate) struct Bus {
     pub(crate) records: Log,
     /// `PREFIX.call.SESSION.KEY`: tool calls with side effects that were begun in an open run.
     pub(crate) calls: Log,
-    /// `PREFIX.queue.SESSION`: messages that are queued in the session, with their images.
+    /// `PREFIX.queue.SESSION`: messages that are queued in the session, with their images, and settings that protect its user.
     pub(crate) queues: Log,
     /// `PREFIX.wanted.SESSION`: sessions that a worker should have.
     pub(crate) wanted: Log,

@@ -41,9 +41,9 @@ pub async fn attach_many(
         let line = tokio::select! {
             line = input.next() => line,
             Some(Ok((session, error))) = tasks.join_next() => {
-                // A gateway that was detached has a successor by now, or none.
-                if let Some(error) = error {
-                    sessions.remove(&session);
+                if let Some(error) = error
+                    && remove_ended(&mut sessions, &session)
+                {
                     let line = json!({"session": session, "type": "detached", "error": error});
                     output.line(line.to_string()).await?;
                 }
@@ -92,6 +92,12 @@ pub async fn attach_many(
     while tasks.join_next().await.is_some() {}
     while openings.tasks.join_next().await.is_some() {}
     output.finish().await
+}
+
+/// Removes a session whose gateway has ended. Returns false for a gateway that was detached: it has a successor by now, or none.
+fn remove_ended(sessions: &mut HashMap<String, mpsc::Sender<Vec<u8>>>, session: &str) -> bool {
+    let is_ended = sessions.get(session).is_some_and(mpsc::Sender::is_closed);
+    is_ended && sessions.remove(session).is_some()
 }
 
 /// The gateway of a session. Returns its name, and why it ended early.
@@ -197,4 +203,23 @@ async fn refuse(
         "error": reason,
     });
     output.line(response.to_string()).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::{Input, remove_ended};
+
+    #[test]
+    fn failed_detached_gateway_leaves_its_successor() {
+        let mut sessions = HashMap::new();
+        assert!(!remove_ended(&mut sessions, "s"));
+        let (sender, successor) = Input::from_task();
+        sessions.insert("s".to_owned(), sender);
+        assert!(!remove_ended(&mut sessions, "s"));
+        drop(successor);
+        assert!(remove_ended(&mut sessions, "s"));
+        assert!(sessions.is_empty());
+    }
 }

@@ -22,7 +22,7 @@ use crate::bus::{
     Bus, Fault, Follower, Frame, Frames, Publication, Until, complete_seq_of, next_after, run_of, seq_of,
 };
 use crate::limits::{
-    COMMAND_BYTES, GATEWAY_COMMANDS, GATEWAY_END_WAIT, KEY_BYTES, PUBLISH_WAIT, SEARCH_STEP,
+    COMMAND_BYTES, GATEWAY_COMMANDS, GATEWAY_END_WAIT, KEY_BYTES, PUBLISH_WAIT, REPLAY_BYTES, SEARCH_STEP,
 };
 use crate::worker::command::{headers, is_frame};
 use connection::{Connection, Local};
@@ -67,8 +67,12 @@ async fn serve(bus: Arc<Bus>, options: GatewayOptions, mut input: Input, output:
                 None => end = Some(Instant::now() + GATEWAY_END_WAIT),
             },
             message = gateway.events.next() => {
+                // After `detach` another gateway of this process may have the session, and the client would get each event twice.
+                let is_detached = end.is_some() && gateway.output.is_shared();
                 for frame in gateway.frames.take(&message) {
-                    gateway.show(frame, &message).await?;
+                    if !is_detached || matches!(frame, Frame::Response { .. }) {
+                        gateway.show(frame, &message).await?;
+                    }
                 }
             }
             // The worker may have been lost, or have closed the session as idle.
@@ -202,10 +206,18 @@ impl Gateway {
 
     /// Sends stored events again; without them, lets the worker answer with a snapshot.
     async fn replay(&mut self, mut command: Map<String, Value>, after: u64) -> Result<()> {
-        let Some(lines) = self.stored(after).await? else {
-            command.shift_remove("after");
-            command.shift_remove("instance");
-            return self.send(command).await;
+        let lines = match self.stored(after).await {
+            Ok(Some(lines)) => lines,
+            Ok(None) => {
+                command.shift_remove("after");
+                command.shift_remove("instance");
+                return self.send(command).await;
+            }
+            // The client can ask again once NATS answers.
+            Err(error) => {
+                let reason = format!("The events cannot be read: {error:#}");
+                return self.refuse(command.get("id"), "replay", &reason).await;
+            }
         };
         let data = json!({"events": lines.len(), "lastSeq": self.seq, "instanceId": self.session.as_str()});
         self.respond(&command, data).await?;
@@ -215,7 +227,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// The events after a number, as far as the client could see them; none if the stream does not have them all.
+    /// The events after a number, as far as the client could see them; none if the stream does not have them all, or if they are too large.
     async fn stored(&mut self, after: u64) -> Result<Option<Vec<String>>> {
         if after >= self.seq {
             return Ok((after == self.seq).then(Vec::new));
@@ -223,7 +235,7 @@ impl Gateway {
         let subject = self.bus.subject("event", &self.session);
         let mut next = self.first_after(&subject, after).await?;
         let (mut expected, mut lines, mut frames) = (after + 1, Vec::new(), Frames::default());
-        let mut answer = None;
+        let (mut answer, mut bytes) = (None, 0);
         while expected <= self.seq {
             let messages = self.bus.events.several(&subject, next).await?;
             if messages.is_empty() {
@@ -245,7 +257,12 @@ impl Gateway {
                     if answer.is_none() && self.connection.expands(&line) {
                         answer = Some(self.answer_before(seq, &message).await?);
                     }
-                    lines.extend(self.connection.event(line, &mut answer));
+                    let line = self.connection.event(line, &mut answer);
+                    bytes += line.as_ref().map_or(0, String::len);
+                    if bytes > REPLAY_BYTES {
+                        return Ok(None);
+                    }
+                    lines.extend(line);
                 }
             }
         }

@@ -92,6 +92,11 @@ impl Output {
         }
     }
 
+    /// Returns true for an output of a session, which shares the thread of another.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.session.is_some()
+    }
+
     pub(crate) async fn line(&mut self, line: String) -> Result<()> {
         let line = match (&self.session, line.strip_prefix('{')) {
             (Some(session), Some(rest)) => format!("{session}{rest}"),

@@ -55,19 +55,19 @@ async fn upload(store: &NatsStore, session: &SessionId, append: &str, body: &Byt
     let mut rest = body.clone();
     while !rest.is_empty() {
         let part = rest.split_to(rest.len().min(PART_BYTES));
-        // The fence keeps a part from being stored twice after a lost response.
-        let message = PublishMessage::build()
-            .payload(part)
-            .expected_last_subject_sequence(last);
-        last = publish_part(store, &subject, message).await?;
+        last = publish_part(store, &subject, part, last).await?;
         parts += 1;
     }
     Ok(parts)
 }
 
-/// Returns the sequence of the stored part. No other writer knows the subject, so a refusal means that an earlier attempt was
-/// stored.
-async fn publish_part(store: &NatsStore, subject: &str, message: PublishMessage) -> Result<u64> {
+/// Stores a part behind the one with the sequence `last`, and returns its sequence. No other writer knows the subject, so a refusal means
+/// that an earlier attempt was stored, or is about to be.
+async fn publish_part(store: &NatsStore, subject: &str, part: Bytes, last: u64) -> Result<u64> {
+    // The fence keeps a part from being stored twice after a lost response.
+    let message = PublishMessage::build()
+        .payload(part)
+        .expected_last_subject_sequence(last);
     let mut tries = Tries::default();
     loop {
         let reason = match publish(store, subject, message.clone()).await {
@@ -75,7 +75,9 @@ async fn publish_part(store: &NatsStore, subject: &str, message: PublishMessage)
             Err(error) if tries.failed > 0 && error.kind() == PublishErrorKind::WrongLastSequence => {
                 let stored = store.stream.get_last_raw_message_by_subject(subject).await;
                 match stored {
-                    Ok(part) => return Ok(part.sequence),
+                    Ok(part) if part.sequence > last => return Ok(part.sequence),
+                    // Most servers have not confirmed the earlier attempt yet: this is the part before it.
+                    Ok(_) => error.to_string(),
                     Err(error) => error.to_string(),
                 }
             }

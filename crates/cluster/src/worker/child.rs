@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+use store::SessionId;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot, watch};
 
-use crate::limits::SESSION_QUEUE;
+use crate::limits::{AGENT_HANDLE, CLOSE_WAIT, SESSION_QUEUE};
 
 /// A line of the agent.
 pub(crate) type Line = Map<String, Value>;
@@ -30,6 +32,16 @@ impl std::fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
+
+/// The name of a session in the agent, and of its file: its id, or a hash of an id that the agent does not take as a handle.
+pub(crate) fn handle(session: &SessionId) -> SessionId {
+    if session.as_str().len() <= AGENT_HANDLE {
+        return session.clone();
+    }
+    let digest = Sha256::digest(session.as_str());
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    SessionId::new(hex).unwrap_or_else(|_| session.clone())
+}
 
 /// How to start the agent.
 #[derive(Debug, Clone)]
@@ -147,6 +159,23 @@ impl Agent {
         }
         Ok(response)
     }
+
+    /// Closes a session. Returns true once the agent does not have it, also because the agent has ended.
+    pub(crate) async fn close(&self, session: &str) -> bool {
+        let command = |kind: &str| {
+            let mut line = Line::new();
+            line.insert("type".to_owned(), json!(kind));
+            line.insert("session".to_owned(), json!(session));
+            line
+        };
+        let error = match self.request(command("close_session"), CLOSE_WAIT).await {
+            // It does not have the session, or keeps it because entries could not be written to its file.
+            Err(error) if error.is::<Refused>() => self.request(command("get_state"), CLOSE_WAIT).await.err(),
+            Err(error) => Some(error),
+            Ok(_) => return true,
+        };
+        error.is_some_and(|error| error.is::<Refused>()) || self.has_ended()
+    }
 }
 
 impl Routes {
@@ -200,9 +229,10 @@ mod tests {
     use std::sync::{Arc, OnceLock};
     use std::task::{Context, Wake, Waker};
 
+    use store::SessionId;
     use tokio::sync::watch;
 
-    use super::{Agent, AgentCommand};
+    use super::{AGENT_HANDLE, Agent, AgentCommand, handle};
 
     /// Notes at its first wake-up whether the agent had ended.
     struct Woken {
@@ -235,5 +265,40 @@ mod tests {
         agent.ended().await;
         assert!(lines.recv().await.is_none());
         assert_eq!(woken.saw.get(), Some(&true));
+    }
+
+    /// An agent that refuses commands with this text, and answers all others.
+    fn agent_refusing(text: &str) -> Agent {
+        let script = format!(
+            r#"while read -r line; do id=${{line##*'"id":"'}}; id=${{id%%'"'*}}; case $line in *{text}*) done=false;; *) done=true;; esac
+            printf '{{"type":"response","id":"%s","success":%s}}\n' "$id" "$done"; done"#
+        );
+        let command = AgentCommand {
+            program: "sh".into(),
+            args: vec!["-c".to_owned(), script],
+            cwd: std::env::temp_dir(),
+        };
+        Agent::start(&command).unwrap()
+    }
+
+    #[tokio::test]
+    async fn session_that_agent_keeps_is_not_closed() {
+        // It cannot write entries of the session.
+        assert!(!agent_refusing("close_session").close("s").await);
+        // It has no session of this name.
+        assert!(agent_refusing("session").close("s").await);
+        assert!(agent_refusing("nothing").close("s").await);
+    }
+
+    #[test]
+    fn long_ids_have_handles_and_file_names() {
+        let short = SessionId::new("chat/7").unwrap();
+        assert_eq!(handle(&short), short);
+        let handles = ["ä", "ö"].map(|letter| handle(&SessionId::new(letter.repeat(64)).unwrap()));
+        assert_ne!(handles[0], handles[1]);
+        for handle in handles {
+            assert!(handle.as_str().len() <= AGENT_HANDLE);
+            assert!(format!("{}.checkpoints", handle.encoded()).len() < 256);
+        }
     }
 }

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use store::{SessionId, SessionStore};
 
+use super::child::{Line, handle};
 use crate::lines;
 
 /// What the agent keeps next to a session file: the sessions of sub-agents and the checkpoints. The store does not have it.
@@ -50,7 +51,7 @@ impl SessionFile {
             all.push(header);
         }
         let cwd = check(session, all.first())?;
-        let path = dir.join(format!("{}.jsonl", session.encoded()));
+        let path = dir.join(format!("{}.jsonl", handle(session).encoded()));
         let (kept, position) = (path.clone(), all.len() as u64);
         // Not here, since checkpoints can be many files, and leases have to be renewed meanwhile.
         drop(tokio::task::spawn_blocking(move || check_kept(&kept, position)).await);
@@ -170,6 +171,11 @@ pub(crate) fn header(session: &SessionId, cwd: &Path) -> Vec<u8> {
     header.to_string().into_bytes()
 }
 
+/// Returns true for a `session_changed` after which the agent writes to the file of another session.
+pub(crate) fn leaves_file(session: &SessionId, event: &Line) -> bool {
+    event.get("sessionId").and_then(Value::as_str) != Some(session.as_str())
+}
+
 /// Refuses a session that no worker can run; returns its working directory.
 pub(crate) fn check(session: &SessionId, header: Option<&Vec<u8>>) -> Result<PathBuf> {
     let header: Value = header
@@ -189,9 +195,10 @@ pub(crate) fn check(session: &SessionId, header: Option<&Vec<u8>>) -> Result<Pat
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
+    use serde_json::json;
     use store::{SessionDirectory, SessionId, SessionStore as _};
 
-    use super::SessionFile;
+    use super::{SessionFile, leaves_file};
     use crate::FileStore;
 
     #[tokio::test]
@@ -248,5 +255,14 @@ mod tests {
         std::fs::write(&file.path, "").unwrap();
         file.remove().await;
         assert_eq!(names(), 0);
+    }
+
+    #[test]
+    fn move_in_the_tree_stays_in_the_file() {
+        let id = SessionId::new("s").unwrap();
+        for (reason, session, leaves) in [("tree", "s", false), ("reload", "s", false), ("new", "t", true)] {
+            let event = json!({"type": "session_changed", "reason": reason, "sessionId": session});
+            assert_eq!(leaves_file(&id, event.as_object().unwrap()), leaves, "{event}");
+        }
     }
 }

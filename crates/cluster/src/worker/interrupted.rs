@@ -2,6 +2,7 @@
 //! publishes its end. `takeover` decides which.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
@@ -28,7 +29,7 @@ pub(crate) async fn settle(
         return Ok(false);
     };
     let seen = read(bus, session, begin).await?;
-    let (messages, last) = log(file)?;
+    let (messages, last) = log(&file.path)?;
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |time| time.as_millis());
@@ -125,13 +126,12 @@ async fn read(bus: &Bus, session: &SessionId, begin: u64) -> Result<Vec<Line>> {
     }
 }
 
-/// The messages of a session file, and the id of its last entry.
-fn log(file: &SessionFile) -> Result<(Vec<Value>, Value)> {
-    let text = std::fs::read_to_string(&file.path)
-        .with_context(|| format!("{} cannot be read", file.path.display()))?;
+/// The messages of a session file, and the id of its last entry. Damaged lines are left out.
+fn log(path: &Path) -> Result<(Vec<Value>, Value)> {
+    let text = std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
     let (mut messages, mut last) = (Vec::new(), Value::Null);
-    for line in text.lines().skip(1) {
-        let Ok(mut entry) = serde_json::from_str::<Value>(line) else {
+    for line in text.split(|byte| *byte == b'\n').skip(1) {
+        let Ok(mut entry) = serde_json::from_slice::<Value>(line) else {
             continue;
         };
         if let Some(id) = entry.get("id") {
@@ -144,4 +144,32 @@ fn log(file: &SessionFile) -> Result<(Vec<Value>, Value)> {
         }
     }
     Ok((messages, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::log;
+    use serde_json::json;
+
+    #[test]
+    fn damaged_lines_do_not_hide_the_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        let entry =
+            |id: &str| json!({"type": "message", "id": id, "message": {"role": "user", "content": id}});
+        let text = [
+            json!({"type": "session"}).to_string().into_bytes(),
+            entry("a").to_string().into_bytes(),
+            b"{\"type\":\"message\",\"id\":\"b\",\"message\":\"\xff".to_vec(),
+            entry("c").to_string().into_bytes(),
+            Vec::new(),
+        ];
+        std::fs::write(&path, text.join(&b'\n')).unwrap();
+        let (messages, last) = log(&path).unwrap();
+        assert_eq!(
+            json!(messages),
+            json!([{"role": "user", "content": "a"}, {"role": "user", "content": "c"}])
+        );
+        assert_eq!(last, "c");
+    }
 }

@@ -1,5 +1,5 @@
-//! The queued messages of a session. The agent has them in memory only, so the worker stores them with each change, before clients see
-//! the change. The agent names texts; their images come from the commands that brought them.
+//! The queued messages of a session, and the settings that protect its user. The agent has both in memory only, so the worker stores them
+//! with each change, before clients see the change. The agent names texts; their images come from the commands that brought them.
 
 use serde_json::{Value, json};
 use store::{SessionId, StoreError};
@@ -8,15 +8,22 @@ use super::child::Line;
 use crate::bus::{Bus, Fault, Publication, Until};
 use crate::limits::COMMAND_BYTES;
 
-/// The queued messages of one session.
+/// Commands that limit what a session may do. Without them, a session whose worker changes would lose its protection.
+const SETTINGS: [&str; 2] = ["set_permission_mode", "set_limits"];
+
+/// The queued messages and the settings of one session.
 #[derive(Default)]
 pub(crate) struct StoredQueue {
     /// Commands that queue each message again, in order.
     messages: Vec<Line>,
-    /// Commands without a response whose message may become queued, with their keys.
+    /// The last successful command of each of [`SETTINGS`].
+    settings: Vec<Line>,
+    /// Commands without a response that may change one of the two, with their keys.
     arriving: Vec<(String, Line)>,
     /// Stored messages that this worker has given to its agent, which has not named them yet. They count as queued.
     restored: Vec<Line>,
+    /// True if the state differs from the stored one.
+    has_changed: bool,
     /// Sequence of the stored state: the fence.
     sequence: u64,
 }
@@ -28,17 +35,24 @@ impl StoredQueue {
         let Some(last) = last else {
             return Ok(Self::default());
         };
-        let messages: Vec<Line> =
+        let stored: Vec<Line> =
             serde_json::from_slice(&last.payload).map_err(|error| StoreError::Engine {
                 action: "read the queued messages",
                 reason: error.to_string(),
             })?;
-        Ok(Self {
+        Ok(Self::stored(stored, last.sequence))
+    }
+
+    /// The state that a message of the stream has.
+    fn stored(lines: Vec<Line>, sequence: u64) -> Self {
+        let (settings, messages): (Vec<Line>, Vec<Line>) = lines.into_iter().partition(is_setting);
+        Self {
             restored: messages.clone(),
             messages,
-            arriving: Vec::new(),
-            sequence: last.sequence,
-        })
+            settings,
+            sequence,
+            ..Self::default()
+        }
     }
 
     /// Commands that queue the messages again.
@@ -46,14 +60,23 @@ impl StoredQueue {
         &self.messages
     }
 
-    /// Why the agent must not get a command: with its text, the queue would not fit in a message of the stream. Commands without a
-    /// response count as queued.
+    /// Commands that a new owner gives to its agent before all others.
+    pub(crate) fn settings(&self) -> &[Line] {
+        &self.settings
+    }
+
+    /// Why the agent must not get a command: with it, the state would not fit in a message of the stream. Commands without a response count
+    /// as queued.
     pub(crate) fn refusal(&self, command: &Line) -> Option<String> {
-        let text = queueable(command)?;
-        let queued = self.messages.iter().filter_map(|line| line.get("message"));
-        let arriving = self.arriving.iter().filter_map(|(_, line)| queueable(line));
-        let size = |text: &Value| json!({"type": "follow_up", "message": text}).to_string().len() + 1;
-        let bytes = 1 + queued.chain(arriving).chain([text]).map(size).sum::<usize>();
+        let own = stored_bytes(command)?;
+        let queued = self
+            .messages
+            .iter()
+            .filter_map(|line| line.get("message"))
+            .map(text_bytes);
+        let settings = self.settings.iter().filter_map(stored_bytes);
+        let arriving = self.arriving.iter().filter_map(|(_, line)| stored_bytes(line));
+        let bytes = 1 + own + queued.chain(settings).chain(arriving).sum::<usize>();
         (bytes > COMMAND_BYTES).then(|| {
             format!(
                 "The queued messages of the session would have {bytes} bytes; a worker keeps at most {COMMAND_BYTES}. Send the \
@@ -68,18 +91,30 @@ impl StoredQueue {
             .get("images")
             .and_then(Value::as_array)
             .is_some_and(|images| !images.is_empty());
-        if queueable(command).is_some() || (has_images && command.contains_key("message")) {
+        if stored_bytes(command).is_some() || (has_images && command.contains_key("message")) {
             self.arriving.push((key.to_owned(), command.clone()));
         }
     }
 
-    /// Forgets a command that had its response. If its message is queued, the agent has named it before.
-    pub(crate) fn answered(&mut self, key: &str) {
-        self.arriving.retain(|(arriving, _)| arriving != key);
+    /// Takes the response to a command. If its message is queued, the agent has named it before.
+    pub(crate) fn answered(&mut self, key: &str, is_success: bool) {
+        let Some(at) = self.arriving.iter().position(|(arriving, _)| arriving == key) else {
+            return;
+        };
+        let (_, mut command) = self.arriving.remove(at);
+        if is_success && is_setting(&command) {
+            // The id is that of a client, and means nothing to another worker.
+            command.shift_remove("id");
+            self.settings
+                .retain(|known| known.get("type") != command.get("type"));
+            self.settings.push(command);
+            self.has_changed = true;
+        }
     }
 
     /// Takes a `queue_update` of the agent.
-    fn update(&mut self, event: &Line) {
+    pub(crate) fn update(&mut self, event: &Line) {
+        self.has_changed = true;
         let mut known = std::mem::take(&mut self.messages);
         for (list, kind) in [("steering", "steer"), ("followUp", "follow_up")] {
             let texts = event.get(list).and_then(Value::as_array);
@@ -110,8 +145,9 @@ impl StoredQueue {
     fn payload(&self) -> String {
         let mut messages = self.messages.clone();
         loop {
-            let payload = json!(messages).to_string();
-            if payload.len() <= COMMAND_BYTES {
+            let lines: Vec<&Line> = self.settings.iter().chain(&messages).collect();
+            let payload = json!(lines).to_string();
+            if payload.len() <= COMMAND_BYTES || messages.is_empty() {
                 return payload;
             }
             let last = messages
@@ -125,27 +161,37 @@ impl StoredQueue {
         }
     }
 
-    /// Stores the state after the `queue_update` events of a batch, if there are any.
-    pub(crate) async fn store<'a>(
-        &mut self,
-        bus: &Bus,
-        session: &SessionId,
-        updates: impl Iterator<Item = &'a Line>,
-        until: &Until,
-    ) -> Result<(), Fault> {
-        let mut has_changed = false;
-        for event in updates {
-            self.update(event);
-            has_changed = true;
-        }
-        if !has_changed || (self.messages.is_empty() && self.sequence == 0) {
+    /// Stores the state if it has changed.
+    pub(crate) async fn store(&mut self, bus: &Bus, session: &SessionId, until: &Until) -> Result<(), Fault> {
+        let is_empty = self.messages.is_empty() && self.settings.is_empty();
+        if !self.has_changed || (is_empty && self.sequence == 0) {
             return Ok(());
         }
         let subject = bus.subject("queue", session);
         let publication = Publication::new(subject, self.payload(), Some(self.sequence));
         self.sequence = bus.queues.publish(publication, until).await?;
+        self.has_changed = false;
         Ok(())
     }
+}
+
+/// Returns true for a command whose effect a new owner restores before all others.
+fn is_setting(command: &Line) -> bool {
+    let kind = command.get("type").and_then(Value::as_str);
+    kind.is_some_and(|kind| SETTINGS.contains(&kind))
+}
+
+/// Bytes that a command adds to the state at most, without its images. None for a command that leaves the state as it is.
+fn stored_bytes(command: &Line) -> Option<usize> {
+    if is_setting(command) {
+        return Some(json!(command).to_string().len() + 1);
+    }
+    queueable(command).map(text_bytes)
+}
+
+/// Bytes of a queued text in the state.
+fn text_bytes(text: &Value) -> usize {
+    json!({"type": "follow_up", "message": text}).to_string().len() + 1
 }
 
 /// The text of a command that may become queued.
@@ -182,8 +228,8 @@ mod tests {
             {"type": "follow_up", "message": "Later"},
         ]);
         assert_eq!(json!(queue.messages()), expected);
-        queue.answered("1");
-        queue.answered("2");
+        queue.answered("1", true);
+        queue.answered("2", true);
         queue.update(&line(
             json!({"type": "queue_update", "steering": ["See"], "followUp": []}),
         ));
@@ -236,6 +282,35 @@ mod tests {
     }
 
     #[test]
+    fn new_owner_gets_settings_before_messages() {
+        let mut queue = StoredQueue::default();
+        let mode = |mode: &str| json!({"type": "set_permission_mode", "mode": mode});
+        let mut own = line(mode("off"));
+        own.insert("id".to_owned(), json!(7));
+        queue.sent("1", &own);
+        queue.answered("1", true);
+        assert_eq!(json!(queue.settings()), json!([mode("off")]));
+        queue.update(&line(
+            json!({"type": "queue_update", "steering": ["a"], "followUp": []}),
+        ));
+        queue.sent("2", &line(mode("read-only")));
+        // The agent has not carried it out.
+        assert_eq!(json!(queue.settings()), json!([mode("off")]));
+        queue.answered("2", true);
+        queue.sent(
+            "3",
+            &line(json!({"type": "set_limits", "limits": {"maxCost": "much"}})),
+        );
+        queue.answered("3", false);
+        let steer = json!({"type": "steer", "message": "a"});
+        let stored: Vec<Line> = serde_json::from_str(&queue.payload()).unwrap();
+        assert_eq!(json!(stored), json!([mode("read-only"), steer]));
+        let next = StoredQueue::stored(stored, 1);
+        assert_eq!(json!(next.settings()), json!([mode("read-only")]));
+        assert_eq!(json!(next.messages()), json!([steer]));
+    }
+
+    #[test]
     fn texts_above_message_limit_are_refused() {
         let mut queue = StoredQueue::default();
         let text = "x".repeat(600 << 10);
@@ -247,7 +322,7 @@ mod tests {
         queue.update(&line(
             json!({"type": "queue_update", "steering": [], "followUp": [text]}),
         ));
-        queue.answered("1");
+        queue.answered("1", true);
         let refusal = queue.refusal(&large("follow_up")).unwrap();
         assert!(refusal.contains(&COMMAND_BYTES.to_string()), "{refusal}");
         let mut prompt = large("prompt");

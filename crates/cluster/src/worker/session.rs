@@ -7,20 +7,21 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::{Context as _, Result, bail};
 use async_nats::jetstream::message::StreamMessage;
+use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use store::{SessionId, StoreError};
 use tokio::sync::{mpsc, watch};
 
-use super::child::{Line, Refused};
+use super::child::{Line, Refused, handle};
 use super::command::{self, Command, Fate};
-use super::file::SessionFile;
+use super::file::{SessionFile, leaves_file};
 use super::gate::StoreRequest;
 use super::interrupted;
 use super::queue::StoredQueue;
 use super::{Place, Shared};
 use crate::answer::Answer;
 use crate::bus::{Bus, EventWriter, Follower, Frame, Lease, RECORDED, RunEdge, Until};
-use crate::limits::{CLOSE_WAIT, COMMANDS_IN_FLIGHT, EVENT_BATCH, GATE_CALLS, IDLE_WAIT, OPEN_WAIT};
+use crate::limits::{COMMANDS_IN_FLIGHT, EVENT_BATCH, GATE_CALLS, IDLE_WAIT, OPEN_WAIT};
 
 /// Why a worker no longer has a session.
 #[derive(Debug)]
@@ -63,6 +64,8 @@ struct Pending {
 struct SessionTask {
     shared: Arc<Shared>,
     id: SessionId,
+    /// Name of the session in the agent.
+    handle: SessionId,
     lease: Lease,
     file: SessionFile,
     events: EventWriter,
@@ -92,8 +95,8 @@ pub(crate) async fn run(
     let opened = SessionTask::open(&shared, &id, lease).await;
     drop(place);
     match opened {
-        Ok((mut task, mut commands)) => {
-            let end = match task.serve(&mut commands, stop).await {
+        Ok((mut task, commands)) => {
+            let end = match task.serve(commands, stop).await {
                 Ok(end) => end,
                 Err(error) => End::Lost(error),
             };
@@ -120,20 +123,21 @@ impl SessionTask {
             fetched = fetched => fetched,
             () = lease.lost() => bail!("the lease was lost"),
         };
-        let lines = shared.agent.route(id.as_str());
         let file = match fetched {
             Ok(file) => file,
             Err(error) => {
                 // Without NATS nothing is known about the session: the next owner tries again.
                 if !is_engine(&error) {
                     let mut events = events;
-                    refuse(shared, id, &mut events, commands, &lease, &format!("{error:#}")).await?;
+                    // Commands that do not get the reason stay queued for the next owner.
+                    drop(refuse(shared, id, &mut events, commands, &lease, &format!("{error:#}")).await);
                 }
                 lease.release().await;
                 return Err(error);
             }
         };
         let (ask, calls) = mpsc::channel(GATE_CALLS);
+        let handle = handle(id);
         let mut task = Self {
             shared: Arc::clone(shared),
             id: id.clone(),
@@ -141,7 +145,8 @@ impl SessionTask {
             file,
             events,
             queue,
-            lines,
+            lines: shared.agent.route(handle.as_str()),
+            handle,
             calls,
             ask,
             pending: HashMap::new(),
@@ -154,7 +159,8 @@ impl SessionTask {
             // Each worker would get the same answer, so clients get it, too. Other failures are those of this worker.
             if error.is::<Refused>() {
                 let reason = error.to_string();
-                refuse(shared, id, &mut task.events, commands, &task.lease, &reason).await?;
+                // Also without NATS the session is closed below, or the gate would deny the calls of all sub-agents from then on.
+                drop(refuse(shared, id, &mut task.events, commands, &task.lease, &reason).await);
             }
             return match task.close(End::Lost(error)).await {
                 End::Lost(error) => Err(error),
@@ -165,7 +171,7 @@ impl SessionTask {
         Ok((task, commands))
     }
 
-    /// Ends the run of a lost worker, opens the session in the agent and gives it the messages that were queued.
+    /// Ends the run of a lost worker, opens the session in the agent and gives it its settings and the messages that were queued.
     async fn open_in_agent(&mut self) -> Result<()> {
         let until = self.until()?;
         let store = self.shared.store.as_ref();
@@ -174,11 +180,16 @@ impl SessionTask {
         let was_interrupted = interrupted::settle(bus, store, &self.id, file, events, &until).await?;
         let mut open = Line::new();
         open.insert("type".to_owned(), json!("open_session"));
-        open.insert("session".to_owned(), json!(self.id.as_str()));
+        open.insert("session".to_owned(), json!(self.handle.as_str()));
         open.insert("sessionPath".to_owned(), json!(self.file.path.to_string_lossy()));
         let gate = &self.shared.gate;
         gate.open(&self.id, self.lease.watch(), self.ask.clone());
         self.shared.agent.request(open, OPEN_WAIT).await?;
+        for mut setting in self.queue.settings().to_vec() {
+            setting.insert("session".to_owned(), json!(self.handle.as_str()));
+            // The session does not go on without what protects its user.
+            self.shared.agent.request(setting, OPEN_WAIT).await?;
+        }
         let mut lines = self.queue.messages().to_vec();
         if was_interrupted && self.shared.resumes {
             let mut line = Line::new();
@@ -192,8 +203,14 @@ impl SessionTask {
         Ok(())
     }
 
-    async fn serve(&mut self, commands: &mut Follower, mut stop: watch::Receiver<bool>) -> Result<End> {
+    async fn serve(&mut self, commands: Follower, mut stop: watch::Receiver<bool>) -> Result<End> {
         let mut idle_since = Instant::now();
+        // One request to NATS goes on while lines of the agent come: made anew after each line, it has no answer while lines are fast.
+        let commands = stream::unfold(commands, |mut commands| async move {
+            let message = commands.next().await;
+            Some((message, commands))
+        });
+        tokio::pin!(commands);
         loop {
             let is_draining = *stop.borrow();
             let is_idle = self.pending.is_empty() && self.events.run.is_none();
@@ -205,7 +222,7 @@ impl SessionTask {
             }
             let has_room = !is_draining && self.pending.len() < COMMANDS_IN_FLIGHT;
             tokio::select! {
-                biased;
+                // In any order: with lines first, an abort would wait until a fast answer ends.
                 () = self.lease.lost() => bail!("the lease was lost"),
                 changed = stop.changed(), if !is_draining => changed.context("the worker ended")?,
                 Some(call) = self.calls.recv() => {
@@ -221,7 +238,7 @@ impl SessionTask {
                     }
                     self.deliver(batch).await?;
                 }
-                message = commands.next(), if has_room => {
+                Some(message) = commands.next(), if has_room => {
                     idle_since = Instant::now();
                     self.begin(&message).await?;
                 }
@@ -241,15 +258,22 @@ impl SessionTask {
     /// Publishes lines of the agent: first what it wrote to the file, then responses as records, then all in their order.
     async fn deliver(&mut self, batch: Vec<Line>) -> Result<()> {
         let (mut frames, mut answered) = (Vec::new(), Vec::new());
-        let is_update = |line: &&Line| line.get("type").and_then(Value::as_str) == Some("queue_update");
-        let updates: Vec<Line> = batch.iter().filter(is_update).cloned().collect();
         for line in batch {
             match line.get("type").and_then(Value::as_str) {
-                Some("response") => self.response(line, &mut frames, &mut answered)?,
+                Some("response") => {
+                    self.response(line, &mut frames, &mut answered)?;
+                    continue;
+                }
                 // The session only leaves this worker.
-                Some("session_closed") => {}
-                _ => frames.push(self.event(line)?),
+                Some("session_closed") => continue,
+                // Clients must not see what only a file of this worker has.
+                Some("session_changed") if leaves_file(&self.id, &line) => {
+                    bail!("an extension changed to another session, which is in another file")
+                }
+                Some("queue_update") => self.queue.update(&line),
+                _ => {}
             }
+            frames.push(self.event(line)?);
         }
         let has_settled = |frame: &Frame| {
             matches!(
@@ -267,9 +291,8 @@ impl SessionTask {
         self.file.sync(self.shared.store.as_ref(), &self.id).await?;
         let bus = &self.shared.bus;
         let until = self.until()?;
-        self.queue.store(bus, &self.id, updates.iter(), &until).await?;
+        self.queue.store(bus, &self.id, &until).await?;
         for (pending, text) in &answered {
-            self.queue.answered(&pending.key);
             if let Some(begun) = pending.begun {
                 bus.answer(&self.id, &pending.key, text, begun, &self.until()?)
                     .await?;
@@ -336,6 +359,8 @@ impl SessionTask {
         let Some(pending) = self.pending.remove(id) else {
             return Ok(());
         };
+        let is_success = line.get("success") == Some(&Value::Bool(true));
+        self.queue.answered(&pending.key, is_success);
         line.shift_remove("session");
         match &pending.id {
             Some(id) => drop(line.insert("id".to_owned(), id.clone())),
@@ -405,7 +430,7 @@ impl SessionTask {
         }
         let can_change_files = command::can_change_files(command.kind());
         self.is_unsaved |= can_change_files;
-        let id = self.shared.agent.id(self.id.as_str());
+        let id = self.shared.agent.id(self.handle.as_str());
         let mut line = command.line;
         self.queue.sent(&command.key, &line);
         let pending = Pending {
@@ -422,7 +447,7 @@ impl SessionTask {
 
     async fn send(&self, mut line: Line) -> Result<()> {
         self.until()?;
-        line.insert("session".to_owned(), json!(self.id.as_str()));
+        line.insert("session".to_owned(), json!(self.handle.as_str()));
         self.shared.agent.send(&line).await
     }
 
@@ -445,30 +470,22 @@ impl SessionTask {
 
     /// Closes the session in the agent. If the worker still has the lease, stores and publishes the rest, and gives it up.
     async fn close(mut self, mut end: End) -> End {
-        let mut close = Line::new();
-        close.insert("type".to_owned(), json!("close_session"));
-        close.insert("session".to_owned(), json!(self.id.as_str()));
         let is_lost = matches!(end, End::Lost(_));
         self.shared.gate.close(&self.id);
-        let agent = Arc::clone(&self.shared.agent);
-        let closing = agent.request(close, CLOSE_WAIT);
+        let (agent, handle) = (Arc::clone(&self.shared.agent), self.handle.clone());
+        let closing = agent.close(handle.as_str());
         tokio::pin!(closing);
         let mut rest = Vec::new();
-        let closed = loop {
+        let is_stuck = loop {
             tokio::select! {
-                closed = &mut closing => break closed,
+                is_closed = &mut closing => break !is_closed,
                 Some(line) = self.lines.recv() => if !is_lost { rest.push(line) },
             }
         };
         while let Ok(line) = self.lines.try_recv() {
             rest.push(line);
         }
-        agent.unroute(self.id.as_str());
-        let is_stuck = match closed {
-            Ok(_) => false,
-            // The agent does not have the session, or has ended with all of them.
-            Err(error) => !error.is::<Refused>() && !agent.has_ended(),
-        };
+        agent.unroute(handle.as_str());
         if is_stuck {
             self.shared.gate.give_up(&self.id);
         } else {

@@ -15,6 +15,9 @@ pub(crate) const MAY_HAVE_RUN: &str =
 pub(crate) const DID_NOT_RUN: &str =
     "The worker of this call was lost before the call began. The call did not run.";
 
+/// Why an answer or a retry ended.
+const LOST: &str = "The worker was lost";
+
 /// The end of an interrupted run.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Recovery {
@@ -29,12 +32,15 @@ pub(crate) struct Recovery {
 struct Open {
     message: Option<Value>,
     answer: Option<Answer>,
-    calls: Vec<(String, String)>,
+    /// Beginnings of the calls that have no end, also of calls that other calls made.
+    calls: Vec<Line>,
     results: HashMap<String, Line>,
     run: bool,
     turn: bool,
     ended: Vec<Value>,
     compaction: Option<Value>,
+    /// Number of the retry that has no end.
+    retry: Option<Value>,
 }
 
 impl Open {
@@ -59,17 +65,15 @@ impl Open {
                 self.answer = None;
                 self.ended.push(field("message"));
             }
-            "tool_execution_start" if !event.contains_key("parentToolCallId") => {
-                self.calls
-                    .push((text("toolCallId").to_owned(), text("toolName").to_owned()));
-            }
+            "tool_execution_start" => self.calls.push(event.clone()),
             "tool_execution_end" => {
-                let id = text("toolCallId");
-                self.calls.retain(|(call, _)| call != id);
-                self.results.insert(id.to_owned(), event.clone());
+                self.calls.retain(|call| !same("toolCallId", call, event));
+                self.results.insert(text("toolCallId").to_owned(), event.clone());
             }
             "compaction_start" => self.compaction = Some(field("reason")),
             "compaction_end" => self.compaction = None,
+            "auto_retry_start" => self.retry = Some(field("attempt")),
+            "auto_retry_end" => self.retry = None,
             _ => {}
         }
     }
@@ -108,31 +112,58 @@ pub(crate) fn recover(events: &[Line], log: &[Value], began: impl Fn(&str) -> bo
             .push(event("message_end", [("message", last.clone())]));
         open.ended.push(last);
     }
-    let results = results(&log, &open, began, now);
-    let mut events_of_results = Vec::new();
-    for result in &results {
-        let text = |name: &str| result.get(name).cloned().unwrap_or_default();
-        let id = text("toolCallId");
-        if open.calls.iter().any(|(call, _)| id == call.as_str()) {
-            recovery.events.push(event(
-                "tool_execution_end",
-                [
-                    ("toolCallId", id),
-                    ("toolName", text("toolName")),
-                    ("result", json!({"content": text("content")})),
-                    ("isError", json!(true)),
-                ],
-            ));
+    let new = results(&log, &open, began, now);
+    let results = [unannounced(&log, &open.ended), new.clone()].concat();
+    recovery.events.extend(ends(&open.calls, &results));
+    for result in results {
+        for kind in ["message_start", "message_end"] {
+            recovery.events.push(event(kind, [("message", result.clone())]));
         }
-        events_of_results.push(event("message_start", [("message", result.clone())]));
-        events_of_results.push(event("message_end", [("message", result.clone())]));
-        open.ended.push(result.clone());
+        open.ended.push(result);
     }
-    recovery.events.extend(events_of_results);
-    recovery.messages.extend(results.iter().cloned());
-    log.extend(results);
+    recovery.messages.extend(new.iter().cloned());
+    log.extend(new);
     close(&mut recovery, open, &log);
     recovery
+}
+
+/// Results of the last answer that the lost worker, or an owner after it, stored without announcing them.
+fn unannounced(log: &[Value], ended: &[Value]) -> Vec<Value> {
+    let is_known = |message: &Value| ended.iter().any(|known| is_same(known, message));
+    let at = log.iter().rposition(is_assistant);
+    let answer = at.and_then(|at| log.get(at..)?.split_first());
+    // The results of an answer of another run have been announced.
+    let Some((_, after)) = answer.filter(|(answer, _)| is_known(answer)) else {
+        return Vec::new();
+    };
+    let results = after.iter().filter(|message| role(message) == "toolResult");
+    results.filter(|result| !is_known(result)).cloned().collect()
+}
+
+/// The ends of calls whose beginning clients saw. A call that another call made ends before it.
+fn ends(calls: &[Line], results: &[Value]) -> Vec<Line> {
+    let (nested, own): (Vec<&Line>, Vec<&Line>) = calls
+        .iter()
+        .partition(|call| call.contains_key("parentToolCallId"));
+    let end = |call: &Line| {
+        let id = call.get("toolCallId");
+        let result = results.iter().find(|result| result.get("toolCallId") == id);
+        let member = |name: &str| result.and_then(|result| result.get(name)).cloned();
+        let content = member("content").unwrap_or_else(|| json!([{"type": "text", "text": MAY_HAVE_RUN}]));
+        let mut end = event(
+            "tool_execution_end",
+            [
+                ("toolCallId", id.cloned().unwrap_or_default()),
+                ("toolName", call.get("toolName").cloned().unwrap_or_default()),
+                ("result", json!({"content": content})),
+                ("isError", member("isError").unwrap_or(json!(true))),
+            ],
+        );
+        let parent = call.get("parentToolCallId");
+        end.extend(parent.map(|parent| ("parentToolCallId".to_owned(), parent.clone())));
+        end
+    };
+    nested.into_iter().chain(own).map(end).collect()
 }
 
 /// The events at the end of turns and runs.
@@ -169,6 +200,16 @@ fn close(recovery: &mut Recovery, open: Open, log: &[Value]) {
                 ("result", Value::Null),
                 ("aborted", json!(true)),
                 ("willRetry", json!(false)),
+            ],
+        ));
+    }
+    if let Some(attempt) = open.retry {
+        recovery.events.push(event(
+            "auto_retry_end",
+            [
+                ("success", json!(false)),
+                ("attempt", attempt),
+                ("finalError", json!(LOST)),
             ],
         ));
     }
@@ -235,10 +276,19 @@ fn results(log: &[Value], open: &Open, began: impl Fn(&str) -> bool, now: u64) -
 
 /// The stored form of a message that clients saw begin.
 fn stored(log: &[Value], message: &Value) -> Option<Value> {
-    let same = |name: &str, other: &Value| other.get(name) == message.get(name);
-    let is_same =
-        |other: &&Value| same("role", other) && same("timestamp", other) && same("toolCallId", other);
-    log.iter().rev().take(64).find(is_same).cloned()
+    let mut last = log.iter().rev().take(64);
+    last.find(|other| is_same(other, message)).cloned()
+}
+
+/// Returns true for two forms of one message.
+fn is_same(one: &Value, other: &Value) -> bool {
+    ["role", "timestamp", "toolCallId"]
+        .iter()
+        .all(|name| one.get(name) == other.get(name))
+}
+
+fn same(name: &str, one: &Line, other: &Line) -> bool {
+    one.get(name) == other.get(name)
 }
 
 /// An answer as far as it came. Unfinished calls cannot run, and thinking without its signature is refused by providers.
@@ -248,7 +298,7 @@ fn aborted(mut message: Value) -> Value {
     }
     if let Some(message) = message.as_object_mut() {
         message.insert("stopReason".to_owned(), json!("aborted"));
-        message.insert("errorMessage".to_owned(), json!("The worker was lost"));
+        message.insert("errorMessage".to_owned(), json!(LOST));
     }
     message
 }
@@ -349,6 +399,55 @@ mod tests {
             1
         );
         assert_eq!(kinds(&recovery).last(), Some(&"agent_settled"));
+    }
+
+    #[test]
+    fn stored_result_ends_its_call() {
+        let call = |id: &str| json!({"type": "toolCall", "id": id, "name": "ls", "arguments": {}});
+        let before =
+            json!({"role": "assistant", "timestamp": 2, "stopReason": "toolUse", "content": [call("old")]});
+        let old = json!({"role": "toolResult", "timestamp": 3, "toolCallId": "old", "toolName": "ls", "content": [], "isError": false});
+        let answer =
+            json!({"role": "assistant", "timestamp": 5, "stopReason": "toolUse", "content": [call("a")]});
+        let result = json!({"role": "toolResult", "timestamp": 6, "toolCallId": "a", "toolName": "ls",
+            "content": [{"type": "text", "text": "files"}], "isError": false});
+        let begun = json!([{"type": "agent_start"}, {"type": "turn_start"}]);
+        // Nothing of this run is stored: the results are those of another run.
+        let recovery = recover(&lines(&begun), &[before, old], |_| true, 9);
+        assert_eq!(kinds(&recovery), ["turn_end", "agent_end", "agent_settled"]);
+        let mut events = lines(&begun);
+        events.extend(lines(&json!([
+            {"type": "message_start", "message": answer}, {"type": "message_end", "message": answer},
+            {"type": "tool_execution_start", "toolCallId": "a", "toolName": "ls"}])));
+        // The worker stored the result, and was lost before it announced it.
+        let recovery = recover(&events, &[answer, result.clone()], |_| true, 9);
+        assert!(recovery.messages.is_empty());
+        let end = json!({"type": "tool_execution_end", "toolCallId": "a", "toolName": "ls",
+            "result": {"content": [{"type": "text", "text": "files"}]}, "isError": false});
+        assert_eq!(json!(recovery.events[0]), end);
+        assert_eq!(recovery.events[2]["message"], result);
+        assert_eq!(
+            kinds(&recovery)[..4],
+            ["tool_execution_end", "message_start", "message_end", "turn_end"]
+        );
+    }
+
+    #[test]
+    fn nested_calls_and_retries_end() {
+        let answer = json!({"role": "assistant", "timestamp": 2, "stopReason": "toolUse", "content": [
+            {"type": "toolCall", "id": "a", "name": "task", "arguments": {}}]});
+        let events = json!([{"type": "agent_start"}, {"type": "auto_retry_start", "attempt": 1}, {"type": "turn_start"},
+            {"type": "message_start", "message": answer}, {"type": "message_end", "message": answer},
+            {"type": "tool_execution_start", "toolCallId": "a", "toolName": "task"},
+            {"type": "tool_execution_start", "toolCallId": "b", "toolName": "bash", "parentToolCallId": "a"}]);
+        let recovery = recover(&lines(&events), &[answer], |_| true, 9);
+        assert_eq!(recovery.events[0]["toolCallId"], "b");
+        assert_eq!(recovery.events[0]["parentToolCallId"], "a");
+        assert_eq!(recovery.events[0]["result"]["content"][0]["text"], MAY_HAVE_RUN);
+        assert_eq!(recovery.events[1]["toolCallId"], "a");
+        assert_eq!(recovery.events[1].get("parentToolCallId"), None);
+        let retry = json!({"type": "auto_retry_end", "success": false, "attempt": 1, "finalError": "The worker was lost"});
+        assert!(recovery.events.iter().any(|event| json!(event) == retry));
     }
 
     #[test]

@@ -134,6 +134,23 @@ fn drained_worker_gives_session_to_another() -> Result<()> {
 }
 
 #[test]
+fn permission_mode_moves_with_session() -> Result<()> {
+    let Some(place) = crate::place()? else {
+        return Ok(());
+    };
+    let mut first = place.worker("a", &always("one"), &[])?;
+    let mut client = place.attach("mode")?;
+    let chosen = client.ask(json!({"id": 1, "type": "set_permission_mode", "mode": "read-only"}))?;
+    ensure!(chosen["success"] == true, "{chosen}");
+    first.signal("-TERM")?;
+    ensure!(first.wait()?);
+    let _second = place.worker("b", &always("two"), &[])?;
+    let state = client.ask(json!({"id": 2, "type": "get_state"}))?;
+    ensure!(state["data"]["permissionMode"] == "read-only", "{state}");
+    Ok(())
+}
+
+#[test]
 fn workspace_hooks_move_directory_between_workers() -> Result<()> {
     let Some(place) = crate::place()? else {
         return Ok(());
@@ -250,5 +267,29 @@ fn answer_of_many_deltas_is_published_once() -> Result<()> {
     )?;
     // With the answer so far in each update it would be a thousand times its length.
     ensure!(bytes < 40 * length as u64, "{bytes}");
+    Ok(())
+}
+
+#[test]
+fn replay_above_limit_is_answered_with_snapshot() -> Result<()> {
+    let Some(place) = crate::place()? else {
+        return Ok(());
+    };
+    let deltas: Vec<String> = (0..2_000).map(|n| format!("{n:0200}")).collect();
+    let _worker = place.worker("a", &json!([{"stream": [{"text": deltas}]}]), &[])?;
+    let mut client = place.attach("large")?;
+    client.ask(json!({"id": 1, "type": "hello", "deltas": true}))?;
+    client.ask(json!({"id": 2, "type": "prompt", "message": "Go"}))?;
+    client.until("agent_settled")?;
+    let replay = client.ask(json!({"id": 3, "type": "replay", "after": 0}))?;
+    ensure!(replay["data"]["events"].as_u64() > Some(100), "{replay}");
+    // The same events with the answer so far in each update are hundreds of megabytes.
+    client.ask(json!({"id": 4, "type": "hello", "deltas": false}))?;
+    let replay = client.ask(json!({"id": 5, "type": "replay", "after": 0}))?;
+    ensure!(
+        replay["data"]["snapshot"].is_object(),
+        "{}",
+        replay["data"]["events"]
+    );
     Ok(())
 }
