@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use session::{ClientId, Origin, Outgoing, SessionRequest};
 use wire::command::{LoginParams, NoParams};
 use wire::model::Model;
-use wire::reply::{CommandStage, Disposition};
+use wire::reply::{Accepted, CommandStage, Disposition};
 use wire::ui::UiMethod;
 use wire::{Event, Reply, Response, SessionCommand};
 
@@ -472,6 +472,10 @@ impl Connection {
         };
         let (id, outcome) = match outcome {
             Err(error) if !turn.is_cancelled => (turn.request, Err(self.requests.prompt_failure(error))),
+            Ok(Reply::Accepted(Accepted {
+                stage: CommandStage::GivenUp(error),
+                ..
+            })) if !turn.is_cancelled => (turn.request, Err(self.requests.prompt_failure(error))),
             // A cancelled prompt that had not begun is refused by the session, and is no failure for the client.
             _ => turn.end(false),
         };

@@ -126,9 +126,9 @@ pub(crate) async fn run(
             }
         }
     }
-    // All sessions are gone: no later event will push out the deltas that are held back.
+    // All sessions are gone: no later event will push out the deltas and the end of a run that are held back.
     let mut batch = sink.buffer().await?;
-    connection.flush(Instant::now(), &mut batch);
+    connection.finish(Instant::now(), &mut batch);
     write(batch, &mut connection, &mut splitter, &mut sink).await?;
     sink.flush().await
 }

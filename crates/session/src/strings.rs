@@ -54,6 +54,10 @@ pub(crate) fn not_available(command: &str) -> String {
     format!("{command} is not available here")
 }
 
+/// A task of Pinion panicked before it had an answer.
+pub(crate) const TASK_PANICKED: &str =
+    "An internal error of Pinion ended this; stderr has the details. Try it again";
+
 /// An extension wanted something of a session that was left before it was done.
 pub(crate) const SESSION_LEFT: &str = "The session was left before this was done";
 

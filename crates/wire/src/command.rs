@@ -1,12 +1,13 @@
 //! Parameters of the commands (dialects.md 2). The table that ties them to names, answers and lanes is in `table`.
 //!
 //! Fields are as lenient as the original agents were: what a client may leave out has a default, and unknown fields are
-//! ignored. Names of two words may also be written in snake case, as clients in Python and Rust do.
+//! ignored, except in `limits`. Names of two words may also be written in snake case, as clients in Python and Rust do.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::content::ImageContent;
+use crate::run_limits::known_limits_if_any;
 use crate::state::{Durability, InterruptMode, PermissionMode, QueueMode};
 
 pub use crate::connection::{HelloParams, ReplayParams};
@@ -67,7 +68,11 @@ pub struct PromptParams {
     #[serde(default, alias = "fallback_models", skip_serializing_if = "Option::is_none")]
     pub fallback_models: Option<Vec<String>>,
     /// Limits of the run that the prompt starts, in addition to those of the session. Fails if the message would be queued.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "known_limits_if_any",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub limits: Option<crate::RunLimits>,
     /// JSON Schema (2020-12, or as its `$schema` says) of the result that the run must give; at most 64 KiB. `agent_end` has the result.
     /// Fails if the message would be queued.

@@ -52,6 +52,8 @@ pub enum CommandStage {
     Begun,
     /// The second response: the command has ended. Contains true if a run of the command follows.
     Ended(bool),
+    /// The second response: the command was given up with its session. Contains the error for clients that did not get the first one.
+    GivenUp(&'static str),
 }
 
 impl Accepted {

@@ -1,6 +1,28 @@
 //! Limits of runs, how much a session has used of them, and the limit that ended a run (docs/guides/limits.md).
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+/// The members of [`RunLimits`], in both spellings.
+const MEMBERS: [&str; 13] = [
+    "maxTurns",
+    "max_turns",
+    "maxToolCalls",
+    "max_tool_calls",
+    "maxTokens",
+    "max_tokens",
+    "maxCost",
+    "max_cost",
+    "maxSeconds",
+    "max_seconds",
+    "maxRepeats",
+    "max_repeats",
+    "warn",
+];
+
+/// Letters of an unknown name that an error shows.
+const SHOWN_NAME: usize = 64;
 
 /// What a prompt or a session may use. An absent member is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -40,6 +62,43 @@ fn optional_number<S: serde::Serializer>(value: &Option<f64>, serializer: S) -> 
         Some(value) => crate::number::serialize(value, serializer),
         None => serializer.serialize_none(),
     }
+}
+
+/// Reads the limits of a command.
+fn known_limits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RunLimits, D::Error> {
+    known(Map::deserialize(deserializer)?)
+}
+
+/// Reads limits that a command may have.
+pub(crate) fn known_limits_if_any<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<RunLimits>, D::Error> {
+    let members = Option::<Map<String, Value>>::deserialize(deserializer)?;
+    members.map(known).transpose()
+}
+
+/// Refuses an unknown member, unlike in other parameters: a mistyped limit that is ignored limits nothing. Responses may have further
+/// members, since a newer agent may have more limits.
+fn known<E: Error>(members: Map<String, Value>) -> Result<RunLimits, E> {
+    if let Some(name) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
+        return Err(E::custom(unknown(name)));
+    }
+    RunLimits::deserialize(Value::Object(members)).map_err(E::custom)
+}
+
+fn unknown(name: &str) -> String {
+    let name: String = name.chars().take(SHOWN_NAME).collect();
+    let known: Vec<&str> = camel_case().collect();
+    // In the words of serde, which adds the place in the line.
+    format!(
+        "unknown member \"{name}\" of limits, expected one of {}",
+        known.join(", ")
+    )
+}
+
+/// The members in the spelling of the protocol.
+fn camel_case() -> impl Iterator<Item = &'static str> {
+    MEMBERS.into_iter().filter(|name| !name.contains('_'))
 }
 
 impl RunLimits {
@@ -170,6 +229,7 @@ impl std::fmt::Display for ReachedLimit {
 #[serde(rename_all = "camelCase")]
 pub struct SetLimitsParams {
     /// All limits of the session from now on. An empty object removes them.
+    #[serde(deserialize_with = "known_limits")]
     pub limits: RunLimits,
     /// Whether counting begins again at 0. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -197,4 +257,48 @@ pub struct SessionLimits {
     /// The limit that prevents the next request, if one does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reached: Option<ReachedLimit>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::command::PromptParams;
+
+    #[test]
+    fn members_are_those_of_limits() {
+        let all = RunLimits {
+            max_turns: Some(1),
+            max_tool_calls: Some(1),
+            max_tokens: Some(1),
+            max_cost: Some(1.0),
+            max_seconds: Some(1),
+            max_repeats: Some(2),
+            warn: Some(true),
+        };
+        let Ok(Value::Object(members)) = serde_json::to_value(all) else {
+            panic!("limits are an object");
+        };
+        assert!(members.keys().map(String::as_str).eq(camel_case()));
+        for name in MEMBERS {
+            // Those in snake case are numbers.
+            let value = members.get(name).cloned().unwrap_or(json!(2));
+            known::<serde_json::Error>(Map::from_iter([(name.to_owned(), value)])).unwrap();
+        }
+    }
+
+    #[test]
+    fn unknown_limit_is_refused_with_known_names() {
+        let expected = "unknown member \"maxTurn\" of limits, expected one of maxTurns, maxToolCalls, maxTokens, maxCost, \
+                        maxSeconds, maxRepeats, warn";
+        let limits = json!({"maxCost": 1, "maxTurn": 1});
+        let prompt = serde_json::from_value::<PromptParams>(json!({"message": "x", "limits": limits}));
+        assert_eq!(prompt.unwrap_err().to_string(), expected);
+        let set = serde_json::from_value::<SetLimitsParams>(json!({"limits": limits}));
+        assert_eq!(set.unwrap_err().to_string(), expected);
+        let prompt = serde_json::from_value::<PromptParams>(json!({"message": "x", "limits": null}));
+        assert_eq!(prompt.unwrap().limits, None);
+        assert!(unknown(&"x".repeat(1_000)).len() < 200);
+    }
 }

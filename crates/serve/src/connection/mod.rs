@@ -97,9 +97,14 @@ impl Connection {
 
     /// A session has said its last. What it held back is appended.
     pub(crate) fn leave(&mut self, session: &Arc<str>, now: Instant, out: &mut Vec<u8>) {
-        // Without this, the deltas that are held back would be lost with the encoder.
-        self.flush_one(Some(session), now, out);
+        // Otherwise it would be lost with the encoder.
+        self.write_one(Some(session), now, out, Encoder::finish);
         self.others.remove(session);
+    }
+
+    /// All sessions have said their last. What the first one held back is appended; the others have left.
+    pub(crate) fn finish(&mut self, now: Instant, out: &mut Vec<u8>) {
+        self.write_one(None, now, out, Encoder::finish);
     }
 
     /// Encodes an event. Appends the lines for it to `out`, now or with a later call.
@@ -221,11 +226,21 @@ impl Connection {
     }
 
     fn flush_one(&mut self, from: SessionRef<'_>, now: Instant, out: &mut Vec<u8>) {
+        self.write_one(from, now, out, Encoder::flush);
+    }
+
+    fn write_one(
+        &mut self,
+        from: SessionRef<'_>,
+        now: Instant,
+        out: &mut Vec<u8>,
+        write: impl FnOnce(&mut Encoder, Instant, &mut Vec<u8>),
+    ) {
         let Some(stream) = stream(&mut self.first, &mut self.others, from) else {
             return;
         };
         let numbering = self.numbers.of(from, self.options.sequence);
-        stream.write(numbering, now, out, |encoder, out| encoder.flush(now, out));
+        stream.write(numbering, now, out, |encoder, out| write(encoder, now, out));
     }
 
     /// When [`tick`](Self::tick) has something to do at the latest; `None` when nothing waits.

@@ -29,7 +29,7 @@ use self::answer::{Answer, Prose};
 use self::continued_runs::ContinuedRun;
 use self::long_text::{LongText, ends_long_text, has_long_text};
 use self::message_ids::MessageIds;
-use self::pending::{Delta, Kind, Pending};
+use self::pending::{Delta, Kind, Pending, Stage, block};
 use self::prompts::{Line, Prompts};
 use self::vocabulary::Vocabulary;
 use crate::limits::{REPEATED_ANSWER, SMALL_ANSWER};
@@ -228,6 +228,7 @@ impl Encoder {
         let manner = self.spoken.manner();
         match self.prompts.line(response, manner.dialect) {
             Line::Usual => Vocabulary::response(response, manner, out),
+            Line::Instead(response) => Vocabulary::response(&response, manner, out),
             Line::Changed(line) => json::line(out, &line),
             Line::Nothing => {}
         }
@@ -249,6 +250,14 @@ impl Encoder {
         }
         let (deltas, usage) = self.pending.take();
         self.write_deltas(&deltas, &usage, now, out);
+    }
+
+    /// Writes all that was held back: no event of the session follows.
+    pub(crate) fn finish(&mut self, now: Instant, out: &mut Vec<u8>) {
+        self.flush(now, out);
+        if let Some(end) = self.continued_run.take() {
+            self.line(&end, now, out);
+        }
     }
 
     /// Writes the deltas that were held back and must not come after this event: those of its own block when it is the start
@@ -510,29 +519,6 @@ fn form(manner: Manner) -> Form {
         Form::Delta
     } else {
         Form::Cumulative
-    }
-}
-
-/// What an event says of a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Start,
-    Delta,
-    End,
-}
-
-/// The block that an event is about.
-fn block(event: &StreamEvent) -> (usize, Stage) {
-    match event {
-        StreamEvent::TextStart { content_index }
-        | StreamEvent::ThinkingStart { content_index }
-        | StreamEvent::ToolcallStart { content_index, .. } => (*content_index, Stage::Start),
-        StreamEvent::TextDelta { content_index, .. }
-        | StreamEvent::ThinkingDelta { content_index, .. }
-        | StreamEvent::ToolcallDelta { content_index, .. } => (*content_index, Stage::Delta),
-        StreamEvent::TextEnd { content_index, .. }
-        | StreamEvent::ThinkingEnd { content_index, .. }
-        | StreamEvent::ToolcallEnd { content_index, .. } => (*content_index, Stage::End),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use wire::Usage;
+use wire::{StreamEvent, Usage};
 
 use super::answer::Prose;
 use super::json;
@@ -15,6 +15,29 @@ pub(crate) enum Kind {
     Prose(Prose),
     /// The arguments of a tool call.
     Call,
+}
+
+/// What an event says of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    Start,
+    Delta,
+    End,
+}
+
+/// The block that an event is about.
+pub(super) fn block(event: &StreamEvent) -> (usize, Stage) {
+    match event {
+        StreamEvent::TextStart { content_index }
+        | StreamEvent::ThinkingStart { content_index }
+        | StreamEvent::ToolcallStart { content_index, .. } => (*content_index, Stage::Start),
+        StreamEvent::TextDelta { content_index, .. }
+        | StreamEvent::ThinkingDelta { content_index, .. }
+        | StreamEvent::ToolcallDelta { content_index, .. } => (*content_index, Stage::Delta),
+        StreamEvent::TextEnd { content_index, .. }
+        | StreamEvent::ThinkingEnd { content_index, .. }
+        | StreamEvent::ToolcallEnd { content_index, .. } => (*content_index, Stage::End),
+    }
 }
 
 /// Deltas of one block, put together.

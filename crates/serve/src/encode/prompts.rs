@@ -51,6 +51,8 @@ enum PromptState {
 pub(super) enum Line {
     /// As in other dialects.
     Usual,
+    /// As in other dialects, of this response in its place.
+    Instead(Box<Response>),
     /// With further members.
     Changed(Map<String, Value>),
     /// None: the client has its response.
@@ -91,8 +93,14 @@ impl Prompts {
     pub(super) fn line(&self, response: &Response, dialect: Dialect) -> Line {
         match &response.outcome {
             Ok(Reply::Accepted(accepted)) if is_silent(accepted.stage, dialect) => Line::Nothing,
-            // Without an id it could be the response to another prompt.
-            Err(_) if response.id.is_some() && self.command_of(response).is_some() => Line::Nothing,
+            Ok(Reply::Accepted(Accepted {
+                stage: CommandStage::GivenUp(error),
+                ..
+            })) => Line::Instead(Box::new(Response {
+                id: response.id.clone(),
+                command: response.command.clone(),
+                outcome: Err((*error).to_owned()),
+            })),
             _ => self.state(response, dialect).map_or(Line::Usual, Line::Changed),
         }
     }
@@ -103,16 +111,8 @@ impl Prompts {
         if !dialect.reports_prompts() || !matches!(command, Some("prompt" | "abort_and_prompt")) {
             return;
         }
-        match &response.outcome {
-            Ok(Reply::Accepted(accepted)) => self.accepted(response, accepted, out),
-            // A command that has begun and is given up with its session.
-            Err(error) if response.id.is_some() => {
-                if let Some(prompt) = self.take_command(response) {
-                    let error = json!({"message": error, "retryable": false});
-                    prompt.write(false, "error", Some(&error), self.is_settled(), out);
-                }
-            }
-            Ok(_) | Err(_) => {}
+        if let Ok(Reply::Accepted(accepted)) = &response.outcome {
+            self.accepted(response, accepted, out);
         }
     }
 
@@ -120,6 +120,13 @@ impl Prompts {
         let state = match (accepted.stage, accepted.disposition) {
             (CommandStage::Begun, _) => PromptState::Command(self.runs),
             (CommandStage::Ended(begins_run), _) => return self.command_ended(response, begins_run, out),
+            (CommandStage::GivenUp(error), _) => {
+                if let Some(prompt) = self.take_command(response) {
+                    let error = json!({"message": error, "retryable": false});
+                    prompt.write(false, "error", Some(&error), self.is_settled(), out);
+                }
+                return;
+            }
             (CommandStage::Whole, Disposition::Handled) => {
                 return OpenPrompt::new(response, PromptState::Running).write(
                     false,
@@ -156,18 +163,14 @@ impl Prompts {
         prompt.write(had_run, "completed", None, self.is_settled(), out);
     }
 
-    /// Takes the prompt of this response from the open ones, if it is a slash command.
+    /// Takes the slash command of this response from the open prompts.
     fn take_command(&mut self, response: &Response) -> Option<OpenPrompt> {
-        self.command_of(response).map(|at| self.open.remove(at))
-    }
-
-    /// The place of the slash command of this response.
-    fn command_of(&self, response: &Response) -> Option<usize> {
         let id = response.id.as_ref().map(|id| id.get());
-        self.open.iter().position(|prompt| {
+        let at = self.open.iter().position(|prompt| {
             let is_command = matches!(prompt.state, PromptState::Command(_));
             is_command && prompt.id.as_ref().map(|id| id.get()) == id
-        })
+        });
+        at.map(|at| self.open.remove(at))
     }
 
     /// The response to `get_state` with the members that tell whether the session is idle; none for other lines.
@@ -262,7 +265,7 @@ fn is_silent(stage: CommandStage, dialect: Dialect) -> bool {
     match stage {
         CommandStage::Whole => false,
         CommandStage::Begun => !dialect.reports_prompts(),
-        CommandStage::Ended(_) => dialect.reports_prompts(),
+        CommandStage::Ended(_) | CommandStage::GivenUp(_) => dialect.reports_prompts(),
     }
 }
 

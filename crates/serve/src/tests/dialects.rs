@@ -313,6 +313,13 @@ fn row_40_continued_run_has_no_end() {
         end(false),
         settled.clone(),
     ];
+    let queued = [
+        Event::AgentStart,
+        end(false),
+        Event::AgentStart,
+        end(false),
+        settled.clone(),
+    ];
     let given_up = [Event::AgentStart, end(true), settled];
     for dialect in Dialect::ALL {
         let ends = |events: &[Event]| {
@@ -321,6 +328,33 @@ fn row_40_continued_run_has_no_end() {
         };
         let first = if dialect == Dialect::OmpNow { 1 } else { 2 };
         assert_eq!(ends(&retried), first, "{dialect:?}");
+        assert_eq!(
+            ends(&queued),
+            first,
+            "{dialect:?}: a message was queued meanwhile"
+        );
         assert_eq!(ends(&given_up), 1, "{dialect:?}: a retry that was cancelled");
     }
+}
+
+#[test]
+fn row_40_end_of_prompt_has_its_result() {
+    let end = |result| Event::AgentEnd {
+        messages: Vec::new(),
+        will_retry: false,
+        limit: None,
+        result,
+        result_error: None,
+    };
+    let mut encoder = Encoder::speaking(Spoken::new(Dialect::OmpNow));
+    let mut out = Vec::new();
+    // The run after it is that of a message which was queued while the conversation was compacted.
+    let settled = Event::AgentSettled { aborted: false };
+    let events = [end(Some(json!(7))), Event::AgentStart, end(None), settled];
+    for event in &events {
+        encoder.event(event, Instant::now(), &mut out);
+    }
+    let text = String::from_utf8(out).unwrap();
+    let shown = text.lines().find(|line| line.contains("\"agent_end\"")).unwrap();
+    assert!(shown.contains("\"result\":7"), "{shown}");
 }

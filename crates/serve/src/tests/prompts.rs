@@ -193,14 +193,20 @@ fn tree_move_with_queue_leaves_queued_prompt_open() {
 }
 
 /// The response to a slash command of an extension.
-fn command(encoder: &mut Encoder, outcome: Result<CommandStage, &str>) -> (usize, Vec<Value>) {
+fn command(encoder: &mut Encoder, stage: CommandStage) -> (usize, Vec<Value>) {
+    let id = RawValue::from_string("\"1\"".to_owned()).ok();
+    command_with(encoder, id, Ok(Reply::Accepted(Accepted::by_command(stage))))
+}
+
+fn command_with(
+    encoder: &mut Encoder,
+    id: Option<Box<RawValue>>,
+    outcome: Result<Reply, String>,
+) -> (usize, Vec<Value>) {
     let response = Response {
-        id: RawValue::from_string("\"1\"".to_owned()).ok(),
+        id,
         command: Some("prompt".into()),
-        outcome: match outcome {
-            Ok(stage) => Ok(Reply::Accepted(Accepted::by_command(stage))),
-            Err(error) => Err(error.to_owned()),
-        },
+        outcome,
     };
     let mut out = Vec::new();
     encoder.response(&response, Instant::now(), &mut out);
@@ -211,7 +217,7 @@ fn command(encoder: &mut Encoder, outcome: Result<CommandStage, &str>) -> (usize
 #[test]
 fn slash_command_is_answered_once_and_reported_at_its_end() {
     let mut omp = encoder(Dialect::OmpNow);
-    assert_eq!(command(&mut omp, Ok(CommandStage::Begun)), (1, vec![]));
+    assert_eq!(command(&mut omp, CommandStage::Begun), (1, vec![]));
     // The run of another prompt ends while the command works.
     prompt(&mut omp, "2", Disposition::Started);
     let other = events(
@@ -220,26 +226,23 @@ fn slash_command_is_answered_once_and_reported_at_its_end() {
     );
     assert_eq!(other[0], result("2", true, "completed", true));
     assert_eq!(other.len(), 2);
-    let ended = command(&mut omp, Ok(CommandStage::Ended(false)));
+    let ended = command(&mut omp, CommandStage::Ended(false));
     assert_eq!(ended.0, 0);
 }
 
 #[test]
 fn slash_command_without_run_completes_locally() {
     let mut omp = encoder(Dialect::OmpNow);
-    command(&mut omp, Ok(CommandStage::Begun));
+    command(&mut omp, CommandStage::Begun);
     let expected = result("1", false, "completed", true);
-    assert_eq!(
-        command(&mut omp, Ok(CommandStage::Ended(false))),
-        (0, vec![expected])
-    );
+    assert_eq!(command(&mut omp, CommandStage::Ended(false)), (0, vec![expected]));
 }
 
 #[test]
 fn slash_command_with_run_is_reported_after_it() {
     let mut omp = encoder(Dialect::OmpNow);
-    command(&mut omp, Ok(CommandStage::Begun));
-    assert_eq!(command(&mut omp, Ok(CommandStage::Ended(true))), (0, vec![]));
+    command(&mut omp, CommandStage::Begun);
+    assert_eq!(command(&mut omp, CommandStage::Ended(true)), (0, vec![]));
     let run = events(
         &mut omp,
         &[Event::AgentStart, end(StopReason::Stop, None), SETTLED],
@@ -250,17 +253,55 @@ fn slash_command_with_run_is_reported_after_it() {
 #[test]
 fn slash_command_given_up_with_session_fails() {
     let mut omp = encoder(Dialect::OmpNow);
-    command(&mut omp, Ok(CommandStage::Begun));
+    command(&mut omp, CommandStage::Begun);
     let mut expected = result("1", false, "error", true);
     expected["error"] = json!({"message": "gone", "retryable": false});
-    assert_eq!(command(&mut omp, Err("gone")), (0, vec![expected]));
+    assert_eq!(
+        command(&mut omp, CommandStage::GivenUp("gone")),
+        (0, vec![expected])
+    );
+    let mut other = encoder(Dialect::PiDelta);
+    command(&mut other, CommandStage::Begun);
+    let mut out = Vec::new();
+    let response = Response {
+        id: RawValue::from_string("1".to_owned()).ok(),
+        command: Some("prompt".into()),
+        outcome: Ok(Reply::Accepted(Accepted::by_command(CommandStage::GivenUp(
+            "gone",
+        )))),
+    };
+    other.response(&response, Instant::now(), &mut out);
+    let line: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(
+        (&line["success"], &line["error"]),
+        (&json!(false), &json!("gone"))
+    );
+}
+
+#[test]
+fn slash_command_without_id_is_answered_once() {
+    let mut omp = encoder(Dialect::OmpNow);
+    let stage = |stage| Ok(Reply::Accepted(Accepted::by_command(stage)));
+    assert_eq!(
+        command_with(&mut omp, None, stage(CommandStage::Begun)),
+        (1, vec![])
+    );
+    // The response to another prompt without an id.
+    assert_eq!(command_with(&mut omp, None, Err("busy".to_owned())), (1, vec![]));
+    let mut expected = result("1", false, "error", true);
+    expected["error"] = json!({"message": "gone", "retryable": false});
+    expected.as_object_mut().unwrap().remove("id");
+    assert_eq!(
+        command_with(&mut omp, None, stage(CommandStage::GivenUp("gone"))),
+        (0, vec![expected])
+    );
 }
 
 #[test]
 fn clients_of_other_dialects_hear_of_end_of_slash_command() {
     let mut other = encoder(Dialect::PiDelta);
-    assert_eq!(command(&mut other, Ok(CommandStage::Begun)), (0, vec![]));
-    assert_eq!(command(&mut other, Ok(CommandStage::Ended(false))), (1, vec![]));
+    assert_eq!(command(&mut other, CommandStage::Begun), (0, vec![]));
+    assert_eq!(command(&mut other, CommandStage::Ended(false)), (1, vec![]));
 }
 
 #[test]

@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use session::{ClientId, Outbox, Outgoing, outbox};
 use tokio::sync::mpsc;
-use wire::{Event, Reply, Response, StreamEvent, Usage};
+use wire::{Dialect, Event, Reply, Response, StreamEvent, Usage};
 
 use crate::encode::{Encoder, Form};
 use crate::error::Error;
 use crate::limits::{BATCH_BYTES, BATCHES, PIPE_BYTES};
+use crate::manner::Spoken;
 use crate::sink::Sink;
 use crate::tests::block_on;
 use crate::writer::StdoutWriter;
@@ -85,6 +86,31 @@ fn flush_waits_for_last_byte_while_senders_live() {
         assert!(text.contains("\"delta\":\"last\""));
         drop(out);
         writer.close(Duration::from_secs(60)).await.unwrap();
+    });
+}
+
+#[test]
+fn kept_end_of_run_is_written_at_last() {
+    block_on(async {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let (out, queue) = outbox(8);
+        let sink = Sink::open(File::from(OwnedFd::from(writer))).unwrap();
+        let encoder = Encoder::speaking(Spoken::new(Dialect::OmpNow));
+        let writer = StdoutWriter::spawn(queue, encoder, sink);
+        // A compaction follows, during which the input ends: `agent_settled` never comes.
+        let end = Event::AgentEnd {
+            messages: Vec::new(),
+            will_retry: false,
+            limit: None,
+            result: None,
+            result_error: None,
+        };
+        out.event(Arc::new(end)).await.unwrap();
+        drop(out);
+        writer.close(Duration::from_secs(60)).await.unwrap();
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert!(text.contains("\"agent_end\""), "{text}");
     });
 }
 

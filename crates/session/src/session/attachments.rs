@@ -41,6 +41,11 @@ impl Attachments {
         Ok(Self { blocks, attachments })
     }
 
+    /// Adds an image behind the others.
+    pub(super) fn add_image(&mut self, image: ImageContent) {
+        self.blocks.push(UserBlock::Image(image));
+    }
+
     /// The images, as extensions see them.
     pub(super) fn images(&self) -> Vec<Value> {
         let images = self

@@ -119,7 +119,7 @@ impl Driver {
                     // Before the first event of its run, as without a compaction (behaviour.md 2.1).
                     prompt.accept(&mut self.core).await;
                 }
-                self.turn.end_commands(true).await;
+                self.extensions.client_requests.end_commands(true).await;
             }
             // A message that follows is in the conversation already, where kept messages would come behind it.
             let ends_turn =

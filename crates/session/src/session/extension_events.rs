@@ -162,7 +162,7 @@ async fn on_client_answer(
     let outbox = &driver.core.outbox;
     match request.complete(answer, failure, outbox).await {
         Completion::Done => {}
-        Completion::WantsRun(responder) => driver.turn.ended_commands.push(responder),
+        Completion::WantsRun(responder) => driver.extensions.client_requests.await_run(responder),
         Completion::Cycled(responder, model, is_scoped) => {
             model_switch::cycled(driver, responder, model, is_scoped).await;
         }

@@ -120,8 +120,17 @@ pub(super) async fn on_load_answer(driver: &mut Driver, answered: Answered<LoadA
         LoadAnswer::Answer(answer) => take_answer(driver, answer).await.0,
     };
     let actions = match question {
-        // `Process` was dealt with above, and nothing follows from a farewell.
-        LoadQuestion::Process(_) | LoadQuestion::Shutdown => Vec::new(),
+        // A process that was started was dealt with above; the task of this one panicked.
+        LoadQuestion::Process(place) => {
+            let reason = answer.err().map(|error| error.to_string());
+            driver.extensions.loading.without(
+                &mut driver.extensions.links,
+                place,
+                &reason.unwrap_or_default(),
+            )
+        }
+        // Nothing follows from a farewell.
+        LoadQuestion::Shutdown => Vec::new(),
         LoadQuestion::Open(place) => {
             driver
                 .extensions

@@ -14,15 +14,15 @@ use super::extensions::Pending;
 /// The requests that are running.
 #[derive(Default)]
 pub(super) struct ModelProbes {
-    open: Pending<(Asker<Model>, SetModelParams), Option<Model>>,
+    open: Pending<(Asker<Model>, SetModelParams), Result<Option<Model>, String>>,
 }
 
 /// A `set_model` whose model was looked for.
 pub(super) struct Probed {
     pub(super) asker: Asker<Model>,
     pub(super) params: SetModelParams,
-    /// `None` if there is no such model with credentials.
-    pub(super) model: Option<Model>,
+    /// `None` if there is no such model with credentials, an error if the search failed.
+    pub(super) model: Result<Option<Model>, String>,
 }
 
 impl ModelProbes {
@@ -38,12 +38,16 @@ impl ModelProbes {
             && agent.must_ask_for(provider, id)
         {
             let (agent, provider, id) = (Arc::clone(agent), provider.to_owned(), id.to_owned());
-            let asking = async move { agent.ask_for_model(&provider, &id).await };
+            let asking = async move { Ok(agent.ask_for_model(&provider, &id).await) };
             self.open.ask((asker, params), asking);
             return None;
         }
         let model = named.and_then(|(provider, id)| agent.known_model(provider, id));
-        Some(Probed { asker, params, model })
+        Some(Probed {
+            asker,
+            params,
+            model: Ok(model),
+        })
     }
 
     /// Returns true while a server is being asked.
@@ -66,5 +70,29 @@ impl ModelProbes {
     pub(super) fn give_up(&mut self) -> Vec<Asker<Model>> {
         let questions = self.open.give_up(|_| true).into_iter();
         questions.map(|(asker, _)| asker).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn panicking() -> Result<Option<Model>, String> {
+        panic!("the defect that this test is about")
+    }
+
+    #[tokio::test]
+    async fn panicked_probe_gives_an_error() {
+        let mut probes = ModelProbes::default();
+        let params = SetModelParams {
+            provider: None,
+            model_id: None,
+        };
+        probes.open.ask((Asker::Extension(Some(7)), params), panicking());
+        let probed = probes.next().await;
+        assert!(probed.model.is_err());
+        assert!(matches!(probed.asker, Asker::Extension(Some(7))));
+        // Commands behind it go on.
+        assert!(!probes.are_running());
     }
 }

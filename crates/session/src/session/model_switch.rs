@@ -26,7 +26,11 @@ pub(super) async fn set_model(driver: &mut Driver, asker: Asker<Model>, params: 
 /// Takes a model that was found, and answers.
 pub(super) async fn on_probed(driver: &mut Driver, probed: Probed) {
     let SetModelParams { provider, model_id } = probed.params;
-    match (probed.asker, probed.model) {
+    let model = match probed.model {
+        Ok(model) => model,
+        Err(error) => return driver.extensions.links.reply(probed.asker, Err(error)).await,
+    };
+    match (probed.asker, model) {
         (Asker::Client(responder), Some(model)) => {
             let previous = select_model(driver, model.clone(), None).await;
             let request = ClientRequest::SetModel(responder, Box::new(model));

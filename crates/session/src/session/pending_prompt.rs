@@ -5,15 +5,12 @@ use std::sync::Arc;
 use agent::QueueKind;
 use wire::Message;
 use wire::command::PromptParams;
-use wire::reply::{Accepted, Disposition};
-use wire::table::Respond;
+use wire::reply::Accepted;
 
 use crate::outbox::Responder;
 
 use super::attachments::Attachments;
 use super::run_options::{CheckedOptions, RunOptions};
-use super::session_core::SessionCore;
-use super::storage::Batch;
 
 /// Who receives the outcome of a message.
 pub(super) enum PromptSender {
@@ -21,6 +18,15 @@ pub(super) enum PromptSender {
     Client(Responder<Accepted>),
     /// An extension sent it; failures are reported like those of extensions.
     Extension,
+}
+
+impl PromptSender {
+    /// Replies to a client that its message failed.
+    pub(super) async fn refuse(self, error: String) {
+        if let Self::Client(responder) = self {
+            responder.refuse(error).await;
+        }
+    }
 }
 
 /// Something that is said to the model.
@@ -84,32 +90,6 @@ impl PendingPrompt {
         match self.sender {
             PromptSender::Client(_) => "rpc",
             PromptSender::Extension => "extension",
-        }
-    }
-}
-
-/// A prompt without a response. It is stored and acknowledged when its run begins, after a compaction, as in pi: if the process died
-/// earlier, an acknowledged prompt would be lost.
-pub(super) struct UnansweredPrompt {
-    pub(super) sender: PromptSender,
-    /// The messages to store before the response; empty if that happens later.
-    pub(super) messages: Vec<Arc<Message>>,
-}
-
-impl UnansweredPrompt {
-    /// Appends the prompt, which its run does not append again, and acknowledges it.
-    pub(super) async fn accept(self, core: &mut SessionCore) {
-        if !self.messages.is_empty() {
-            let (log, mut batch) = (&mut core.conversation.log, Batch::default());
-            for message in self.messages {
-                batch.push_message(Arc::clone(&message));
-                // The run persists its messages once more, and leaves those out that were noted (`Driver::persist_group`).
-                log.note_prompt(message);
-            }
-            log.keep(batch, &core.outbox).await;
-        }
-        if let PromptSender::Client(responder) = self.sender {
-            responder.respond(Ok(Accepted::new(Disposition::Started))).await;
         }
     }
 }

@@ -22,9 +22,10 @@ use super::compaction;
 use super::driver::Driver;
 use super::extension_models;
 use super::extensions::{Continuation, custom, failure, prompt_options, put};
-use super::pending_prompt::{PendingPrompt, PendingRun, PromptSender, UnansweredPrompt};
+use super::pending_prompt::{PendingPrompt, PendingRun, PromptSender};
 use super::queue::{self, queued_id};
 use super::run_options::CheckedOptions;
+use super::running_turn::UnansweredPrompt;
 use super::session_core::SessionCore;
 
 /// Says something; extensions may change it first, or deal with it themselves.

@@ -34,28 +34,29 @@ pub(super) async fn prompt(driver: &mut Driver, responder: Responder<Accepted>, 
     let Some(responder) = run_command(driver, responder, &params.message).await else {
         return;
     };
-    let room = Room {
-        dir: driver.core.agent.mcp.tmp_dir.clone(),
-        shrink: driver.core.agent.settings.images.auto_resize,
-    };
-    let Some((responder, given)) = driver.core.mcp.ask_prompt(responder, params, room).await else {
-        return;
-    };
-    params = given;
     let (attachments, images) = (
         std::mem::take(&mut params.attachments),
         std::mem::take(&mut params.images),
     );
     match Attachments::new(attachments, images) {
-        Ok(attachments) => {
-            prompt_delivery::deliver(driver, PendingPrompt::new(responder, params, attachments)).await
-        }
+        Ok(attachments) => deliver(driver, PendingPrompt::new(responder, params, attachments)).await,
         Err(error) => responder.refuse(error).await,
     }
 }
 
+/// Delivers a message. If it calls a prompt of an MCP server, that prompt takes its place, and is delivered when it is there.
+async fn deliver(driver: &mut Driver, message: PendingPrompt) {
+    let room = Room {
+        dir: driver.core.agent.mcp.tmp_dir.clone(),
+        shrink: driver.core.agent.settings.images.auto_resize,
+    };
+    if let Some(message) = driver.core.mcp.ask_prompt(message, room).await {
+        prompt_delivery::deliver(driver, message).await;
+    }
+}
+
 /// Steering and follow-ups: queued also when nothing is under way, unless extensions deal with them. Their slash commands
-/// cannot wait in a queue (pi-core.md 1.7).
+/// cannot wait in a queue (pi-core.md 1.7), unlike templates and prompts of MCP servers, whose text can.
 pub(super) async fn enqueue(
     driver: &mut Driver,
     responder: Responder<Accepted>,
@@ -65,11 +66,8 @@ pub(super) async fn enqueue(
     if let Some(command) = driver.extensions.links.command(&params.message) {
         return responder.refuse(strings::not_queueable(&command.called)).await;
     }
-    prompt_delivery::deliver(
-        driver,
-        PendingPrompt::queued(responder, params.message, params.images.into(), kind),
-    )
-    .await;
+    let message = PendingPrompt::queued(responder, params.message, params.images.into(), kind);
+    deliver(driver, message).await;
 }
 
 /// The single queue of older clients: steering that skips the remaining calls of a turn (dialects.md 5, row 14).

@@ -17,7 +17,6 @@ use super::deferred::{DeferredAction, DeferredActions, begins_work, defer};
 use super::driver::Driver;
 use super::extensions::failure;
 use super::mcp::McpEvent;
-use super::pending_prompt::PendingPrompt;
 use super::summaries::Summarised;
 use super::wakeup::Wakeup;
 use super::{Session, compaction, navigation, process_exits, prompt_delivery, prompts, session_change};
@@ -109,21 +108,11 @@ impl Session {
         let Some(prompted) = mcp.accept(event, host).await else {
             return;
         };
-        let (responder, prompt) = prompted.into_prompt();
-        // The wake-up did not ask for them (`Wakeup::needs_texts`).
-        if let Err(error) = self.driver.core.load_texts().await {
-            return responder.refuse(error).await;
-        }
-        match prompt {
-            Ok((params, attachments)) => {
-                let prompt = PendingPrompt {
-                    // It is a server's text: no slash in it means anything.
-                    expand: false,
-                    ..PendingPrompt::new(responder, params, attachments)
-                };
-                prompt_delivery::deliver(&mut self.driver, prompt).await;
-            }
-            Err(error) => responder.refuse(error).await,
+        // The wake-up did not ask for the texts (`Wakeup::needs_texts`).
+        match (prompted.into_prompt(), self.driver.core.load_texts().await) {
+            (Ok(prompt), Ok(())) => prompt_delivery::deliver(&mut self.driver, prompt).await,
+            (Ok(prompt), Err(error)) => prompt.sender.refuse(error).await,
+            (Err((sender, error)), _) => sender.refuse(error).await,
         }
     }
 
@@ -210,7 +199,7 @@ impl Session {
                     // Only when nothing else waits: what the user asked for comes before what processes have to say, and it
                     // may leave the session. Like every run it waits for extensions and servers.
                     if readiness.is_idle && self.deferred.is_empty() && !readiness.is_loading {
-                        self.driver.turn.end_commands(false).await;
+                        self.driver.extensions.client_requests.end_commands(false).await;
                         process_exits::wake(&mut self.driver).await;
                     }
                     break;
@@ -255,7 +244,7 @@ impl Session {
 
 /// Answers actions that still wait when the session has ended.
 pub(super) async fn end_waiting(driver: &mut Driver, waiting: &mut DeferredActions) {
-    driver.turn.end_commands(false).await;
+    driver.extensions.client_requests.end_commands(false).await;
     for asker in driver.probes.give_up() {
         match asker {
             Asker::Client(responder) => responder.refuse(strings::CLOSED).await,

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use agent::Input;
 use tokio::time::Sleep;
 use wire::Message;
-use wire::reply::{Accepted, CommandStage};
+use wire::reply::{Accepted, Disposition};
 use wire::table::Respond;
 
-use crate::outbox::Responder;
-
 use super::model_request::RunningRequest;
-use super::pending_prompt::UnansweredPrompt;
+use super::pending_prompt::PromptSender;
+use super::session_core::SessionCore;
+use super::storage::Batch;
 use super::tool_calls::{CallUpdate, ToolCalls};
 
 /// What a run has under way at the moment.
@@ -25,8 +25,6 @@ pub(super) struct RunningTurn {
     pub(super) unanswered: Option<UnansweredPrompt>,
     /// Messages of extensions that join the conversation when the turn has ended.
     pub(super) kept: Vec<Arc<Message>>,
-    /// Slash commands that have ended and that a run may follow, for clients that had the response to the beginning.
-    pub(super) ended_commands: Vec<Responder<Accepted>>,
 }
 
 impl RunningTurn {
@@ -37,7 +35,6 @@ impl RunningTurn {
             retry_timer: None,
             unanswered: None,
             kept: Vec::new(),
-            ended_commands: Vec::new(),
         }
     }
 
@@ -47,14 +44,6 @@ impl RunningTurn {
         match self.calls.accept(report) {
             Some((slot, CallUpdate::Input(input))) => Some(Input::Tool(slot, input)),
             _ => None,
-        }
-    }
-
-    /// Says of slash commands that have ended whether a run follows.
-    pub(super) async fn end_commands(&mut self, begins_run: bool) {
-        for responder in std::mem::take(&mut self.ended_commands) {
-            let ended = Accepted::by_command(CommandStage::Ended(begins_run));
-            responder.respond(Ok(ended)).await;
         }
     }
 
@@ -69,5 +58,31 @@ impl RunningTurn {
         self.request
             .as_ref()
             .and_then(|request| request.partial_message())
+    }
+}
+
+/// A prompt without a response. It is stored and acknowledged when its run begins, after a compaction, as in pi: if the process died
+/// earlier, an acknowledged prompt would be lost.
+pub(super) struct UnansweredPrompt {
+    pub(super) sender: PromptSender,
+    /// The messages to store before the response; empty if that happens later.
+    pub(super) messages: Vec<Arc<Message>>,
+}
+
+impl UnansweredPrompt {
+    /// Appends the prompt, which its run does not append again, and acknowledges it.
+    pub(super) async fn accept(self, core: &mut SessionCore) {
+        if !self.messages.is_empty() {
+            let (log, mut batch) = (&mut core.conversation.log, Batch::default());
+            for message in self.messages {
+                batch.push_message(Arc::clone(&message));
+                // The run persists its messages once more, and leaves those out that were noted (`Driver::persist_group`).
+                log.note_prompt(message);
+            }
+            log.keep(batch, &core.outbox).await;
+        }
+        if let PromptSender::Client(responder) = self.sender {
+            responder.respond(Ok(Accepted::new(Disposition::Started))).await;
+        }
     }
 }

@@ -222,6 +222,15 @@ fn mcp_prompts_become_slash_commands_resources_are_readable() {
         "{ends:?}"
     );
     assert_eq!(ends[1], ("what a holds".to_owned(), false));
+    // Queued messages have the text of the prompt, as with templates.
+    pi.data(json!({"type": "steer", "message": "/mcp:kit:greet Bob"}));
+    pi.data(json!({"type": "follow_up", "message": "/mcp:kit:greet Eve"}));
+    assert_eq!(
+        pi.get("clear_queue"),
+        json!({"steering": ["Say hello to Bob."], "followUp": ["Say hello to Eve."]})
+    );
+    let error = pi.error(json!({"type": "follow_up", "message": "/mcp:kit:greet"}));
+    assert_eq!(error, "The prompt needs the argument who");
     pi.finish();
 }
 

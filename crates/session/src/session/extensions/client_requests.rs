@@ -49,6 +49,8 @@ pub(crate) struct ClientRequests {
     ended_shells: u64,
     /// How long a run that a slash command began waits for the response to the command.
     response_first: Option<Pin<Box<Sleep>>>,
+    /// Slash commands that have ended and that a run may follow, for clients that had the response to the beginning.
+    ended: Vec<Responder<Accepted>>,
 }
 
 /// The steps after an extension's answer.
@@ -133,6 +135,19 @@ impl ClientRequests {
     pub(super) fn is_response_first(&self) -> bool {
         // The timer alone is not enough: once the command is answered, the run need not wait for it.
         self.response_first.is_some() && self.has_command()
+    }
+
+    /// A slash command has ended that wants a run. Its client gets the response from [`end_commands`](Self::end_commands).
+    pub(crate) fn await_run(&mut self, responder: Responder<Accepted>) {
+        self.ended.push(responder);
+    }
+
+    /// Says of slash commands that have ended whether a run follows.
+    pub(crate) async fn end_commands(&mut self, begins_run: bool) {
+        for responder in std::mem::take(&mut self.ended) {
+            let ended = Accepted::by_command(CommandStage::Ended(begins_run));
+            responder.respond(Ok(ended)).await;
+        }
     }
 
     /// Waits for the answer to a request.
@@ -237,8 +252,13 @@ impl ClientRequests {
 }
 
 impl ClientRequest {
-    async fn refuse(self, error: &str) {
+    async fn refuse(self, error: &'static str) {
         match self {
+            // Its client has the response to the beginning, and an error would be a second one.
+            Self::Command(responder, _, CommandStage::Ended(_)) => {
+                let given_up = Accepted::by_command(CommandStage::GivenUp(error));
+                responder.respond(Ok(given_up)).await;
+            }
             Self::Command(responder, ..) => responder.refuse(error).await,
             Self::Complete(responder) => responder.refuse(error).await,
             Self::Shortcut(responder, _) => responder.refuse(error).await,
@@ -437,6 +457,23 @@ mod tests {
             panic!("no response");
         };
         assert!(response.outcome.is_ok());
+    }
+
+    #[tokio::test]
+    async fn begun_slash_command_is_given_up_without_error() {
+        let (outbox, mut sent) = outbox(4);
+        let mut requests = ClientRequests::default();
+        let stage = CommandStage::Ended(false);
+        let command = ClientRequest::Command(responder(&outbox), "deploy".to_owned(), stage);
+        requests.wait(command, std::future::pending());
+        requests.refuse_all().await;
+        let Ok(Outgoing::Response(_, response)) = sent.try_recv() else {
+            panic!("no response");
+        };
+        let Ok(Reply::Accepted(accepted)) = response.outcome else {
+            panic!("a second response");
+        };
+        assert_eq!(accepted.stage, CommandStage::GivenUp(strings::ABORTED));
     }
 
     #[tokio::test]

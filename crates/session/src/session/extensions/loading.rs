@@ -18,7 +18,7 @@ use crate::limits;
 use super::failures::failure;
 use super::link::{Link, Progress};
 use super::links::{ExtensionLinks, opened};
-use super::pending::{Answered, Pending};
+use super::pending::{Answered, FromPanic, Pending};
 
 /// How far a session's extensions are loaded, and the questions about it that are open.
 pub(crate) struct Loading {
@@ -77,6 +77,12 @@ pub(crate) enum LoadQuestion {
 pub(crate) enum LoadAnswer {
     Process(Result<ExtensionProcess, ProcessError>),
     Answer(Result<Answer, ProcessError>),
+}
+
+impl FromPanic for LoadAnswer {
+    fn from_panic() -> Self {
+        Self::Answer(FromPanic::from_panic())
+    }
 }
 
 /// What the session does for its extensions while they are loaded.

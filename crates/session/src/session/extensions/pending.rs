@@ -3,7 +3,10 @@
 
 use std::collections::HashMap;
 
+use extensions::ProcessError;
 use tokio::task::{AbortHandle, JoinSet};
+
+use crate::strings;
 
 /// Questions of one kind, with answers of one kind. Dropping it ends the tasks.
 #[derive(Debug)]
@@ -19,6 +22,25 @@ pub(crate) struct Pending<Q, A> {
 struct Open<Q> {
     question: Q,
     task: AbortHandle,
+}
+
+/// An answer that can say that its task panicked: a question without an answer would keep its asker waiting, and all commands that
+/// wait for it.
+pub(crate) trait FromPanic {
+    /// The answer to a question whose task panicked.
+    fn from_panic() -> Self;
+}
+
+impl<T> FromPanic for Result<T, String> {
+    fn from_panic() -> Self {
+        Err(strings::TASK_PANICKED.to_owned())
+    }
+}
+
+impl<T> FromPanic for Result<T, ProcessError> {
+    fn from_panic() -> Self {
+        Err(ProcessError::Failed(strings::TASK_PANICKED.to_owned()))
+    }
 }
 
 /// An answer, with the number of its question.
@@ -38,7 +60,7 @@ impl<Q, A: 'static> Default for Pending<Q, A> {
     }
 }
 
-impl<Q, A: Send + 'static> Pending<Q, A> {
+impl<Q, A: FromPanic + Send + 'static> Pending<Q, A> {
     /// Waits for the answer to a question in a task. Returns the number of the question.
     pub(crate) fn ask(&mut self, question: Q, answer: impl Future<Output = A> + Send + 'static) -> u64 {
         // Never used twice: an answer whose question was given up must not find another one.
@@ -59,8 +81,15 @@ impl<Q, A: Send + 'static> Pending<Q, A> {
         loop {
             match self.answers.join_next().await {
                 Some(Ok(answered)) => return answered,
-                // Its task was aborted with the question.
-                Some(Err(_)) => {}
+                Some(Err(error)) => {
+                    let mut open = self.open.iter();
+                    let panicked = open.find(|(_, open)| open.task.id() == error.id());
+                    if let Some((&number, _)) = panicked {
+                        let answer = A::from_panic();
+                        return Answered { number, answer };
+                    }
+                    // The question was given up, which aborts its task.
+                }
                 None => std::future::pending().await,
             }
         }
@@ -105,9 +134,19 @@ impl<Q, A: Send + 'static> Pending<Q, A> {
 mod tests {
     use std::time::Duration;
 
-    use super::{Answered, Pending};
+    use super::{Answered, FromPanic, Pending};
 
     type Words = Pending<&'static str, u32>;
+
+    impl FromPanic for u32 {
+        fn from_panic() -> Self {
+            Self::MAX
+        }
+    }
+
+    async fn panicking() -> u32 {
+        panic!("the defect that this test is about")
+    }
 
     #[tokio::test]
     async fn answer_carries_number_of_its_question() {
@@ -138,6 +177,17 @@ mod tests {
             }
         }
         assert!(pending.is_empty());
+    }
+
+    #[tokio::test]
+    async fn question_with_panicked_task_is_answered() {
+        let mut pending = Words::default();
+        pending.ask("never", std::future::pending());
+        let second = pending.ask("second", panicking());
+        let Answered { number, answer } = pending.next().await;
+        assert_eq!((number, answer), (second, u32::MAX));
+        assert_eq!(pending.take(number), Some("second"));
+        assert!(pending.any(|question| *question == "never"));
     }
 
     #[tokio::test]

@@ -27,6 +27,8 @@ use super::pending::{Answered, Pending};
 pub(crate) struct ExtensionProviders {
     /// The registered providers, with the paths of their extensions.
     configs: Vec<(String, Provider)>,
+    /// Those of them that cannot be used, which was reported.
+    refused: Vec<(String, Provider)>,
     /// Number of changes of the list of models.
     version: u64,
     /// The file with the list of models.
@@ -61,6 +63,7 @@ impl Default for ExtensionProviders {
     fn default() -> Self {
         Self {
             configs: Vec::new(),
+            refused: Vec::new(),
             version: 0,
             file: PathBuf::new(),
             unresolved: None,
@@ -187,16 +190,17 @@ impl ExtensionProviders {
         if is_same_session && self.configs == configs {
             return None;
         }
-        let known = std::mem::replace(&mut self.configs, configs);
+        self.configs = configs;
         let (mut registrations, mut failures) = (Registrations::default(), Vec::new());
+        let reported = std::mem::take(&mut self.refused);
         for config in &self.configs {
             let (path, provider) = config;
-            let added = registrations.add(&provider.name, &provider.config);
-            if let Err(error) = added
-                // Otherwise it was reported before.
-                && !known.contains(config)
-            {
-                failures.push(failure(path, "register_provider", error));
+            // A known one can fail, too: another extension took back what it needs.
+            if let Err(error) = registrations.add(&provider.name, &provider.config) {
+                if !reported.contains(config) {
+                    failures.push(failure(path, "register_provider", error));
+                }
+                self.refused.push(config.clone());
             }
         }
         let pool = links.pool().filter(|_| !self.configs.is_empty());

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use extensions::ProcessError;
-use extensions::line::{Command, Registered};
-use serde_json::json;
+use extensions::line::{Command, Provider, Registered};
+use serde_json::{Value, json};
 use wire::Reply;
 use wire::reply::CommandStage;
 
@@ -12,7 +12,9 @@ use agent::HookPoint;
 
 use super::super::asker::Asker;
 use super::custom_message::custom;
-use super::{ClientRequest, Continuation, ExtensionEvent, ExtensionLinks, Extensions, LoadAction};
+use super::{
+    ClientRequest, Continuation, ExtensionEvent, ExtensionLinks, ExtensionProviders, Extensions, LoadAction,
+};
 use crate::outbox::{ClientId, Origin, Responder, outbox};
 
 /// A responder whose reply is dropped.
@@ -136,6 +138,39 @@ fn slash_commands_of_same_name_are_numbered() {
     for none in ["one", "/one", "/four", "/on", " /one:1", "/"] {
         assert_eq!(found(none), None, "{none}");
     }
+}
+
+#[test]
+fn provider_part_left_alone_is_reported_once() {
+    let extension = |path: &str, config: Value| Registered {
+        path: path.to_owned(),
+        providers: vec![Provider {
+            name: "corp".to_owned(),
+            config,
+        }],
+        ..Registered::default()
+    };
+    let models =
+        |id: &str| json!([{"id": id, "cost": {"input": 1, "output": 1, "cacheRead": 0, "cacheWrite": 0}}]);
+    let whole =
+        json!({"baseUrl": "http://x", "apiKey": "k", "api": "openai-completions", "models": models("a")});
+    let whole = extension("whole.ts", whole);
+    let part = extension("part.ts", json!({"models": models("b")}));
+    let mut providers = ExtensionProviders::default();
+    let mut failed = |registered: Vec<Registered>| {
+        let links = ExtensionLinks {
+            registered,
+            ..ExtensionLinks::default()
+        };
+        let change = providers.update(&links, None).unwrap();
+        let failures = change.failures.into_iter().map(|failure| failure.path);
+        failures.collect::<Vec<_>>()
+    };
+    assert!(failed(vec![whole.clone(), part.clone()]).is_empty());
+    assert_eq!(failed(vec![part.clone()]), ["part.ts"]);
+    assert!(failed(vec![part.clone()]).is_empty(), "it was reported");
+    assert!(failed(vec![whole, part.clone()]).is_empty());
+    assert_eq!(failed(vec![part]), ["part.ts"]);
 }
 
 #[test]

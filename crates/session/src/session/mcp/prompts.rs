@@ -5,21 +5,17 @@ use config::resources::CommandInfo;
 use config::{Origin as SourceOrigin, Scope, SourceInfo};
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
-use wire::command::PromptParams;
-use wire::reply::Accepted;
 use wire::{ToolResult, UserBlock};
 
-use crate::outbox::Responder;
 use crate::strings;
 
-use super::super::attachments::Attachments;
+use super::super::pending_prompt::{PendingPrompt, PromptSender};
 use super::results::{self, Room};
 use super::{McpConnections, mcp};
 
 /// A prompt that is being got, and what it is for.
 pub(super) struct Asked {
-    responder: Option<Responder<Accepted>>,
-    params: Option<PromptParams>,
+    prompt: Option<PendingPrompt>,
     answer: JoinHandle<Result<ToolResult, McpError>>,
 }
 
@@ -32,43 +28,33 @@ impl Drop for Asked {
 
 /// A prompt that was got, or not.
 pub(crate) struct Prompted {
-    responder: Responder<Accepted>,
-    params: PromptParams,
+    prompt: PendingPrompt,
     answer: Result<ToolResult, String>,
 }
 
 impl Prompted {
-    /// The prompt as the user would have typed it, and what comes with it; or the error for the client.
-    pub(crate) fn into_prompt(self) -> (Responder<Accepted>, Result<(PromptParams, Attachments), String>) {
-        let Self {
-            responder,
-            params,
-            answer,
-        } = self;
-        (responder, answer.and_then(|result| typed(params, result)))
-    }
-}
-
-fn typed(params: PromptParams, result: ToolResult) -> Result<(PromptParams, Attachments), String> {
-    let mut texts = Vec::new();
-    let mut images = params.images;
-    for block in result.content {
-        match block {
-            UserBlock::Text(text) => texts.push(text.text),
-            UserBlock::Image(image) => images.push(image),
+    /// The prompt as the user would have typed it.
+    ///
+    /// # Errors
+    /// The sender of the prompt, and why the server gave none.
+    pub(crate) fn into_prompt(self) -> Result<PendingPrompt, (PromptSender, String)> {
+        let Self { mut prompt, answer } = self;
+        let result = match answer {
+            Ok(result) => result,
+            Err(error) => return Err((prompt.sender, error)),
+        };
+        let mut texts = Vec::new();
+        for block in result.content {
+            match block {
+                UserBlock::Text(text) => texts.push(text.text),
+                UserBlock::Image(image) => prompt.attachments.add_image(image),
+            }
         }
+        prompt.text = texts.join("\n\n");
+        // It is a server's text: no slash in it means anything.
+        prompt.expand = false;
+        Ok(prompt)
     }
-    let attachments = Attachments::new(params.attachments, images)?;
-    let typed = PromptParams {
-        message: texts.join("\n\n"),
-        images: Vec::new(),
-        attachments: Vec::new(),
-        streaming_behavior: params.streaming_behavior,
-        limits: params.limits,
-        fallback_models: params.fallback_models,
-        output_schema: params.output_schema,
-    };
-    Ok((typed, attachments))
 }
 
 /// Waits for the prompt. Cancel-safe.
@@ -82,35 +68,27 @@ pub(super) async fn got(asked: &mut Option<Asked>) -> Prompted {
         Err(error) => Err(error.to_string()),
     };
     // Taken only after the wait, so that a cancelled wait loses nothing.
-    let parts = waiting.responder.take().zip(waiting.params.take());
+    let prompt = waiting.prompt.take();
     *asked = None;
-    match parts {
-        Some((responder, params)) => Prompted {
-            responder,
-            params,
-            answer,
-        },
-        // An open prompt has both until here, so this cannot happen.
+    match prompt {
+        Some(prompt) => Prompted { prompt, answer },
+        // It is there until here, so this cannot happen.
         None => std::future::pending().await,
     }
 }
 
 impl McpConnections {
-    /// Gets a server's prompt, if the text calls one; it comes with an event. Gives everything back if it does not.
-    pub(crate) async fn ask_prompt(
-        &mut self,
-        responder: Responder<Accepted>,
-        params: PromptParams,
-        room: Room,
-    ) -> Option<(Responder<Accepted>, PromptParams)> {
+    /// Gets a server's prompt, if the text of a client's message calls one; it comes with an event. Gives the message back if it does
+    /// not.
+    pub(crate) async fn ask_prompt(&mut self, message: PendingPrompt, room: Room) -> Option<PendingPrompt> {
         // Any other text with a slash goes on: a skill, a template, or words for the model (pi-core.md 6.5).
-        let Some((server, prompt, text)) = self.called(&params.message) else {
-            return Some((responder, params));
+        let Some((server, prompt, text)) = self.called(&message.text) else {
+            return Some(message);
         };
         let args = match arguments(&prompt.arguments, text) {
             Ok(args) => args,
             Err(error) => {
-                responder.refuse(error).await;
+                message.sender.refuse(error).await;
                 return None;
             }
         };
@@ -123,8 +101,7 @@ impl McpConnections {
         // One prompt at a time: the newest takes the place of the one before.
         self.withdraw_prompt().await;
         self.asked = Some(Asked {
-            responder: Some(responder),
-            params: Some(params),
+            prompt: Some(message),
             answer,
         });
         None
@@ -133,9 +110,9 @@ impl McpConnections {
     /// Stops waiting for a prompt; its command fails.
     pub(crate) async fn withdraw_prompt(&mut self) {
         if let Some(mut asked) = self.asked.take()
-            && let Some(responder) = asked.responder.take()
+            && let Some(prompt) = asked.prompt.take()
         {
-            responder.refuse(strings::ABORTED).await;
+            prompt.sender.refuse(strings::ABORTED.to_owned()).await;
         }
     }
 

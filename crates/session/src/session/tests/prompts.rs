@@ -104,7 +104,7 @@ async fn prompt_during_run_is_queued_as_it_says() {
 async fn queued_prompt_with_limits_is_refused() {
     let mut stage = DriverStage::new(&[text("hello")]);
     stage.prompt("hi").await;
-    let value = json!({"message": "x", "streamingBehavior": "steer", "limits": {"requests": 1}});
+    let value = json!({"message": "x", "streamingBehavior": "steer", "limits": {"maxTurns": 1}});
     prompt(&mut stage, value).await;
     assert_eq!(outcomes(&mut stage), [Err(strings::LIMITS_OF_QUEUED.to_owned())]);
 }
