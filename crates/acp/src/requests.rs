@@ -265,9 +265,12 @@ impl ClientRequests {
         rpc::request(self.last, "terminal/release", &params)
     }
 
-    /// A session has ended: nothing waits for its dialogs.
+    /// A session has ended: nothing waits for its dialogs. A terminal that the client still makes is released when its id is known.
     pub(crate) fn forget(&mut self, handle: &Arc<str>) {
-        self.open.retain(|_, open| open.handle.as_ref() != Some(handle));
+        self.open.retain(|_, open| match &open.question {
+            Question::Tool(tool) if tool.makes_terminal => true,
+            _ => open.handle.as_ref() != Some(handle),
+        });
     }
 }
 

@@ -50,6 +50,12 @@ enum Step {
     Other,
 }
 
+impl Step {
+    fn is_prompt(&self) -> bool {
+        matches!(self, Self::Answer(origin, _) if origin.command == "prompt")
+    }
+}
+
 /// A session whose lines the connection gets.
 struct Attached {
     queue: Sender<Outgoing>,
@@ -202,9 +208,17 @@ impl Workers {
 
     /// Leaves a session, which stays at its worker. The protocol wants its run to end.
     async fn close(&self, origin: &Origin, session: &Arc<str>) -> Vec<String> {
-        let attached = self.state().attached.remove(session);
+        let (attached, has_prompt) = {
+            let mut state = self.state();
+            let mut pending = state.pending.values();
+            let has_prompt = pending.any(|pending| pending.session == *session && pending.step.is_prompt());
+            (state.attached.remove(session), has_prompt)
+        };
+        // The gateway passes on no response after `detach` if the worker takes long.
+        self.fail(session, "The session was closed").await;
         let mut lines = Vec::new();
-        if attached.as_ref().is_some_and(|attached| attached.is_running) {
+        // A prompt without a response is about to begin a run.
+        if has_prompt || attached.as_ref().is_some_and(|attached| attached.is_running) {
             lines.push(self.line(session, "abort", Map::new(), Step::Other));
         }
         lines.push(json!({"session": &**session, "type": "detach"}).to_string());
@@ -338,9 +352,14 @@ impl Workers {
 
     /// The session is not attached any more: its commands fail.
     async fn lose(&self, session: &Arc<str>, reason: &str) {
+        self.state().attached.remove(session);
+        self.fail(session, reason).await;
+    }
+
+    /// Answers the commands of a session that wait for a response.
+    async fn fail(&self, session: &Arc<str>, reason: &str) {
         let failed: Vec<Pending> = {
             let mut state = self.state();
-            state.attached.remove(session);
             let failed = state.pending.extract_if(|_, pending| pending.session == *session);
             failed.map(|(_, pending)| pending).collect()
         };
@@ -410,4 +429,55 @@ fn cancel(dialog: String) -> Event {
 
 fn hello() -> Map<String, Value> {
     Map::from_iter([("deltas".to_owned(), json!(true))])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::{Map, Value, json};
+    use session::{ClientId, Origin, Outgoing};
+    use tokio::sync::mpsc;
+    use wire::Reply;
+
+    use super::{Step, Workers};
+
+    fn origin(command: &'static str) -> Origin {
+        Origin {
+            client: ClientId::default(),
+            id: None,
+            command,
+        }
+    }
+
+    #[tokio::test]
+    async fn close_ends_prompt_without_response() {
+        let (first, mut responses) = mpsc::channel(8);
+        let (joining, _lanes) = mpsc::channel(8);
+        let workers = Workers {
+            first,
+            joining,
+            state: Mutex::default(),
+            is_session: |_| true,
+        };
+        let (idle, busy): (Arc<str>, Arc<str>) = ("idle".into(), "busy".into());
+        for session in [&idle, &busy] {
+            workers.attach(session).await;
+        }
+        let step = Step::Answer(origin("prompt"), |_| Some(Reply::Nothing));
+        workers.line(&busy, "prompt", Map::new(), step);
+        for (session, expected) in [(&idle, vec!["detach"]), (&busy, vec!["abort", "detach"])] {
+            let lines = workers.close(&origin("close_session"), session).await;
+            let kinds: Vec<Value> = lines
+                .iter()
+                .map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].clone())
+                .collect();
+            assert_eq!(kinds, expected);
+        }
+        let Some(Outgoing::Response(_, response)) = responses.recv().await else {
+            panic!("no response to the prompt");
+        };
+        assert_eq!(response.command, Some(json!("prompt")));
+        assert!(response.outcome.is_err());
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use session::{Outgoing, SessionRequest};
+use tools::client::Caller;
 use wire::hosted::Frame;
 use wire::reply::{Messages, OpenedSession};
 use wire::ui::{UiMethod, UiRequest};
@@ -14,9 +15,10 @@ use crate::accounts::{Accounts, LoggingOut, Provider};
 use crate::connection::Connection;
 use crate::host::Host;
 use crate::output::Output;
-use crate::port::ClientPort;
+use crate::port::{Ask, ClientPort, Posted, TERMINAL_CREATE};
 use crate::purpose::Command;
 use crate::rpc::{self, Message};
+use crate::state::SessionState;
 use crate::{elicitation, permission, prompt, tool_calls};
 
 /// One provider with a login.
@@ -424,6 +426,40 @@ fn failed_load_closes_its_session() {
         let failed = json!({"jsonrpc": "2.0", "id": 2, "error": error});
         assert_eq!(last_message(&mut connection), failed);
     }
+}
+
+#[test]
+fn terminal_of_closed_session_is_released() {
+    let (mut connection, handle) = (connection(), Arc::<str>::from("s1"));
+    let state = SessionState::new(Arc::clone(&handle), Path::new("/tmp"));
+    connection.names.insert(Arc::clone(&handle), "a".to_owned());
+    connection.sessions.insert("a".to_owned(), state);
+    let (answer, call) = tokio::sync::oneshot::channel();
+    let ask = Ask {
+        number: 1,
+        caller: Caller {
+            session: "a".to_owned(),
+            call: "c1".to_owned(),
+        },
+        method: TERMINAL_CREATE,
+        params: json!({"command": "make"}),
+        answer,
+    };
+    let Connection {
+        requests,
+        sessions,
+        out,
+        ..
+    } = &mut connection;
+    requests.post(Posted::Ask(ask), sessions, out);
+    // The call ends with its session, before the client has answered.
+    drop(call);
+    connection.left(&handle);
+    let made = json!({"jsonrpc": "2.0", "id": 1, "result": {"terminalId": "t1"}});
+    connection.message(rpc::parse(made.to_string().as_bytes()));
+    let release = last_message(&mut connection);
+    assert_eq!(release["method"], "terminal/release");
+    assert_eq!(release["params"], json!({"sessionId": "a", "terminalId": "t1"}));
 }
 
 /// The response to `authenticate` when the session's login ends like this.
