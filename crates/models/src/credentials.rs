@@ -150,10 +150,15 @@ impl Credentials {
         if let Some(key) = self.runtime_key(id) {
             return Some(key.clone());
         }
-        if let Some(AuthEntry::ApiKey { key, .. }) = self.file.entry(id)
-            && !key.expose().starts_with(['!', '$'])
-        {
-            return Some(key.clone());
+        if let Some(AuthEntry::ApiKey { key, .. }) = self.file.entry(id) {
+            let lookup = Lookup {
+                env: &|name| self.variable(id, name),
+                run: &|_| None,
+            };
+            let key = lookup.resolve(key.expose(), "").ok();
+            if let Some(key) = key.filter(|key| !key.is_empty()) {
+                return Some(Secret::from(key));
+            }
         }
         self.variable(id, self.local_key_variable(id)?).map(Secret::from)
     }

@@ -281,10 +281,13 @@ fn parse(text: &str, is_built_in: &dyn Fn(&str) -> bool) -> Result<Vec<(String, 
 pub(crate) fn provider(id: &str, value: &Value) -> Result<ProviderDef, String> {
     let at = format!("providers.{id}");
     let mut def: ProviderDef = typed(value, &at)?;
+    drop_empty([&mut def.base_url, &mut def.api_key, &mut def.api]);
     if let Some(models) = value.get("models") {
         let models: Vec<Value> = typed(models, &format!("{at}.models"))?;
         for (index, model) in models.iter().enumerate() {
-            def.models.push(typed(model, &format!("{at}.models[{index}]"))?);
+            let mut model: ModelDef = typed(model, &format!("{at}.models[{index}]"))?;
+            drop_empty([&mut model.base_url, &mut model.api]);
+            def.models.push(model);
         }
     }
     if let Some(overrides) = value.get("modelOverrides") {
@@ -295,6 +298,15 @@ pub(crate) fn provider(id: &str, value: &Value) -> Result<ProviderDef, String> {
         }
     }
     Ok(def)
+}
+
+/// Empty texts say nothing, as in pi: they do not replace built-in values.
+fn drop_empty<const N: usize>(texts: [&mut Option<String>; N]) {
+    for text in texts {
+        if text.as_deref() == Some("") {
+            *text = None;
+        }
+    }
 }
 
 fn typed<T: DeserializeOwned>(value: &Value, at: &str) -> Result<T, String> {

@@ -42,11 +42,15 @@ impl PathPattern {
     pub(super) fn new(text: &str, bases: Bases<'_>) -> Result<Self, String> {
         let real_path = bases.real_path;
         let (base, rest) = split(text, bases);
-        let rest = rest.trim_end_matches('/');
-        if rest.split('/').any(|part| part == "..") {
+        let anywhere = base.is_none() && !rest.trim_end_matches('/').contains('/');
+        // As in a path, these mean nothing: `//etc` is `/etc`.
+        let parts = rest.split('/').filter(|part| !part.is_empty() && *part != ".");
+        let parts: Vec<&str> = parts.collect();
+        if parts.contains(&"..") {
             return Err("\"..\" may only stand at its beginning".to_owned());
         }
-        let anywhere = base.is_none() && !rest.contains('/');
+        let rest = parts.join("/");
+        let rest = rest.as_str();
         let base = base.unwrap_or_else(|| bases.cwd.to_path_buf());
         let mut allows = Globs::new(false);
         let mut forbids = Globs::new(true);
@@ -59,7 +63,11 @@ impl PathPattern {
             allows.add(&base, &below)?;
             forbids.add(&base, &below)?;
         }
-        if let Some(whole) = rest.strip_suffix("/**").filter(|whole| !whole.is_empty()) {
+        let whole = match rest {
+            "**" if !anywhere => Some(""),
+            _ => rest.strip_suffix("/**").filter(|whole| !whole.is_empty()),
+        };
+        if let Some(whole) = whole {
             // A rule that forbids everything in a directory forbids searching the directory, too.
             forbids.add(&base_of(text, bases), whole)?;
             forbids.add(&real_path(&base_of(text, bases)), whole)?;

@@ -59,12 +59,16 @@ impl Rule {
         let Some(inside) = inside.strip_suffix(')') else {
             return Err(("its last letter should be a parenthesis".to_owned(), whole(tool)));
         };
+        // Tools read other Unicode blanks in a path as this one, but do not join several.
+        let is_other = |letter: char| letter.is_whitespace() && !letter.is_ascii();
+        let blank = |letter: char| if is_other(letter) { ' ' } else { letter };
+        let path_text: String = inside.trim().chars().map(blank).collect();
         let inside = inside.split_whitespace().collect::<Vec<_>>().join(" ");
         if inside.is_empty() || inside == "*" || inside == "**" {
             return Ok(whole(tool));
         }
         let is_for_commands = wild::fits(&tool, "bash");
-        let path = PathPattern::new(&inside, bases).and_then(|path| {
+        let path = PathPattern::new(&path_text, bases).and_then(|path| {
             if !is_for_commands {
                 path.compile()?;
             }
@@ -104,7 +108,8 @@ impl Rule {
         self.is_about(call)
             && self.what.fits(|pattern| match &call.subject {
                 Subject::Command(script) => script.forms().any(|text| pattern.means_command(text)),
-                Subject::File(place) => pattern.path.as_ref().is_some_and(|path| path.forbids(place)),
+                // A pattern that is invalid for paths could mean any file.
+                Subject::File(place) => pattern.path.as_ref().is_none_or(|path| path.forbids(place)),
                 Subject::Uri(uri) => wild::fits(&pattern.text, uri),
                 // Nothing is known of what the call does; a rule for many tools is not about its arguments.
                 Subject::Unknown | Subject::Nothing => !self.tool.contains('*'),

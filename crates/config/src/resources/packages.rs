@@ -49,16 +49,23 @@ impl PackageSpec {
             Value::Object(members) => members.get("source")?.as_str()?,
             other => other.as_str()?,
         };
-        let list = |kind: Kind| {
-            let list = entry.get(kind.word())?.as_array()?;
-            let texts = list.iter().filter_map(Value::as_str).map(str::to_owned);
-            Some((kind, texts.collect()))
-        };
+        let mut only = Vec::new();
+        for kind in Kind::ALL {
+            match entry.get(kind.word()) {
+                None | Some(Value::Null) => {}
+                Some(Value::Array(list)) => {
+                    let texts = list.iter().filter_map(Value::as_str).map(str::to_owned);
+                    only.push((kind, texts.collect()));
+                }
+                // The user meant less than everything.
+                Some(_) => return None,
+            }
+        }
         Some(Self {
             source: source.to_owned(),
             scope,
             base: base.to_path_buf(),
-            only: Kind::ALL.into_iter().filter_map(list).collect(),
+            only,
         })
     }
 

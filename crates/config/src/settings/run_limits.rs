@@ -5,11 +5,18 @@
 use serde_json::Value;
 use wire::RunLimits;
 
+use crate::settings::layers::Layer;
 use crate::settings::reader::{Reader, whole};
 
 pub(super) fn run_limits(reader: &mut Reader<'_>) -> RunLimits {
+    // That it should be an object is reported with the other objects.
+    let is_unreadable = |layer: &Layer| layer.get("limits").is_some_and(|limits| !limits.is_object());
+    let max_turns = match reader.layers.iter().any(is_unreadable) {
+        true => Some(0),
+        false => at_least(reader, "limits.maxTurns", 1),
+    };
     RunLimits {
-        max_turns: at_least(reader, "limits.maxTurns", 1),
+        max_turns,
         max_tool_calls: at_least(reader, "limits.maxToolCalls", 0),
         max_tokens: at_least(reader, "limits.maxTokens", 1),
         max_cost: limit(

@@ -116,20 +116,17 @@ fn one(layer: &Layer, notes: &mut Vec<Diagnostic>) -> Said {
     let mut list = |name: &str| {
         let key = format!("sandbox.{name}");
         let value = layer.get(&key)?;
-        let items = value.as_array().map(Vec::as_slice);
-        let texts = items.and_then(|items| {
-            items
-                .iter()
-                .map(|item| item.as_str().map(str::to_owned))
-                .collect()
-        });
-        texts.or_else(|| {
-            fault(
-                &key,
-                format!("\"{key}\" should be a list of paths; taken as an empty one"),
-            );
-            Some(Vec::new())
-        })
+        let items = value
+            .as_array()
+            .map_or(std::slice::from_ref(value), Vec::as_slice);
+        let texts = items.iter().filter_map(Value::as_str).map(str::to_owned);
+        let texts: Vec<String> = texts.collect();
+        if !value.is_array() || texts.len() < items.len() {
+            // Valid paths still count: an agent that serves clients goes on with these settings.
+            let message = format!("\"{key}\" should be a list of paths; other values are ignored");
+            fault(&key, message);
+        }
+        Some(texts)
     };
     let is_all = layer.get("sandbox.readable").and_then(Value::as_str) == Some("all");
     let mut said = Said {

@@ -72,7 +72,7 @@ const MODELS: &[Key] = &[
         "defaultModel",
         TEXT,
         "",
-        "Model used when the command line names no model: an id, `provider/id` or a part of a name.",
+        "Model used when the command line names no model: an id or `provider/id`.",
     ),
     key(
         "defaultThinkingLevel",

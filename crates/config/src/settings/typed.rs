@@ -340,7 +340,7 @@ fn packages(reader: &mut Reader<'_>, source: &SettingsSource<'_>) -> Vec<Package
         });
         let read = read.unwrap_or_else(|| vec![None]);
         if read.contains(&None) {
-            let message = "\"packages\" should be a list of sources, or objects with a \"source\"; what is not is ignored";
+            let message = "\"packages\" should be a list of sources, or objects with a \"source\" and lists; what is not is ignored";
             reader.notes.push(Diagnostic::new(&layer.path, message));
         }
         for spec in read.into_iter().flatten() {

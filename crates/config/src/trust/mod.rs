@@ -118,8 +118,14 @@ impl Trust {
         self.sandboxed.add(dirs)
     }
 
-    /// What holds for a project. `default` is the user's setting, if there is one; a broken file of decisions decides nothing.
-    pub fn decide(&self, cwd: &Path, default: Option<ProjectTrust>, notes: &mut Vec<Diagnostic>) -> Decision {
+    /// What holds for a project. `default` is the user's setting, if there is one. A broken file of decisions decides nothing, but it may
+    /// have a decision against this project: then the user's setting does not trust it.
+    pub fn decide(
+        &self,
+        cwd: &Path,
+        mut default: Option<ProjectTrust>,
+        notes: &mut Vec<Diagnostic>,
+    ) -> Decision {
         let plain = |trusted: bool, by: DecidedBy| Decision {
             access: if trusted {
                 ProjectAccess::Full
@@ -141,7 +147,10 @@ impl Trust {
             }
             Ok(Some(stored)) => return plain(stored.trusted, DecidedBy::Stored(stored.path)),
             Ok(None) => {}
-            Err(problem) => notes.push(problem),
+            Err(problem) => {
+                notes.push(problem);
+                default = default.filter(|default| *default != ProjectTrust::Always);
+            }
         }
         let by = |by| match default {
             Some(_) => by,

@@ -109,6 +109,11 @@ fn broken_trust_file_decides_nothing_and_stays_unchanged() {
         let mut notes = Vec::new();
         let decision = trust.decide(&place.at("code"), None, &mut notes);
         assert_eq!((decision.access, notes.len()), (DATA, 1), "{broken}");
+        // The decision that cannot be read may be one against this project.
+        let always = trust.decide(&place.at("code"), Some(ProjectTrust::Always), &mut Vec::new());
+        assert_eq!((always.access, always.by.word()), (DATA, "nobody"), "{broken}");
+        let never = trust.decide(&place.at("code"), Some(ProjectTrust::Never), &mut Vec::new());
+        assert_eq!(never.access, NONE, "{broken}");
         assert!(trust.file().set(&place.at("code"), Some(true)).is_err());
         assert_eq!(fs::read_to_string(place.file()).unwrap(), broken);
     }

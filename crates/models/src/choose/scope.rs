@@ -35,7 +35,9 @@ pub fn scope(registry: &Registry, patterns: &[String]) -> (Vec<Scoped>, Vec<Stri
         .iter()
         .filter_map(|pattern| pattern.trim().split_once('/'))
     {
-        registry.look_if_local(&provider.to_lowercase());
+        if let Some(id) = super::known_provider(registry, provider) {
+            registry.look_if_local(id);
+        }
     }
     look_if_alone(registry);
     let available = registry.models();

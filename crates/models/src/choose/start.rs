@@ -164,7 +164,10 @@ fn saved_default<'a>(
         (None, None) => return None,
         (Some(provider), Some(id)) => {
             registry.look_if_local(provider);
-            let found = registry.find(provider, id);
+            let inner = super::strip_provider(id, provider);
+            let found = registry
+                .find(provider, id)
+                .or_else(|| registry.find(provider, inner?));
             found.ok_or_else(|| super::not_found(registry, provider, id))
         }
         (Some(provider), None) => provider_model(registry, provider).and_then(|model| {

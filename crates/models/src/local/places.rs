@@ -77,13 +77,18 @@ pub(crate) fn address(text: &str, port: Option<u16>) -> Option<String> {
         Some((host, path)) => (host, format!("/{path}")),
         None => (rest, String::new()),
     };
+    // Ollama takes an IPv6 address without brackets, too.
+    let is_ipv6 = host.matches(':').count() > 1 && !host.contains(['[', '@']);
     let (name, own_port) = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (name, Some(port)),
+        Some((name, port)) if !is_ipv6 && port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            (name, Some(port))
+        }
         _ => (host, None),
     };
     let name = match name {
-        "" | "0.0.0.0" | "[::]" | "::" => "127.0.0.1",
-        name => name,
+        "" | "0.0.0.0" | "[::]" | "::" => "127.0.0.1".to_owned(),
+        name if is_ipv6 => format!("[{name}]"),
+        name => name.to_owned(),
     };
     // A scheme without a port means the scheme's port, as it does to the server's own tools.
     let port = port

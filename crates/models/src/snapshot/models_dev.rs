@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Lines, Purpose, Section, flag, globs, list, most_like, price, route, section, shared_beginning, text,
 };
-use crate::catalogue::{Catalogue, Provider};
+use crate::catalogue::{Catalogue, Provider, SHARED};
 use crate::error::RegistryError;
 use crate::limits::{DEFAULT_CONTEXT, DEFAULT_OUTPUT};
 
@@ -62,7 +62,7 @@ fn like<'a>(id: &str, known: &'a Lines) -> Option<&'a Map<String, Value>> {
 
 /// Copies what a list of models.dev does not tell.
 fn inherit(line: &mut Map<String, Value>, from: &Map<String, Value>, routes: &mut Vec<Value>) {
-    for key in ["thinking", "compat", "limits"] {
+    for key in SHARED {
         if let Some(value) = from.get(key) {
             line.insert(key.to_owned(), value.clone());
         }

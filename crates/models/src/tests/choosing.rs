@@ -329,3 +329,17 @@ fn start_model_sources_have_precedence() {
     assert_eq!(model, "offline/echo");
     assert_eq!(said, ["Could not restore model gone/x. Using offline/echo"]);
 }
+
+#[test]
+fn default_model_may_repeat_its_provider() {
+    let shop = shop(MOCKS, "", &[]);
+    let request = StartRequest {
+        default_provider: Some("mock-openai".to_owned()),
+        default_model: Some("mock-openai/gpt-mock".to_owned()),
+        ..StartRequest::default()
+    };
+    let chosen = start(&shop.registry, &request).unwrap();
+    let name = format!("{}/{}", chosen.model.provider, chosen.model.id);
+    assert_eq!(name, "mock-openai/gpt-mock");
+    assert!(chosen.warnings.is_empty(), "{:?}", chosen.warnings);
+}

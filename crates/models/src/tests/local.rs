@@ -275,3 +275,44 @@ fn local_server_keys_stay_with_their_server() {
     // A key alone makes no model.
     assert!(!names(&registry.models()).contains(&"vllm/m".to_owned()));
 }
+
+#[test]
+fn stored_key_of_local_server_is_resolved_for_probe() {
+    for (stored, sent) in [("plain", "plain"), ("MY_KEY", "secret"), ("$MY_KEY", "secret")] {
+        let auth = format!(r#"{{"vllm": {{"type": "api_key", "key": "{stored}"}}}}"#);
+        let sources = shop("", &auth, &[("MY_KEY", "secret")]);
+        let keys: Arc<Mutex<Vec<String>>> = Arc::default();
+        let log = Arc::clone(&keys);
+        let probe = move |places: Vec<Place>| -> Vec<Server> {
+            let key = |place: &Place| place.key.as_ref().map(|key| key.expose().to_owned());
+            log.lock().unwrap().extend(places.iter().filter_map(key));
+            Vec::new()
+        };
+        let registry = Registry::new(Sources {
+            local: LocalSources {
+                only_named: false,
+                servers: Vec::new(),
+                probe: Some(Arc::new(probe)),
+            },
+            ..sources.sources.clone()
+        });
+        registry.look_for_local(Some("vllm"));
+        assert_eq!(*keys.lock().unwrap(), [sent], "{stored}");
+    }
+}
+
+#[test]
+fn scope_names_local_server_in_any_case() {
+    let found = vec![server("GPU", &["big"])];
+    let shop = shop(MOCKS, "", &[]);
+    let registry = Registry::new(Sources {
+        local: LocalSources {
+            only_named: false,
+            servers: vec![("GPU".to_owned(), "http://gpu:8000".to_owned())],
+            probe: Some(Arc::new(move |_: Vec<Place>| found.clone())),
+        },
+        ..shop.sources.clone()
+    });
+    let (scoped, warnings) = scope(&registry, &["gpu/*".to_owned()]);
+    assert_eq!((scoped.len(), warnings.len()), (1, 0), "{warnings:?}");
+}

@@ -270,3 +270,14 @@ fn own_models_take_after_models_of_their_api() {
     assert_eq!(api("new"), "anthropic-messages");
     assert_eq!(api("plain"), "openai-completions");
 }
+
+#[test]
+fn empty_texts_replace_nothing_built_in() {
+    let models = r#"{"providers": {"anthropic": {"baseUrl": "", "headers": {"x": "y"},
+        "models": [{"id": "own", "baseUrl": "", "api": ""}]}}}"#;
+    let shop = shop(models, "", &[("ANTHROPIC_API_KEY", "k")]);
+    for model in shop.registry.models_of("anthropic") {
+        assert_eq!(model.base_url, "https://api.anthropic.com", "{}", model.id);
+        assert_eq!(model.api, "anthropic-messages", "{}", model.id);
+    }
+}

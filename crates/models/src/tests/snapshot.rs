@@ -78,6 +78,8 @@ fn models_dev_list_replaces_built_in_models() {
     // models.dev does not tell how a model thinks: that stays as it is built in.
     assert_eq!(known.mapped_thinking(wire::ThinkingLevel::Max), Some("max"));
     assert_eq!(known.compat.as_ref().unwrap()["forceAdaptiveThinking"], true);
+    // Nor how long its prompt cache lives.
+    assert!(known.prompt_cache.is_some());
     let prices = &registry.find("anthropic", "claude-new").unwrap().cost;
     let tiers: Vec<(u64, f64, f64, f64)> = prices
         .tiers

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::ast::{Part, Word};
 use super::cursor::is_name;
-use super::programs;
+use super::programs::{self, Class};
 use super::steps::{Input, Language, Step, Steps};
 
 /// Settings of `set -o` and `shopt` after which bash reads the rest of the line in the same way.
@@ -106,10 +106,10 @@ pub(super) fn declaring(steps: &mut Steps<'_>, builtin: &str, words: &[Word]) {
             steps.hide();
             continue;
         }
-        if is_integer {
-            steps.push(Step::Calculated(name.clone()));
-        }
         let variable = name.trim_end_matches('+');
+        if is_integer {
+            steps.push(Step::Calculated(variable.to_owned()));
+        }
         if is_list {
             steps.push(Step::Listed(variable.to_owned()));
         }
@@ -121,7 +121,7 @@ pub(super) fn declaring(steps: &mut Steps<'_>, builtin: &str, words: &[Word]) {
             if is_integer {
                 steps.push(Step::Arithmetic(Cow::Owned(value.clone())));
             }
-            steps.assigned(&name, value);
+            steps.assigned(variable, value);
         }
     }
 }
@@ -156,11 +156,11 @@ pub(super) fn builtin<'w>(steps: &mut Steps<'w>, name: &str, words: &'w [Word], 
         }
         "history" | "compgen" | "complete" | "compopt" => {
             let is_bad = |word: &Word| {
+                let text = word.text();
+                let is_group = text.starts_with('-') && !text.starts_with("--");
                 word.changes()
-                    || word.text().contains(['$', '`', '('])
-                    || ["-C", "-F", "-s", "-p"]
-                        .iter()
-                        .any(|option| word.text().starts_with(option))
+                    || text.contains(['$', '`', '('])
+                    || is_group && text.contains(['C', 'F', 's', 'p'])
             };
             if arguments.iter().any(is_bad) {
                 arguments.iter().for_each(|word| steps.guess(&word.text()));
@@ -233,12 +233,16 @@ fn alias(steps: &mut Steps<'_>, arguments: &[Word]) {
         let text = word.text();
         if word.changes() {
             steps.hide();
-        } else if let Some((_, value)) = text.split_once('=') {
+        } else if let Some((name, value)) = text.split_once('=') {
             steps.line(value);
             let is_odd = |letter: char| !(letter.is_alphanumeric() || " -_./=".contains(letter));
             let program = value.split_whitespace().next().unwrap_or_default();
-            let is_quiet = programs::class(programs::base_name(program)) == programs::Class::Quiet;
-            if value.contains(is_odd) || !is_quiet && value.contains(' ') || value.ends_with(' ') {
+            let class = programs::class(programs::base_name(program));
+            // What stands behind the name is looked at as the arguments of the program of this name: `alias echo=command`.
+            let replaced = programs::class(name);
+            let takes_other_arguments = replaced != Class::Other && replaced != class;
+            let is_plain = class == Class::Quiet || !value.contains(' ') && !takes_other_arguments;
+            if value.contains(is_odd) || !is_plain || value.ends_with(' ') {
                 steps.hide();
             }
         }
@@ -247,10 +251,11 @@ fn alias(steps: &mut Steps<'_>, arguments: &[Word]) {
 
 /// Builtins whose arguments are names of variables.
 fn names(steps: &mut Steps<'_>, builtin: &str, arguments: &[Word]) {
-    // Options that take a value; those of `wait` and `mapfile` that take a name or a line are below.
+    // Letters of options that take a value.
     let valued = match builtin {
-        "read" => "dinNptu",
-        "mapfile" | "readarray" => "dnOsuc",
+        "read" => "adinNptu",
+        "mapfile" | "readarray" => "cCdnOsu",
+        "wait" => "p",
         _ => "",
     };
     let mut at = 0;
@@ -260,20 +265,18 @@ fn names(steps: &mut Steps<'_>, builtin: &str, arguments: &[Word]) {
         let text = word.text();
         let next = arguments.get(at);
         if text.starts_with('-') && text.len() > 1 {
-            let last = text.chars().last().unwrap_or_default();
-            if builtin == "wait" && text.contains('p') || builtin == "read" && text.contains('a') {
-                if builtin == "read" {
-                    let list = next.map(Word::text).unwrap_or_default();
-                    steps.push(Step::Listed(list));
-                }
-                next.into_iter().for_each(|name| assigned_name(steps, name));
-                at += 1;
-            } else if valued == "dnOsuc" && text.contains('C') {
-                next.into_iter().for_each(|line| steps.code(line));
-                at += 1;
-            } else if valued.contains(last) {
-                at += 1;
-            }
+            // The first letter that takes a value takes the rest of the word, or the next one.
+            let first = text.char_indices().find(|(_, letter)| valued.contains(*letter));
+            let Some((position, letter)) = first else { continue };
+            let rest = text.get(position + 1..).unwrap_or_default();
+            let is_glued = !rest.is_empty() || word.changes();
+            at += usize::from(!is_glued);
+            let value = if is_glued {
+                Some(Word::literal_of(rest))
+            } else {
+                next.cloned()
+            };
+            value_of_option(steps, builtin, letter, value.filter(|_| !word.changes()));
             continue;
         }
         match builtin {
@@ -291,12 +294,35 @@ fn names(steps: &mut Steps<'_>, builtin: &str, arguments: &[Word]) {
     }
 }
 
+/// The value of an option of such a builtin; none if it is not known.
+fn value_of_option(steps: &mut Steps<'_>, builtin: &str, letter: char, value: Option<Word>) {
+    let takes_line = letter == 'C';
+    let takes_name = builtin == "read" && letter == 'a' || builtin == "wait";
+    match value {
+        Some(line) if takes_line => steps.code(&line),
+        Some(name) if takes_name => {
+            if builtin == "read" {
+                steps.push(Step::Listed(name.text()));
+            }
+            assigned_name(steps, &name);
+        }
+        None if takes_line || takes_name => unknown_name(steps),
+        _ => {}
+    }
+}
+
+/// The positional parameters, which may be the options of a program.
+fn positional(steps: &mut Steps<'_>, words: &[Word]) {
+    let texts: Vec<String> = words.iter().map(Word::text).collect();
+    steps.assigned("positional", Word::literal_of(&texts.join(" ")));
+}
+
 fn settings(steps: &mut Steps<'_>, builtin: &str, arguments: &[Word]) {
     let mut is_name = builtin == "shopt";
-    for word in arguments {
+    for (at, word) in arguments.iter().enumerate() {
         let text = word.text();
         if text == "--" {
-            return;
+            return positional(steps, arguments.get(at + 1..).unwrap_or_default());
         }
         if let Some(letters) = text.strip_prefix(['-', '+']).filter(|_| !word.changes()) {
             // `-k` takes arguments for assignments, `-H` expands the history.
@@ -312,7 +338,7 @@ fn settings(steps: &mut Steps<'_>, builtin: &str, arguments: &[Word]) {
             }
             is_name = builtin == "shopt";
         } else {
-            return;
+            return positional(steps, arguments.get(at..).unwrap_or_default());
         }
     }
 }

@@ -2,6 +2,7 @@
 //! not known to be harmless is opaque. Scripts in files are beyond rules.
 
 use super::ast::Word;
+use super::node;
 use super::planted;
 use super::steps::{Input, Language, Steps};
 
@@ -14,7 +15,8 @@ const PYTHON_MODULES: &str = " argparse base64 collections configparser copy csv
 const PYTHON_RUNS: &str = " breakpoint builtins call check_call check_output code codecs compile ctypes eval exec execfile \
     fork forkpty getattr getoutput getstatusoutput globals help importlib input load_module loads_ locals modules \
     multiprocessing os_system pipes platform_popen Popen popen posix pty run runpy setattr spawn startfile subprocess system \
-    vars exec_module asyncio unsafe_load full_load unpickle pickle marshal shelve timeit cProfile pdb sh fabric pexpect ";
+    vars exec_module asyncio unsafe_load full_load unpickle pickle marshal shelve timeit cProfile pdb sh fabric pexpect \
+    attrgetter methodcaller get_field get_type_hints ForwardRef UnsafeLoader _get_command_stdout ";
 /// Modules that Python runs from the command line with code or programs in their arguments.
 const PYTHON_MAINS: [&str; 9] = [
     "timeit", "pdb", "cProfile", "profile", "trace", "runpy", "code", "doctest", "pty",
@@ -68,7 +70,7 @@ pub(super) const NODE: Coding = Coding {
         "loader",
         "experimental-loader",
     ],
-    is_quiet: is_quiet_node,
+    is_quiet: node::is_quiet,
 };
 
 /// Words of Perl that run programs or text and need no brackets.
@@ -274,14 +276,12 @@ pub(super) fn script_in<'w>(
             }
             continue;
         }
-        if files.contains(&name) || text.starts_with(files.first().copied().unwrap_or("-f")) {
-            let file = if value.is_empty() { arguments.get(at) } else { None };
-            at += usize::from(value.is_empty());
+        // Long options may be shortened.
+        let is_long = |option: &str| name.len() > 2 && name.starts_with("--") && option.starts_with(name);
+        if files.iter().copied().any(is_long) || text.starts_with(files.first().copied().unwrap_or("-f")) {
             has_script = true;
-            if let Some(file) = file {
-                file_or_input(steps, Some(file), input, Language::Other, is_quiet);
-            }
-        } else if ["-e", "--expression", "--source"].contains(&name) {
+            at += script_file(steps, word, arguments.get(at), input, is_quiet);
+        } else if name == "-e" || is_long("--expression") || is_long("--source") {
             let is_known = if value.is_empty() || name == "-e" {
                 at += 1;
                 judge(arguments.get(at - 1))
@@ -309,7 +309,11 @@ pub(super) fn script_in<'w>(
             if !std::mem::replace(&mut has_script, true) && !judge(Some(word)) {
                 steps.hide();
             }
-        } else if is_grouped(&text) && valued.contains(&"-l") {
+        } else if is_grouped(&text, 'f') && valued.contains(&"-l") {
+            // The next word is judged as a script, too: `-if` may also be `-i` with an ending.
+            let file = arguments.get(at).map(Word::text).unwrap_or_default();
+            steps.runs(&file, Language::Other);
+        } else if is_grouped(&text, 'e') && valued.contains(&"-l") {
             has_script = true;
             if !judge(arguments.get(at)) {
                 steps.hide();
@@ -319,18 +323,47 @@ pub(super) fn script_in<'w>(
     }
 }
 
-/// `-ne`: options of `sed` that end with `e`.
-fn is_grouped(text: &str) -> bool {
-    !text.starts_with("--") && text.ends_with('e') && text.len() > 2
+/// A script in a file: `-f script`, `-fscript` or `--file=script`. Returns how many of the next words it takes.
+fn script_file<'w>(
+    steps: &mut Steps<'w>,
+    word: &Word,
+    next: Option<&'w Word>,
+    input: &'w Input,
+    is_quiet: fn(&str) -> bool,
+) -> usize {
+    let text = word.text();
+    let glued = match text.starts_with("--") {
+        true => text.split_once('=').map(|(_, path)| path),
+        false => text.get(2..),
+    };
+    match glued.filter(|path| !path.is_empty()) {
+        _ if word.changes() => steps.hide(),
+        Some(path) if path == "-" || path.starts_with("/dev/") || path.starts_with("/proc/") => {
+            file_or_input(steps, None, input, Language::Other, is_quiet);
+        }
+        Some(path) => steps.runs(path, Language::Other),
+        None => {
+            if next.is_some() {
+                file_or_input(steps, next, input, Language::Other, is_quiet);
+            }
+            return 1;
+        }
+    }
+    0
+}
+
+/// `-ne`: options of `sed` that end with this letter.
+fn is_grouped(text: &str, last: char) -> bool {
+    !text.starts_with("--") && text.ends_with(last) && text.len() > 2
 }
 
 /// Words of letters, digits and underscores.
-fn words(code: &str) -> impl Iterator<Item = &str> {
+pub(super) fn words(code: &str) -> impl Iterator<Item = &str> {
     code.split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
         .filter(|word| !word.is_empty())
 }
 
-fn lists(list: &str, word: &str) -> bool {
+pub(super) fn lists(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == word)
 }
 
@@ -406,12 +439,14 @@ pub(super) fn is_quiet_sed(code: &str) -> bool {
             // Labels and texts go on to the end of the line.
             'b' | 't' | 'T' | ':' | 'a' | 'i' | 'c' | 'r' => {
                 let is_label = "btT:".contains(letter);
-                let mut last = ' ';
+                let is_text = "aci".contains(letter);
+                let mut is_escaped = false;
                 while let Some(next) = letters.get(at).copied() {
-                    if next == '\n' && last != '\\' || is_label && (next == ';' || next == '}') {
+                    if next == '\n' && !is_escaped || is_label && (next == ';' || next == '}') {
                         break;
                     }
-                    last = next;
+                    // Only in texts, and only without another backslash before it.
+                    is_escaped = is_text && next == '\\' && !is_escaped;
                     at += 1;
                 }
             }
@@ -510,56 +545,4 @@ pub(super) fn is_quiet_perl(code: &str) -> bool {
             && !interpolates(replacement)
             && !pattern.contains("(?")
     })
-}
-
-/// JavaScript that reads files and prints, and calls nothing by a computed name.
-pub(super) fn is_quiet_node(code: &str) -> bool {
-    const RUNS: &str = " child_process constructor eval Function globalThis global mainModule binding import module vm spawn \
-        exec execSync spawnSync fork this Reflect Proxy worker_threads repl inspector dlopen __proto__ prototype getOwnPropertyDescriptor \
-        _load createRequire runInThisContext compile ";
-    const MODULES: [&str; 12] = [
-        "fs",
-        "path",
-        "os",
-        "util",
-        "url",
-        "crypto",
-        "http",
-        "https",
-        "assert",
-        "zlib",
-        "querystring",
-        "events",
-    ];
-    let requires = code.match_indices("require").all(|(at, _)| {
-        let rest = code.get(at + "require".len()..).unwrap_or_default();
-        let inner = rest
-            .strip_prefix('(')
-            .and_then(|rest| rest.split_once(')'))
-            .map(|(inner, _)| inner)
-            .unwrap_or_default();
-        let name = inner.trim_matches(['\'', '"']);
-        let is_file = (name.starts_with("./") || name.starts_with("../")) && name.ends_with(".json");
-        inner.len() == name.len() + 2 && (MODULES.contains(&name.trim_start_matches("node:")) || is_file)
-    });
-    let computes = code.match_indices('[').any(|(at, _)| {
-        let before = code.get(..at).and_then(|before| before.chars().next_back());
-        let inner = code
-            .get(at + 1..)
-            .and_then(|rest| rest.split_once(']'))
-            .map(|(inner, _)| inner)
-            .unwrap_or_default();
-        let is_access = before.is_some_and(|letter| letter.is_alphanumeric() || "_$)]".contains(letter));
-        is_access && !inner.chars().all(|letter| letter.is_ascii_digit()) && !is_plain_text(inner)
-    });
-    requires
-        && !computes
-        && !code.contains(['\\', '`'])
-        && code.is_ascii()
-        && !words(code).any(|word| lists(RUNS, word))
-}
-
-fn is_plain_text(text: &str) -> bool {
-    let inner = text.trim_matches(['\'', '"']);
-    inner.len() + 2 == text.len() && !inner.contains(['\'', '"', '+'])
 }

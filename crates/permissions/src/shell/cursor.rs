@@ -21,6 +21,9 @@ pub(super) struct Shared {
     depth: usize,
     /// The texts of here-documents.
     pub(super) documents: Vec<Word>,
+    /// The line has a construct that a plain `sh` takes for something else: dash reads `[[ x || program ]]`, `((program))`,
+    /// `$[1 | program ]`, `$'\'; program #'` and `true &>file program` as commands that run the program.
+    pub(super) is_bash_only: bool,
 }
 
 impl Default for Shared {
@@ -29,6 +32,7 @@ impl Default for Shared {
             steps: MAX_STEPS,
             depth: 0,
             documents: Vec::new(),
+            is_bash_only: false,
         }
     }
 }

@@ -141,6 +141,7 @@ impl<'c, 'a> WordParser<'c, 'a> {
             }
             '[' => {
                 self.cursor.advance()?;
+                self.cursor.shared.is_bash_only = true;
                 let inner = self
                     .cursor
                     .deeper(|cursor| WordParser::new(cursor).arithmetic("]"))?;
@@ -149,6 +150,7 @@ impl<'c, 'a> WordParser<'c, 'a> {
             }
             '\'' if place == Place::Unquoted => {
                 self.cursor.advance()?;
+                self.cursor.shared.is_bash_only = true;
                 word.is_ansi = true;
                 self.ansi_quotes(word)?;
             }
@@ -228,7 +230,8 @@ impl<'c, 'a> WordParser<'c, 'a> {
                 '`' => break,
                 '\\' => match self.cursor.advance()? {
                     letter @ ('$' | '`' | '\\') => inner.push(letter),
-                    '"' if place != Place::Unquoted => inner.push('"'),
+                    // Bash takes this backslash away directly within double quotes, but not in arithmetic, expansions and here-documents.
+                    '"' if place != Place::Unquoted => return Err(Unclear),
                     letter => inner.extend(['\\', letter]),
                 },
                 letter => inner.push(letter),

@@ -59,9 +59,14 @@ pub(super) fn finder<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word
         }
         found += 1;
         let behind = arguments.get(at + 1..).unwrap_or_default();
-        let end = behind
-            .iter()
-            .position(|word| [";", "+"].contains(&word.text().as_str()));
+        // A plus is an argument unless the files stand before it: `-exec env -u + program \;`.
+        let is_end = |(at, word): (usize, &Word)| {
+            let before = at.checked_sub(1).and_then(|before| behind.get(before));
+            let has_files = before.is_some_and(|before| before.text() == "{}");
+            let text = word.text();
+            text == ";" || text == "+" && has_files
+        };
+        let end = behind.iter().enumerate().position(is_end);
         let command = behind.get(..end.unwrap_or(behind.len())).unwrap_or_default();
         // It runs the files that it finds.
         let runs_found = command

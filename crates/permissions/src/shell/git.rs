@@ -49,7 +49,7 @@ const GIT_WHOLE: [&str; 11] = [
     "--trailer",
     "--tree",
 ];
-/// Settings whose values are never run.
+/// Settings whose values are never run. A name that ends with a dot stands for all that begin so.
 const GIT_QUIET: [&str; 22] = [
     "user.",
     "color.",
@@ -73,6 +73,41 @@ const GIT_QUIET: [&str; 22] = [
     "merge.conflictstyle",
     "rebase.",
     "tag.gpgsign",
+];
+/// Options of `git config` before a name, which only say which settings are meant and how they are written.
+const CONFIG_FLAGS: [&str; 16] = [
+    "--add",
+    "--bool",
+    "--bool-or-int",
+    "--global",
+    "--includes",
+    "--int",
+    "--local",
+    "--name-only",
+    "--null",
+    "--path",
+    "--replace-all",
+    "--show-origin",
+    "--show-scope",
+    "--system",
+    "--worktree",
+    "-z",
+];
+/// Words of `git config` before a name with which it takes no value.
+const CONFIG_READS: [&str; 13] = [
+    "--get",
+    "--get-all",
+    "--get-color",
+    "--get-colorbool",
+    "--get-regexp",
+    "--get-urlmatch",
+    "--list",
+    "--unset",
+    "--unset-all",
+    "-l",
+    "get",
+    "list",
+    "unset",
 ];
 /// Options of `git` itself that take the next word.
 const GIT_VALUED: [&str; 7] = [
@@ -157,6 +192,10 @@ fn git_subcommand<'w>(steps: &mut Steps<'w>, words: &'w [Word]) {
         let texts: Vec<String> = words.iter().skip(2).map(Word::text).collect();
         steps.line(&texts.join(" "));
     }
+    if command == "merge-index" {
+        // Its first argument is a program.
+        words.iter().skip(1).for_each(|word| steps.guess(&word.text()));
+    }
     if command == "config" && words.len() > 2 {
         git_config(steps, words);
     }
@@ -165,36 +204,42 @@ fn git_subcommand<'w>(steps: &mut Steps<'w>, words: &'w [Word]) {
 
 /// `git config name value`: the value may be a command.
 fn git_config(steps: &mut Steps<'_>, words: &[Word]) {
-    let text = words
-        .iter()
-        .skip(1)
-        .map(Word::text)
-        .find(|word| !word.starts_with('-') && !["set", "get", "unset", "list"].contains(&word.as_str()));
-    let is_quiet = text.is_some_and(|text| is_quiet_setting(&text));
-    let reads = words.iter().any(|word| {
-        [
-            "--get",
-            "--list",
-            "-l",
-            "--unset",
-            "get",
-            "list",
-            "--get-all",
-            "--get-regexp",
-        ]
-        .contains(&word.text().as_str())
-    });
-    if !is_quiet && !reads {
-        for word in words.iter().skip(1) {
-            steps.guess(word.text().trim_start_matches('!'));
-        }
-        if words
-            .iter()
-            .any(|word| word.changes() || word.text().starts_with('!'))
-        {
-            steps.hide();
-        }
+    let mut at = config_name(words, 1);
+    let text = |at: usize| words.get(at).map(Word::text).unwrap_or_default();
+    // Only here: behind the name they are a value or a pattern for old values.
+    if CONFIG_READS.contains(&text(at).as_str()) {
+        return;
     }
+    if text(at) == "set" {
+        at = config_name(words, at + 1);
+    }
+    if is_quiet_setting(&text(at)) {
+        return;
+    }
+    for word in words.iter().skip(1) {
+        steps.guess(word.text().trim_start_matches('!'));
+    }
+    if words
+        .iter()
+        .any(|word| word.changes() || word.text().starts_with('!'))
+    {
+        steps.hide();
+    }
+}
+
+/// The position behind options that say which settings are meant.
+fn config_name(words: &[Word], mut at: usize) -> usize {
+    while let Some(text) = words.get(at).map(Word::text) {
+        let has_value = ["--file=", "--type="]
+            .iter()
+            .any(|option| text.starts_with(option));
+        at += match text.as_str() {
+            "-f" | "--file" | "--type" => 2,
+            flag if has_value || CONFIG_FLAGS.contains(&flag) => 1,
+            _ => break,
+        };
+    }
+    at
 }
 
 /// Options of subcommands that take commands.
@@ -317,7 +362,7 @@ fn git_setting(steps: &mut Steps<'_>, word: &Word) {
 
 fn is_quiet_setting(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    GIT_QUIET.iter().any(|quiet| name.starts_with(quiet))
-        && !name.ends_with("cmd")
-        && !name.ends_with("command")
+    // The name of a driver may be that of a setting: `diff.context.textconv`.
+    let is_known = |quiet: &&str| name == **quiet || quiet.ends_with('.') && name.starts_with(*quiet);
+    GIT_QUIET.iter().any(is_known) && !name.ends_with("cmd") && !name.ends_with("command")
 }

@@ -219,7 +219,8 @@ impl<'c, 'a> CommandParser<'c, 'a> {
             let [name] = simple.words.as_slice() else {
                 return Err(Unclear);
             };
-            if !is_alone {
+            // A continued line can make a list of what looks like a function: `a\<newline>=(1)`.
+            if !is_alone || name.text().contains('=') {
                 return Err(Unclear);
             }
             return self.function_named(&name.clone());
@@ -285,10 +286,13 @@ impl<'c, 'a> CommandParser<'c, 'a> {
             return Err(Unclear);
         }
         Ok(match self.words().double_parentheses()? {
-            Some(inner) => Compound {
-                arithmetic: vec![inner],
-                ..Compound::default()
-            },
+            Some(inner) => {
+                self.cursor.shared.is_bash_only = true;
+                Compound {
+                    arithmetic: vec![inner],
+                    ..Compound::default()
+                }
+            }
             None => groups(vec![self.words().until_parenthesis()?]),
         })
     }
@@ -406,6 +410,7 @@ impl<'c, 'a> CommandParser<'c, 'a> {
 
     /// `[[ ... ]]`.
     fn test(&mut self) -> Parse<Compound> {
+        self.cursor.shared.is_bash_only = true;
         self.cursor.skip(2)?;
         let mut compound = Compound::default();
         let mut comparing = false;

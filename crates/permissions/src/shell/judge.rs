@@ -45,6 +45,8 @@ pub(super) struct Judge {
     is_redirected: bool,
     /// The program that runs the line at hand reads something, and so do the commands of the line.
     is_fed: bool,
+    /// The line at hand is run by `sh`, which may be another shell than bash.
+    is_sh: bool,
 }
 
 /// Where a list stands.
@@ -76,12 +78,14 @@ impl Judge {
             planted: Planted::default(),
             is_redirected: false,
             is_fed: false,
+            is_sh: false,
         }
     }
 
     /// The line itself.
     pub(super) fn whole(&mut self, text: &str) {
         self.text(text, true);
+        self.opaque |= self.made.keys().any(|made| self.variables.calculates(made));
         for (name, texts) in std::mem::take(&mut self.made) {
             // `fish` runs every such file in its folder of settings.
             let run = if name.ends_with(".fish") {
@@ -149,6 +153,9 @@ impl Judge {
             self.plain &= !is_line;
             return;
         };
+        if self.is_sh && shared.is_bash_only {
+            self.hide();
+        }
         let scope = Scope {
             documents: &shared.documents,
             is_line,
@@ -195,7 +202,7 @@ impl Judge {
             let scope = Scope {
                 is_fed: scope.is_fed || is_fed,
                 is_listed: if is_fed {
-                    is_listed(list, at)
+                    programs::is_listed(list, at)
                 } else {
                     scope.is_listed
                 },
@@ -231,10 +238,11 @@ impl Judge {
         if let Some((name, words)) = &compound.variable {
             for word in words.iter().flatten() {
                 self.word(word, inner);
+                self.assigned(name, word);
             }
-            let is_number = |word: &Word| super::variables::is_number(word);
-            let is_safe = words.as_ref().is_some_and(|words| words.iter().all(is_number));
-            self.variables.assign(name, is_safe);
+            if words.is_none() {
+                self.variables.assign(name, false);
+            }
         }
         self.redirects(&compound.redirects, inner);
         for list in &compound.lists {
@@ -255,7 +263,7 @@ impl Judge {
         }
         let opens = self.redirects(&simple.redirects, inner);
         let program = simple.words.first().map(Word::text).unwrap_or_default();
-        let copies = program == "cat" && simple.words.len() == 1 || program == "tee";
+        let copies = programs::copies_into(&simple.words);
         self.writes(simple, copies, inner);
         self.is_redirected |= program == "exec" && !simple.redirects.is_empty();
         if scope.is_line {
@@ -295,13 +303,18 @@ impl Judge {
                     }
                     self.assigned(&assignment.name, word);
                 }
+                let texts: Vec<String> = values.iter().map(|(_, word)| word.text()).collect();
+                if texts.iter().any(|text| text.starts_with('-')) {
+                    // All together they may be the options of a program.
+                    self.assigned(&assignment.name, &Word::literal_of(&texts.join(" ")));
+                }
             }
         }
     }
 
     /// A variable takes a value.
     fn assigned(&mut self, name: &str, value: &Word) {
-        self.variables.assign(name, super::variables::is_number(value));
+        self.variables.take(name, value);
         let candidates = values::candidates(name, &value.text());
         if candidates.is_cut {
             self.hide();
@@ -316,7 +329,9 @@ impl Judge {
                 if text.as_deref().is_none_or(|text| text.contains(['$', '`'])) {
                     self.hide();
                 } else if let Some(text) = text.filter(|text| !text.is_empty()) {
+                    let was_sh = std::mem::replace(&mut self.is_sh, true);
                     self.line(text.trim_start_matches(['!', '|']));
+                    self.is_sh = was_sh;
                 }
             }
             programs::Variable::Prompt => {
@@ -359,9 +374,11 @@ impl Judge {
     }
 
     /// Files that a command writes. The text is known if a here-document is copied into them.
-    fn writes(&mut self, simple: &Simple, copies: bool, scope: Scope<'_>) {
+    fn writes(&mut self, simple: &Simple, copies: Option<&[Word]>, scope: Scope<'_>) {
         let text = simple.redirects.iter().find_map(|redirect| match redirect.kind {
-            RedirectKind::Document(index) if copies => scope.documents.get(index).and_then(Word::literal),
+            RedirectKind::Document(index) if copies.is_some() => {
+                scope.documents.get(index).and_then(Word::literal)
+            }
             _ => None,
         });
         let mut targets: Vec<&Word> = Vec::new();
@@ -370,9 +387,7 @@ impl Judge {
                 targets.push(&redirect.target);
             }
         }
-        if copies {
-            targets.extend(simple.words.iter().skip(1));
-        }
+        targets.extend(copies.into_iter().flatten());
         for target in &targets {
             self.makes(&target.text(), text.clone());
         }
@@ -476,6 +491,8 @@ impl Judge {
         }
         let is_of_line = self.depth == 1;
         let was_fed = std::mem::replace(&mut self.is_fed, !matches!(input, Input::Session));
+        let runs_sh = class.runs_sh(name, words, self.is_sh);
+        let was_sh = std::mem::replace(&mut self.is_sh, runs_sh);
         for step in steps.into_steps() {
             if is_of_line && class.runs_in_passing() {
                 self.require_rule(&step);
@@ -483,6 +500,7 @@ impl Judge {
             self.take(step);
         }
         self.is_fed = was_fed;
+        self.is_sh = was_sh;
         self.depth -= 1;
     }
 
@@ -550,23 +568,6 @@ impl Judge {
             self.forms.push(form);
         }
     }
-}
-
-/// True if what feeds this command lists files, perhaps through filters.
-fn is_listed(list: &List, at: usize) -> bool {
-    for before in (0..at).rev() {
-        let Some(Node::Simple(simple)) = list.nodes.get(before) else {
-            return false;
-        };
-        if programs::lists_files(&simple.words) {
-            return true;
-        }
-        let is_fed = list.fed.get(before).copied().unwrap_or_default();
-        if !is_fed || !programs::passes_lines(&simple.words) {
-            return false;
-        }
-    }
-    false
 }
 
 /// What a simple command reads.

@@ -20,6 +20,7 @@ mod finder;
 mod git;
 mod grammar;
 mod judge;
+mod node;
 mod options;
 mod planted;
 mod programs;
@@ -28,6 +29,7 @@ mod simple;
 mod steps;
 mod values;
 mod variables;
+mod xargs;
 
 #[cfg(test)]
 mod tests;

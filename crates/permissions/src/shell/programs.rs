@@ -1,6 +1,6 @@
 //! Knowledge of programs and variables by their names.
 
-use super::ast::Word;
+use super::ast::{List, Node, Word};
 
 /// What a program does with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,24 @@ impl Class {
             self,
             Self::Wrapper | Self::Finder | Self::Xargs | Self::Git | Self::Options(_)
         )
+    }
+
+    /// Returns true if a line that this program runs may be run by `sh`. Builtins and wrappers leave it to the shell that runs them.
+    pub(super) fn runs_sh(self, name: &str, words: &[Word], is_sh: bool) -> bool {
+        let is_bash = |pair: &[Word]| {
+            let mut texts = pair.iter().map(Word::text);
+            texts.next().is_some_and(|shell| base_name(&shell) == "bash")
+                && texts.next().is_some_and(|option| option.starts_with('-'))
+        };
+        match self {
+            Self::Builtin | Self::Wrapper => is_sh,
+            Self::Shell => !name.trim_start_matches('r').starts_with("bash"),
+            // `flock file bash -c line`.
+            Self::LineWrapper if has(LINE_OR_PROGRAM, name) => !words.windows(2).any(is_bash),
+            // Others run a program, or a shell of another machine.
+            Self::LineWrapper => has(LINE_BY_SH, name),
+            _ => true,
+        }
     }
 }
 
@@ -88,6 +106,12 @@ const LINE_WRAPPER: &str = " adb asdf at perf batch bundle busybox bwrap cargo-w
     parallel pipenv pnpx podman poetry rbenv run-one runuser runcon screen script sg ssh sshpass su taskset tmux \
     toybox uv uvx vagrant watch watchexec xterm gnome-terminal konsole xdg-terminal-exec run-parts runsv nsjail sem sshfs \
     chronic mispipe ifne ts zargs lxc-attach lxc-execute schroot pct wsl ";
+
+/// Programs of [`LINE_WRAPPER`] that run a line with `sh` or with the shell of the user.
+const LINE_BY_SH: &str = " at batch hyperfine nodemon parallel script sem sg su watch ";
+
+/// Programs of [`LINE_WRAPPER`] that run such a line, or the program behind their arguments.
+const LINE_OR_PROGRAM: &str = " entr flock mise npx pnpx watchexec ";
 
 const SHELL: &str =
     " ash bash csh dash elvish fish ksh mksh nu osh posh pwsh rbash rksh sh tcsh xonsh yash zsh ";
@@ -189,8 +213,25 @@ fn interpreter(name: &str) -> Class {
     })
 }
 
+/// True if what feeds this command lists files, perhaps through filters.
+pub(super) fn is_listed(list: &List, at: usize) -> bool {
+    for before in (0..at).rev() {
+        let Some(Node::Simple(simple)) = list.nodes.get(before) else {
+            return false;
+        };
+        if lists_files(&simple.words) {
+            return true;
+        }
+        let is_fed = list.fed.get(before).copied().unwrap_or_default();
+        if !is_fed || !passes_lines(&simple.words) {
+            return false;
+        }
+    }
+    false
+}
+
 /// True if a command writes names of files, one by one, and nothing else.
-pub(super) fn lists_files(words: &[Word]) -> bool {
+fn lists_files(words: &[Word]) -> bool {
     let texts: Vec<String> = words.iter().map(Word::text).collect();
     let Some((name, options)) = texts.split_first() else {
         return false;
@@ -216,11 +257,24 @@ pub(super) fn lists_files(words: &[Word]) -> bool {
 }
 
 /// True if a command writes some of the lines that it reads, unchanged.
-pub(super) fn passes_lines(words: &[Word]) -> bool {
+fn passes_lines(words: &[Word]) -> bool {
     let name = words.first().map(Word::text).unwrap_or_default();
     let cuts = |word: &Word| word.text().starts_with("-") && word.text().contains('o');
     ["sort", "uniq", "head", "tail", "grep", "egrep", "fgrep"].contains(&base_name(&name))
         && !words.iter().any(|word| word.is_dynamic() || cuts(word))
+}
+
+/// The files to which a command copies its input, in addition to its output: those of `tee`, also behind `sudo`. None if it does
+/// something else with its input.
+pub(super) fn copies_into(words: &[Word]) -> Option<&[Word]> {
+    let is = |word: &Word, name: &str| base_name(&word.text()) == name;
+    let first = words.first()?;
+    if words.len() == 1 && is(first, "cat") {
+        return Some(&[]);
+    }
+    let at = words.iter().position(|word| is(word, "tee"))?;
+    let is_run = at == 0 || class(base_name(&first.text())) == Class::Wrapper;
+    words.get(at + 1..).filter(|_| is_run)
 }
 
 /// Programs that write only what stands in their arguments or in files.

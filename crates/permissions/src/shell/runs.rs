@@ -7,7 +7,8 @@ use super::git;
 use super::options;
 use super::planted;
 use super::programs::{self, Class};
-use super::steps::{Input, Language, SESSION, Step, Steps, UNKNOWN};
+use super::steps::{Input, Language, SESSION, Steps, UNKNOWN};
+use super::xargs;
 
 /// Words behind a program that are looked at as the beginning of another command, at most.
 pub(super) const MAX_BEHIND: usize = 24;
@@ -16,10 +17,13 @@ const MANAGERS: [&str; 14] = [
     "asdf", "bundle", "conda", "docker", "kubectl", "lxc", "mise", "nerdctl", "npx", "pipenv", "podman",
     "poetry", "uv", "vagrant",
 ];
+/// Those of them that run programs on this machine, and the subcommands behind which a program stands.
+const LOCAL_MANAGERS: [&str; 7] = ["asdf", "bundle", "conda", "mise", "pipenv", "poetry", "uv"];
+const RUNNING: [&str; 3] = ["exec", "run", "x"];
+/// Letters of options of programs that run lines, behind which a line or a setting with one may stand in the same word.
+const LINE_LETTERS: &str = "coOpsSx";
 /// Programs that set documents, which may run programs with the option `-U`.
 const ROFF: [&str; 5] = ["ditroff", "groff", "nroff", "pic", "troff"];
-/// Options of `xargs` that take the next word.
-const XARGS_VALUED: &str = "adEIiLlnPs";
 
 /// A program that runs others.
 pub(super) fn runner<'w>(
@@ -38,7 +42,7 @@ pub(super) fn runner<'w>(
         Class::LineWrapper => line_wrapper(steps, words, input),
         Class::Shell => shell(steps, name, arguments, input),
         Class::Finder => finder::finder(steps, name, arguments),
-        Class::Xargs => xargs(steps, arguments, input),
+        Class::Xargs => xargs::xargs(steps, arguments, input),
         Class::Git => git::git(steps, arguments),
         Class::Options(valued) => options::value_options(steps, name, valued, arguments, input),
         Class::Interpreter(valued) => code::interpreter(steps, valued, arguments, input),
@@ -80,6 +84,12 @@ fn wrapper<'w>(steps: &mut Steps<'w>, name: &str, words: &'w [Word], input: &'w 
             return steps.hide();
         }
         let text = word.text();
+        if name == "strace"
+            && let Some((_, command)) = text.split_once(['|', '!'])
+        {
+            // `strace -o '|program'`.
+            steps.line(command);
+        }
         if name == "env" && (text.starts_with("-S") || text.starts_with("--split-string") || splits(&text)) {
             return split_string(steps, &text, words.get(at + 1..).unwrap_or_default());
         }
@@ -164,6 +174,11 @@ pub(super) fn line_wrapper<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: 
     }
     let text = words.first().map(Word::text).unwrap_or_default();
     let name = programs::base_name(&text);
+    let is_local = LOCAL_MANAGERS.contains(&name);
+    // Words that are neither options nor perhaps the value of one.
+    let mut placed = 0;
+    let mut is_value = false;
+    let mut runs = false;
     let mut is_found = false;
     for (at, word) in words.iter().enumerate().skip(1).take(4 * MAX_BEHIND) {
         let text = word.text();
@@ -179,6 +194,8 @@ pub(super) fn line_wrapper<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: 
             steps.line(value);
         }
         if is_option {
+            glued_lines(steps, &text);
+            is_value = value.is_none() && text != "--";
             continue;
         }
         let is_line = |letter: char| letter.is_whitespace() || ";|&'\"\\$`<>(){}*?[~".contains(letter);
@@ -187,7 +204,18 @@ pub(super) fn line_wrapper<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: 
         } else {
             maybe_program(steps, words.get(at..).unwrap_or_default(), &UNKNOWN, false);
         }
-        is_found |= at > 2 || MANAGERS.contains(&name);
+        placed += usize::from(is_argument(name, &text, std::mem::take(&mut is_value)));
+        if is_local && !runs && RUNNING.contains(&text.as_str()) {
+            // Behind `uv run` stands the program.
+            runs = true;
+            placed = 1;
+        }
+        is_found = match name {
+            // It makes one line of all words.
+            "watch" => false,
+            _ if is_local => placed > usize::from(runs),
+            _ => placed > 1 || MANAGERS.contains(&name),
+        };
     }
     if name == "script" && !matches!(input, Input::Session) {
         // A shell reads the input.
@@ -199,6 +227,34 @@ pub(super) fn line_wrapper<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: 
             .any(|word| word.text() == "-c" || word.text() == ":::");
         if !has_line || !matches!(input, Input::Session) {
             steps.hide();
+        }
+    }
+}
+
+/// Returns true for a word that cannot be the value of an option before it.
+fn is_argument(name: &str, text: &str, follows_option: bool) -> bool {
+    match name {
+        // All values of its options are numbers.
+        "flock" => text.parse::<f64>().is_err(),
+        // Its options take none.
+        "taskset" => true,
+        _ => !follows_option,
+    }
+}
+
+/// `-cprogram` and `-o'ProxyCommand program'`: what stands behind a letter of an option may be a line.
+fn glued_lines(steps: &mut Steps<'_>, option: &str) {
+    let letters = option
+        .char_indices()
+        .filter(|(_, letter)| LINE_LETTERS.contains(*letter));
+    for (at, _) in letters {
+        let glued = option.get(at + 1..).unwrap_or_default();
+        if !glued.is_empty() && !option.starts_with("--") {
+            steps.guess(glued);
+            let setting = glued.split_once(char::is_whitespace);
+            setting
+                .iter()
+                .for_each(|(_, line)| steps.guess(line.trim_start()));
         }
     }
 }
@@ -282,7 +338,12 @@ fn shell<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word], input: &'
         }
         has_code |= letters.contains('c') || letters.contains('C') || letters.contains("Command");
         reads_input |= letters.contains('s');
-        if letters.ends_with(['o', 'O']) {
+        // Each such letter of a group takes a word: `bash -oc pipefail line`.
+        let settings = match is_foreign {
+            true => usize::from(letters.ends_with(['o', 'O'])),
+            false => letters.matches(['o', 'O']).count(),
+        };
+        for _ in 0..settings {
             hide_if_changed(steps, arguments.get(at));
             at += 1;
         }
@@ -392,108 +453,6 @@ fn expanded_options<'w>(steps: &mut Steps<'w>, class: Class, arguments: &'w [Wor
     }
 }
 
-/// `xargs [options] program`: its last arguments are not known.
-fn xargs<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &Input) {
-    let mut replaced = String::new();
-    let mut reads_names = matches!(input, Input::Names | Input::Session);
-    let mut at = 0;
-    while let Some(word) = arguments.get(at) {
-        let text = word.text();
-        if word.changes() {
-            return steps.hide();
-        }
-        let Some(letters) = text.strip_prefix('-') else {
-            break;
-        };
-        at += 1;
-        if text == "--" {
-            break;
-        }
-        if let Some(long) = letters.strip_prefix('-') {
-            reads_names &= !long.starts_with("arg-file");
-            match long.split_once('=') {
-                Some(("replace", value)) => value.clone_into(&mut replaced),
-                None if long == "replace" => "{}".clone_into(&mut replaced),
-                None if [
-                    "max-args",
-                    "max-lines",
-                    "max-procs",
-                    "max-chars",
-                    "delimiter",
-                    "arg-file",
-                    "eof",
-                    "process-slot-var",
-                ]
-                .contains(&long) =>
-                {
-                    at += 1
-                }
-                _ => {}
-            }
-            continue;
-        }
-        // The first letter that takes a value takes the rest of the word, or the next one.
-        let Some(position) = letters.find(|letter| XARGS_VALUED.contains(letter)) else {
-            continue;
-        };
-        let option = letters.get(position..=position).unwrap_or_default();
-        let rest = letters.get(position + 1..).unwrap_or_default();
-        reads_names &= option != "a";
-        let is_optional = ["i", "l", "e"].contains(&option);
-        let value = if rest.is_empty() && !is_optional {
-            at += 1;
-            arguments.get(at - 1).map(Word::text).unwrap_or_default()
-        } else {
-            rest.to_owned()
-        };
-        if option == "I" || option == "i" {
-            replaced = if value.is_empty() { "{}".to_owned() } else { value };
-        }
-    }
-    let command = arguments.get(at..).unwrap_or_default();
-    if command.is_empty() {
-        return;
-    }
-    if replaced.is_empty() {
-        steps.program(command, &UNKNOWN);
-        takes_unknown(steps, command, reads_names);
-    } else {
-        let words = command.iter().map(|word| word.replaced(&replaced)).collect();
-        steps.push(Step::Replaced(command, words));
-    }
-}
-
-/// Further arguments follow at the end of this command. They may be options, unless they are names of files.
-fn takes_unknown(steps: &mut Steps<'_>, command: &[Word], are_names: bool) {
-    let program = command.first().map(Word::text).unwrap_or_default();
-    let name = programs::base_name(&program).to_owned();
-    let behind = command.get(1..).unwrap_or_default();
-    let has_word = behind.iter().any(|word| !word.text().starts_with('-'));
-    match programs::class(&name) {
-        Class::Quiet => {}
-        _ if !are_names && !behind.iter().any(|word| word.text() == "--") => steps.hide(),
-        Class::Awk | Class::Sed | Class::Git if has_word => {}
-        Class::Perl | Class::Python | Class::Node if has_word => {}
-        Class::Shell if has_code(behind) => {}
-        Class::Options(_) => {}
-        // The program of a wrapper takes what follows.
-        Class::Wrapper if has_word => {
-            let inner = behind.iter().position(|word| {
-                let text = word.text();
-                !text.starts_with('-')
-                    && !text.contains('=')
-                    && !text.starts_with(|c: char| c.is_ascii_digit())
-            });
-            match inner.and_then(|inner| behind.get(inner..)) {
-                Some(inner) => takes_unknown(steps, inner, are_names),
-                None => steps.hide(),
-            }
-        }
-        Class::Other if has_word => {}
-        _ => steps.hide(),
-    }
-}
-
 /// A program that nothing is known of may run what stands behind it.
 pub(super) fn unlisted<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: &Input) {
     if words.len() > 8 * MAX_BEHIND {
@@ -518,7 +477,7 @@ pub(super) fn unlisted<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: &Inp
         let behind = words.get(at..).unwrap_or_default();
         let class = programs::class(programs::base_name(&text));
         let next = words.get(at + 1).map(Word::text).unwrap_or_default();
-        if class == Class::Shell && is_code_option(&next) {
+        if class == Class::Shell && xargs::is_code_option(&next) {
             steps.program(behind, &SESSION);
         }
         if word.parts.iter().any(|part| matches!(part, Part::Process(_))) {
@@ -540,17 +499,6 @@ pub(super) fn unlisted<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: &Inp
             }
         }
     }
-}
-
-/// A group of options with `c` in it: the next word is a line.
-fn is_code_option(text: &str) -> bool {
-    text.starts_with('-') && !text.starts_with("--") && text.contains('c')
-}
-
-/// A line follows behind an option for one.
-fn has_code(arguments: &[Word]) -> bool {
-    let option = arguments.iter().position(|word| is_code_option(&word.text()));
-    option.is_some_and(|option| option + 1 < arguments.len())
 }
 
 /// `-vS`: options of `env` with `S` among them.

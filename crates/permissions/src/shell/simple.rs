@@ -99,6 +99,10 @@ impl CommandParser<'_, '_> {
         for (subscript, value) in self.array()? {
             word.parts.extend(subscript.map(super::ast::Part::Arithmetic));
             word.parts.extend(value.parts);
+            word.push(' ', true);
+        }
+        if self.cursor.peek().is_some_and(|letter| !is_meta(letter)) {
+            return Err(Unclear);
         }
         // Its value is a list, which no rule compares.
         word.parts.push(super::ast::Part::Unknown);
@@ -138,7 +142,12 @@ impl CommandParser<'_, '_> {
         } else {
             Value::Scalar(self.words().word()?.unwrap_or_default())
         };
-        if self.cursor.peek() == Some('(') {
+        // Bash reads on behind a list: `a=(1)echo` is one word, and a `#` there begins no comment.
+        if self
+            .cursor
+            .peek()
+            .is_some_and(|letter| letter == '(' || !is_meta(letter))
+        {
             return Err(Unclear);
         }
         Ok(Some(Assignment {
@@ -179,6 +188,7 @@ impl CommandParser<'_, '_> {
     pub(super) fn redirect(&mut self) -> Parse<Option<Redirect>> {
         let start = self.cursor.position();
         if self.cursor.looks_at("&>") {
+            self.cursor.shared.is_bash_only = true;
             self.cursor.skip(2)?;
             self.cursor.eat(">")?;
             return self.target(RedirectKind::Output).map(Some);
@@ -241,6 +251,11 @@ impl CommandParser<'_, '_> {
     /// Behind `<&` or `>&`: a descriptor, or the name of a file, which is opened like this.
     fn duplicate(&mut self, of_file: RedirectKind) -> Parse<Redirect> {
         let mut redirect = self.target(RedirectKind::Duplicate)?;
+        let target = redirect.target.text();
+        // Bash closes the descriptor and reads on: `>&-program` runs the program.
+        if target.starts_with('-') && (target != "-" || redirect.target.changes()) {
+            return Err(Unclear);
+        }
         let text = redirect.target.literal().unwrap_or_default();
         let is_number = !text.is_empty()
             && text

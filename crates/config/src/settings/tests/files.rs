@@ -121,8 +121,43 @@ fn project_can_only_lower_limits() {
         assert_eq!((limits.max_turns, limits.max_cost), (Some(2), Some(0.5)));
         assert_eq!((limits.max_seconds, limits.max_tokens), (Some(60), Some(10)));
     }
-    let (settings, notes) = load(user, r#"{"limits": {"maxTurns": "many"}}"#, None);
-    assert_eq!(settings.limits.max_turns, Some(0));
+    for unreadable in [
+        r#"{"limits": {"maxTurns": "many"}}"#,
+        r#"{"limits": 5}"#,
+        r#"{"limits": [{"maxTurns": 1}]}"#,
+    ] {
+        let (settings, notes) = load(user, unreadable, None);
+        assert_eq!(settings.limits.max_turns, Some(0), "{unreadable}");
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert_eq!(settings.faults.len(), 1, "{unreadable}");
+    }
+}
+
+/// An agent that serves clients goes on with what can be read of such settings.
+#[test]
+fn unreadable_sandbox_list_keeps_its_paths() {
+    for (value, paths) in [
+        (json!("~/.ssh"), vec!["~/.ssh"]),
+        (json!(["~/.ssh", 5]), vec!["~/.ssh"]),
+        (json!(5), vec![]),
+    ] {
+        let text = json!({"sandbox": {"denyRead": value}}).to_string();
+        let (settings, notes) = load(&text, "", None);
+        assert_eq!(settings.sandbox.deny_read, paths, "{text}");
+        assert_eq!((settings.faults.len(), notes.len()), (1, 1), "{text}");
+    }
+}
+
+#[test]
+fn package_with_unreadable_filter_is_left_out() {
+    let text = r#"{"packages": [{"source": "npm:a", "extensions": false}, {"source": "npm:b", "extensions": null}, "npm:c"]}"#;
+    let (settings, notes) = load(text, "", None);
+    let sources: Vec<&str> = settings
+        .packages
+        .iter()
+        .map(|spec| spec.source.as_str())
+        .collect();
+    assert_eq!(sources, ["npm:b", "npm:c"]);
     assert_eq!(notes.len(), 1, "{notes:?}");
 }
 
