@@ -38,7 +38,7 @@ pub enum Outgoing {
 
 /// The writer is gone: its output was closed, or the process is ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("nobody writes any more")]
+#[error("the output was closed")]
 pub struct WriterGone;
 
 /// One client of a server with several clients; a connection with one client uses the default. Numbers are never reused.

@@ -276,7 +276,8 @@ pub struct TrustState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeldBack {
-    /// `extensions`, `hooks`, `tools`, `mcp`, `settings`, `skills`, `prompts`, `rules`, `themes` or `system-prompt`.
+    /// `extensions`, `hooks`, `tools`, `mcp`, `settings`, `skills`, `prompts`, `rules`, `agents`, `themes` or
+    /// `system-prompt`.
     pub kind: String,
     /// The file or directory.
     pub path: String,

@@ -2495,7 +2495,7 @@ class _HeldBack(TypedDict, total=False):
 class HeldBack(_HeldBack):
     """A resource of a project that is not used."""
 
-    #: `extensions`, `hooks`, `tools`, `mcp`, `settings`, `skills`, `prompts`, `rules`, `themes` or
+    #: `extensions`, `hooks`, `tools`, `mcp`, `settings`, `skills`, `prompts`, `rules`, `agents`, `themes` or
     #: `system-prompt`.
     kind: str
 

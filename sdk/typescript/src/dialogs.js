@@ -1,4 +1,4 @@
-// Questions that an extension asks the user. Nothing waits for ever: without a callback they are cancelled at once.
+// Questions of the agent and of extensions to the user. Nothing waits for ever: without a callback they are cancelled at once.
 import { TimedOut, within } from "./errors.js";
 
 const ASKING = new Set(["select", "confirm", "input", "editor"]);

@@ -4018,7 +4018,7 @@ export interface Handoff {
 /** A resource of a project that is not used. */
 export interface HeldBack {
   /**
-   * `extensions`, `hooks`, `tools`, `mcp`, `settings`, `skills`, `prompts`, `rules`, `themes` or
+   * `extensions`, `hooks`, `tools`, `mcp`, `settings`, `skills`, `prompts`, `rules`, `agents`, `themes` or
    * `system-prompt`.
    */
   kind: string;

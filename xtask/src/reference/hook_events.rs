@@ -14,7 +14,7 @@ const SOURCE: &str = "crates/session/src/session/extensions/heard.txt";
 const INTRO: &str = "\
 Extensions in TypeScript listen to these events with `pi.on`, [programs in other languages](extension-protocol.md) name them in
 their answer to `open`, and hook executables are configured for one event each in the setting [`hooks`](settings.md). In addition,
-extensions can listen to the events of a run that clients receive, under the same names, such as `entry_appended` or `queue_update`.
+extensions can listen to the events of a run that clients receive, under the same names, such as `queue_update`.
 
 *Waits*: what waits for the listeners to finish. *Hooks*: whether hook executables can be run for the event. *Result*: what the
 listener can return; without an entry, the result has no effect. The [extension protocol](extension-protocol.md#events) describes

@@ -9,7 +9,8 @@ use super::{cell, head};
 const INTRO: &str = "\
 Pinion reads `settings.json` in the agent directory (`~/.pi/agent`, or `PI_CODING_AGENT_DIR`) and `.pi/settings.json` in the working
 directory. The project's values take precedence. Both files are JSON with comments and trailing commas. Pinion never writes them.
-A value of the wrong type is reported and ignored. `pinion doctor` lists the keys of both files and what each of them does.
+A value of the wrong type is reported and ignored, except in keys that protect or limit (`permissions`, `sandbox`, `limits` and
+others): it stops the start. `pinion doctor` lists the keys of both files and what each of them does.
 
 ```json,settings
 {

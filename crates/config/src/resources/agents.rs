@@ -1,5 +1,5 @@
-//! Agents that a model can give tasks to: Markdown files in `agents` of the agent directory and of a trusted project
-//! (docs/guides/sub-agents.md).
+//! Agents that a model can give tasks to: Markdown files in `agents` of the agent directory and of a project, which
+//! count as its skills do (docs/guides/sub-agents.md).
 
 use std::path::Path;
 

@@ -105,14 +105,12 @@ const MODELS: &[Key] = &[
         "",
         "Tokens for the level `medium`.",
     ),
-    key("thinkingBudgets.high", COUNT, "", "Tokens for the level `high`."),
     key(
-        "thinkingBudgets.xhigh",
+        "thinkingBudgets.high",
         COUNT,
         "",
-        "Tokens for the level `xhigh`.",
+        "Tokens for the level `high`, and for `xhigh` and `max`.",
     ),
-    key("thinkingBudgets.max", COUNT, "", "Tokens for the level `max`."),
     key(
         "enabledModels",
         TEXTS,
@@ -293,7 +291,7 @@ const RUNS: &[Key] = &[
         "retry.provider.timeoutMs",
         COUNT,
         "",
-        "Milliseconds that a request can take. Without it, only `httpIdleTimeoutMs` applies.",
+        "Milliseconds without a byte from the provider, in place of `httpIdleTimeoutMs` and `localServers.idleTimeoutMs`. No request has a limit in all.",
     ),
     key(
         "retry.provider.maxRetries",

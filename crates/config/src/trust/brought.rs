@@ -14,7 +14,8 @@ use super::limits;
 /// Something that a project brings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Brought {
-    /// What it is: `settings`, `extensions`, `hooks`, `tools`, `mcp`, `skills`, `prompts`, `rules`, `system-prompt`.
+    /// What it is: `settings`, `extensions`, `hooks`, `tools`, `mcp`, `skills`, `prompts`, `rules`, `agents`,
+    /// `themes`, `system-prompt`.
     pub kind: &'static str,
     /// The file or directory.
     pub path: PathBuf,
@@ -25,7 +26,7 @@ pub struct Brought {
 
 /// What lies in a project's directory of configuration: name, kind, and whether it can run code. Texts count in a project
 /// without a decision, too.
-const ENTRIES: [(&str, &str, bool); 11] = [
+const ENTRIES: [(&str, &str, bool); 12] = [
     ("extensions", "extensions", true),
     ("hooks", "hooks", true),
     ("tools", "tools", true),
@@ -33,6 +34,7 @@ const ENTRIES: [(&str, &str, bool); 11] = [
     ("skills", "skills", false),
     ("prompts", "prompts", false),
     ("rules", "rules", false),
+    ("agents", "agents", false),
     ("themes", "themes", false),
     ("SYSTEM.md", "system-prompt", false),
     ("APPEND_SYSTEM.md", "system-prompt", false),

@@ -233,7 +233,11 @@ const SESSION: &[Flag] = &[
         |a| a.continue_latest = true,
         "Resume the most recent session in this directory",
     ),
-    switch(&["--resume", "-r"], |a| a.resume = true, "Same as --continue"),
+    switch(
+        &["--resume", "-r"],
+        |a| a.resume = true,
+        "Same as --continue, or a session that the first word names",
+    ),
     value(
         &["--session"],
         "WHICH",
@@ -259,7 +263,7 @@ const SESSION: &[Flag] = &[
         &["--session-id"],
         "ID",
         set::set_session_id,
-        "Id of the new session",
+        "Id of the session: continued, or new if there is none",
     ),
     value(&["--name", "-n"], "NAME", set!(name), "Name of the session"),
     value(

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use testkit::llm::Reply;
+use testkit::llm::{ErrorKind, Reply};
 
 use crate::dialect_outputs::speaking;
 use crate::kit::{LONG, Pi, World, answered_at, bash, of_type, text, until};
@@ -205,6 +205,27 @@ fn notification_hooks_never_delay_and_finish_at_shutdown() {
     assert_eq!(events("tool_execution_end")[0]["event"]["toolName"], "bash");
     assert_eq!(events("agent_end").len(), 1);
     assert_eq!(events("session_shutdown")[0]["event"]["reason"], "quit");
+}
+
+#[test]
+fn hooks_learn_of_retries_and_queued_messages() {
+    let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["done"])]);
+    world.settings(
+        json!({"retry": {"baseDelayMs": 600_000, "maxAgentDelayMs": 600_000, "provider": {"maxRetries": 0}}}),
+    );
+    for event in ["auto_retry_start", "auto_retry_end", "queue_update"] {
+        hook(&world, &format!("{event}.sh"), &format!("cat >> {event}.log"));
+    }
+    let pi = world.start();
+    pi.prompt("Go");
+    pi.wait("auto_retry_start");
+    pi.data(json!({"type": "follow_up", "message": "later"}));
+    pi.get("abort");
+    pi.finish();
+    let event = |name: &str| written(&world, &format!("{name}.log"))[0]["event"].clone();
+    assert_eq!(event("auto_retry_start")["attempt"], 1);
+    assert_eq!(event("auto_retry_end")["success"], false);
+    assert_eq!(event("queue_update")["followUp"], json!(["later"]));
 }
 
 #[test]

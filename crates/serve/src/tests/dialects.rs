@@ -1,5 +1,5 @@
 //! What a connection takes for its client's dialect, and that the writer follows between lines only. What each dialect looks
-//! like from outside is tested with the program (`rows_output`, `rows_input` and `seeds` there).
+//! like from outside is tested with the program (`dialect_outputs`, `dialect_inputs` and `seeds` there).
 
 use std::sync::Arc;
 use std::time::Instant;

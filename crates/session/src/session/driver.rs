@@ -143,13 +143,8 @@ impl Driver {
         inputs: &mut VecDeque<Input>,
     ) {
         match effect {
-            Effect::Emit(event) => self.tell(event).await,
-            Effect::Tell(mut event, turn) => {
-                self.core.fit_newest_pi(&mut event);
-                // Subscribers first, as with events that they may answer.
-                self.tell_subscribers(&event, turn);
-                self.core.outbox.tell(event).await;
-            }
+            Effect::Emit(event) => self.tell(event, None).await,
+            Effect::Tell(event, turn) => self.tell(event, Some(turn)).await,
             Effect::Persist(message) => self.persist_group(message, following).await,
             Effect::Record(body) => self.core.conversation.log.record(body, &self.core.outbox).await,
             Effect::CallModel => self.call_model().await,
@@ -216,13 +211,17 @@ impl Driver {
         self.ask_model();
     }
 
-    /// Sends an event of the machine.
-    async fn tell(&mut self, mut event: Event) {
+    /// Sends an event of the machine; `turn` is its turn if it has subscribers that nothing waits for.
+    async fn tell(&mut self, mut event: Event, turn: Option<u64>) {
         self.core.fit_newest_pi(&mut event);
         let overflow = CompactionReason::Overflow;
         if matches!(event, Event::CompactionStart { reason } if reason == overflow) {
             // Before the event: the compaction must not keep the answer that found no room.
             self.core.omit_failed_answer().await;
+        }
+        // Subscribers first, as with events that they may answer.
+        if let Some(turn) = turn {
+            self.tell_subscribers(&event, turn);
         }
         self.core.outbox.tell(event).await;
     }

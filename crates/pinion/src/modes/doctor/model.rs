@@ -325,9 +325,10 @@ fn first_steps(patient: &Patient<'_>) -> String {
         "  export ANTHROPIC_API_KEY=...    (or OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY)"
             .to_owned(),
     );
-    lines.push(format!(
-        "or store it (pinion auth login PROVIDER --api-key), or add a local server to {dir}/models.json."
-    ));
+    lines.push(
+        "or store it (pinion auth login PROVIDER --api-key), or start a local server (ollama, llama.cpp, LM Studio, vLLM)."
+            .to_owned(),
+    );
     lines.push("Until then the built-in offline model answers. It is not an AI.".to_owned());
     lines.join("\n")
 }

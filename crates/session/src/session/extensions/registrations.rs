@@ -30,6 +30,17 @@ const EVENTS: [&str; 10] = [
     "agent_settled",
 ];
 
+/// Further events of the machine: subscribers receive them, and nothing waits.
+const TOLD: [&str; 7] = [
+    "queue_update",
+    "compaction_start",
+    "compaction_end",
+    "auto_retry_start",
+    "auto_retry_end",
+    "ttsr_triggered",
+    "todo_reminder",
+];
+
 /// Uses the tools and commands that extensions register now.
 pub(crate) fn use_registrations(extensions: &mut Extensions, core: &mut SessionCore) {
     extensions.state.mark_stale();
@@ -51,12 +62,12 @@ pub(crate) fn use_registrations(extensions: &mut Extensions, core: &mut SessionC
 /// Tells the machine which hook points have subscribers, after registrations have changed.
 pub(crate) fn sync_hooks(extensions: &Extensions, core: &mut SessionCore) {
     let mut subscribed = Subscriptions::default();
-    for name in ASKED.into_iter().chain(EVENTS) {
+    for name in ASKED.into_iter().chain(EVENTS).chain(TOLD) {
         if !extensions.has_listener(name) {
             continue;
         }
         // Executables that are only told need no wait, so they do not delay the run.
-        let is_asked = ASKED.contains(&name) || extensions.waits_for(name);
+        let is_asked = ASKED.contains(&name) || (EVENTS.contains(&name) && extensions.waits_for(name));
         let names = if is_asked {
             &mut subscribed.waits
         } else {

@@ -1,7 +1,8 @@
 //! The tool calls of a session: prepared, run in tasks, reported back. Every kind of tool takes the same way here.
 //!
 //! [`ToolCalls`] owns the calls and knows nothing of the session; which tools there are is in `registry`, what a tool must do in
-//! `tool`. Hooks and permissions wrap the calls in `session::tool_pipeline`.
+//! `tool`. The machine asks hooks and permissions before and after a
+//! call; `session::tool_pipeline` answers for the session.
 
 mod background;
 mod built_in;
