@@ -13,8 +13,10 @@ const SOURCE: &str = "crates/session/src/session/extensions/heard.txt";
 
 const INTRO: &str = "\
 Extensions in TypeScript listen to these events with `pi.on`, [programs in other languages](extension-protocol.md) name them in
-their answer to `open`, and hook executables are configured for one event each in the setting [`hooks`](settings.md). In addition,
-extensions can listen to the events of a run that clients receive, under the same names, such as `queue_update`.
+their answer to `open`, and hook executables are configured for one event each in the setting [`hooks`](settings.md). In addition, both
+receive these events as clients do, and nothing waits for them: `queue_update`, `compaction_start`, `compaction_end`,
+`auto_retry_start`, `auto_retry_end`, `ttsr_triggered`, `todo_reminder`, and `entry_appended` for entries that `appendEntry` or a
+refresh of the prompt cache adds.
 
 *Waits*: what waits for the listeners to finish. *Hooks*: whether hook executables can be run for the event. *Result*: what the
 listener can return; without an entry, the result has no effect. The [extension protocol](extension-protocol.md#events) describes

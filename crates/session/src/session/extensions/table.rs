@@ -1,10 +1,10 @@
-//! The events that extensions hear, by name. They also receive, under its own name, each event that a client is
-//! told of a run.
+//! The events that extensions and hooks receive, by name. They also receive, as clients
+//! do, the events in `registrations::TOLD` and the events of `Driver::emit`.
 
 /// One line for each: see the file.
 const HEARD: &str = include_str!("heard.txt");
 
-/// Does the table say that an event is sent?
+/// Returns true if the table has the event, or clients receive it.
 pub(super) fn lists(name: &str) -> bool {
     // Searched line by line, since only debug assertions ask.
     let mut lines = HEARD.lines().filter(|line| !line.starts_with('#'));
