@@ -12,6 +12,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
 
 use pinion_checkpoints::{Checkpoints, Scope, directory_of};
 use tempfile::TempDir;
@@ -229,87 +231,120 @@ fn differences(one: &Tree, other: &Tree) -> Vec<PathBuf> {
     differs.cloned().collect()
 }
 
+/// What sequences showed: restored exactly, compared with what git says, and restored although commands ran.
+#[derive(Default)]
+struct Seen {
+    exact: usize,
+    compared: usize,
+    whole: usize,
+}
+
+/// One random sequence.
+fn sequence(seed: u64, repository: &Path) -> Seen {
+    let mut seen = Seen::default();
+    let is_whole = seed % 4 == 3;
+    let mut world = World::new(seed, repository, is_whole);
+    let git_dir = world.root.join(".git");
+    let untouched = tree(&git_dir);
+    let asks_git = seed % ASKED < 2;
+    let mut statuses = Vec::new();
+    let has_commands = seed % 2 == 1;
+    let mut trees = Vec::new();
+    let mut noisy = Vec::new();
+    for turn in 0..TURNS {
+        trees.push(tree(&world.root));
+        statuses.extend(asks_git.then(|| status(&world.root)));
+        let mut is_noisy = false;
+        for _ in 0..=world.chance.below(3) {
+            if has_commands && world.chance.below(3) == 0 {
+                is_noisy = true;
+                world.unrecorded(&turn.to_string());
+            } else {
+                world.recorded(&turn.to_string());
+            }
+        }
+        noisy.push(is_noisy);
+    }
+    let before = tree(&world.root);
+    statuses.extend(asks_git.then(|| status(&world.root)));
+    let target = world.chance.below(TURNS);
+    let kept: HashSet<String> = (0..target).map(|turn| turn.to_string()).collect();
+    let rewound = world.checkpoints.rewind(&kept, true, None, false).unwrap();
+    let target = usize::try_from(target).unwrap();
+    let after = tree(&world.root);
+    let wrong = differences(&after, &trees[target]);
+    if is_whole {
+        // Changes of commands in the directory that Git ignores are not known, and a file that lost its directory is listed.
+        let excused = excused(&rewound);
+        let is_ignored = |path: &PathBuf| path.starts_with(world.root.join("g"));
+        let wrong = wrong.iter().filter(|path| !is_ignored(path));
+        let wrong: Vec<_> = wrong
+            .filter(|path| !excused.iter().any(|listed| listed.starts_with(path)))
+            .collect();
+        assert!(wrong.is_empty(), "{seed}: {wrong:?} {rewound:?}");
+        seen.whole = usize::from(noisy[target..].contains(&true));
+    } else if noisy[target..].contains(&true) {
+        // The command is listed: what it changed is not known, path by path.
+        assert!(
+            rewound.unknown.iter().any(|note| note.tool_name.is_some()),
+            "{seed}: {rewound:?}"
+        );
+    } else if !noisy.contains(&true) {
+        seen.exact = 1;
+        assert!(wrong.is_empty(), "{seed}: {wrong:?} {rewound:?}");
+        if asks_git {
+            seen.compared = 1;
+            assert_eq!(status(&world.root), statuses[target], "{seed}");
+        }
+    } else {
+        let excused = excused(&rewound);
+        let is_listed = |path: &PathBuf| {
+            excused
+                .iter()
+                .any(|listed| listed.starts_with(path) || path.starts_with(listed))
+        };
+        assert!(wrong.iter().all(is_listed), "{seed}: {wrong:?} {rewound:?}");
+    }
+    // Taken back in another process: as before the rewind.
+    let again = Checkpoints::new(world.checkpoints.dir(), None);
+    let (back, _) = again.unrewind(false).unwrap();
+    let wrong = differences(&tree(&world.root), &before);
+    assert!(wrong.is_empty(), "{seed}: {wrong:?} {back:?}");
+    if let Some(last) = statuses.last() {
+        assert_eq!(status(&world.root), *last, "{seed}");
+    }
+    assert_eq!(tree(&git_dir), untouched, "{seed}: the repository");
+    let outside = fs::read(world.dir.path().join("outside/secret")).unwrap();
+    assert_eq!(outside, b"untouched", "{seed}");
+    seen
+}
+
 #[test]
 fn random_changes_are_undone_or_listed() {
-    let (mut exact, mut compared, mut whole) = (0, 0, 0);
     let repository = repository();
-    for seed in 0..SEQUENCES {
-        let is_whole = seed % 4 == 3;
-        let mut world = World::new(seed, repository.path(), is_whole);
-        let git_dir = world.root.join(".git");
-        let untouched = tree(&git_dir);
-        let asks_git = seed % ASKED < 2;
-        let mut statuses = Vec::new();
-        let has_commands = seed % 2 == 1;
-        let mut trees = Vec::new();
-        let mut noisy = Vec::new();
-        for turn in 0..TURNS {
-            trees.push(tree(&world.root));
-            statuses.extend(asks_git.then(|| status(&world.root)));
-            let mut is_noisy = false;
-            for _ in 0..=world.chance.below(3) {
-                if has_commands && world.chance.below(3) == 0 {
-                    is_noisy = true;
-                    world.unrecorded(&turn.to_string());
-                } else {
-                    world.recorded(&turn.to_string());
-                }
-            }
-            noisy.push(is_noisy);
-        }
-        let before = tree(&world.root);
-        statuses.extend(asks_git.then(|| status(&world.root)));
-        let target = world.chance.below(TURNS);
-        let kept: HashSet<String> = (0..target).map(|turn| turn.to_string()).collect();
-        let rewound = world.checkpoints.rewind(&kept, true, None, false).unwrap();
-        let target = usize::try_from(target).unwrap();
-        let after = tree(&world.root);
-        let wrong = differences(&after, &trees[target]);
-        if is_whole {
-            // Changes of commands in the directory that Git ignores are not known, and a file that lost its directory is listed.
-            let excused = excused(&rewound);
-            let is_ignored = |path: &PathBuf| path.starts_with(world.root.join("g"));
-            let wrong = wrong.iter().filter(|path| !is_ignored(path));
-            let wrong: Vec<_> = wrong
-                .filter(|path| !excused.iter().any(|listed| listed.starts_with(path)))
-                .collect();
-            assert!(wrong.is_empty(), "{seed}: {wrong:?} {rewound:?}");
-            whole += usize::from(noisy[target..].contains(&true));
-        } else if noisy[target..].contains(&true) {
-            // The command is listed: what it changed is not known, path by path.
-            assert!(
-                rewound.unknown.iter().any(|note| note.tool_name.is_some()),
-                "{seed}: {rewound:?}"
-            );
-        } else if !noisy.contains(&true) {
-            exact += 1;
-            assert!(wrong.is_empty(), "{seed}: {wrong:?} {rewound:?}");
-            if asks_git {
-                compared += 1;
-                assert_eq!(status(&world.root), statuses[target], "{seed}");
-            }
-        } else {
-            let excused = excused(&rewound);
-            let is_listed = |path: &PathBuf| {
-                excused
-                    .iter()
-                    .any(|listed| listed.starts_with(path) || path.starts_with(listed))
-            };
-            assert!(wrong.iter().all(is_listed), "{seed}: {wrong:?} {rewound:?}");
-        }
-        // Taken back in another process: as before the rewind.
-        let again = Checkpoints::new(world.checkpoints.dir(), None);
-        let (back, _) = again.unrewind(false).unwrap();
-        let wrong = differences(&tree(&world.root), &before);
-        assert!(wrong.is_empty(), "{seed}: {wrong:?} {back:?}");
-        if let Some(last) = statuses.last() {
-            assert_eq!(status(&world.root), *last, "{seed}");
-        }
-        assert_eq!(tree(&git_dir), untouched, "{seed}: the repository");
-        let outside = fs::read(world.dir.path().join("outside/secret")).unwrap();
-        assert_eq!(outside, b"untouched", "{seed}");
-    }
+    let next = AtomicU64::new(0);
+    let seeds = || std::iter::repeat_with(|| next.fetch_add(1, Relaxed)).take_while(|seed| *seed < SEQUENCES);
+    let all: Vec<Seen> = thread::scope(|scope| {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let running: Vec<_> = (0..threads)
+            .map(|_| {
+                let sequences = || seeds().map(|seed| sequence(seed, repository.path()));
+                scope.spawn(move || sequences().collect::<Vec<_>>())
+            })
+            .collect();
+        running
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    let compared: usize = all.iter().map(|seen| seen.compared).sum();
+    let whole: usize = all.iter().map(|seen| seen.whole).sum();
+    let exact: usize = all.iter().map(|seen| seen.exact).sum();
+    assert_eq!(all.len() as u64, SEQUENCES);
     assert!(compared >= 15, "{compared} statuses compared");
     assert!(whole >= 100, "{whole} sequences with commands were restored");
-    assert!(exact >= SEQUENCES / 2, "{exact} sequences were restored exactly");
+    assert!(
+        exact as u64 >= SEQUENCES / 2,
+        "{exact} sequences were restored exactly"
+    );
 }

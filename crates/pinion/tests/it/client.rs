@@ -123,8 +123,8 @@ async fn client_has_method_for_every_command() {
 async fn client_runs_can_be_aborted_joined_and_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let script = Script::new()
-        .slow_reply(&["a", "b"], 30.0)
-        .slow_reply(&["a", "b"], 30.0)
+        .slow_reply(&["a", "b"], 8.0)
+        .slow_reply(&["a", "b"], 8.0)
         .slow_reply(&["a", "b", "c"], 0.2)
         .reply("after");
     let client = start(&folder, script).await;
