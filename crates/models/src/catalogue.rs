@@ -6,10 +6,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use auth::login::json_file::read_text;
+use flate2::read::GzDecoder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wire::Model;
@@ -18,8 +20,9 @@ use wire::model::{InputLimits, Modality, PriceTier, Prices, PromptCache};
 /// Name of the file in the agent directory.
 pub const FILE: &str = "models-catalogue.jsonl";
 
-/// The list of models that the program is built with.
-const BUILT_IN: &str = include_str!("../data/catalogue.jsonl");
+// The list of models that the program is built with, from `data/catalogue.jsonl` (`build.rs`): `FIRST_LINE`, the header, and
+// `PROVIDERS`, each provider line with the compressed lines below it.
+include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
 /// Members of a model line that are an index of a shared value.
 pub(crate) const SHARED: [&str; 4] = ["thinking", "compat", "limits", "cache"];
@@ -50,8 +53,7 @@ impl Header {
     pub fn built_in() -> &'static Self {
         static HEADER: OnceLock<Header> = OnceLock::new();
         HEADER.get_or_init(|| {
-            let (line, _) = BUILT_IN.split_once('\n').unwrap_or_default();
-            serde_json::from_str(line).unwrap_or_else(|_| Self {
+            serde_json::from_str(FIRST_LINE).unwrap_or_else(|_| Self {
                 catalogue: FORMAT,
                 source: String::new(),
                 fetched: "1970-01-01T00:00:00Z".to_owned(),
@@ -181,12 +183,35 @@ struct Line {
     cache: Option<usize>,
 }
 
+/// The lines below a provider line: shared values, if there are any, and models.
+#[derive(Debug)]
+enum Lines {
+    /// Of the built-in list, gzip.
+    Packed(&'static [u8]),
+    /// Of a file.
+    Plain(String),
+}
+
+impl Lines {
+    /// The text. The built-in list is checked by a test, so lines that cannot be unpacked count as none.
+    fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Plain(text) => Cow::Borrowed(text),
+            Self::Packed(bytes) => {
+                let mut text = String::new();
+                let read = GzDecoder::new(*bytes).read_to_string(&mut text);
+                Cow::Owned(read.map(|_| text).unwrap_or_default())
+            }
+        }
+    }
+}
+
 /// A built-in provider.
 #[derive(Debug)]
 pub struct Provider {
     head: Head,
-    /// The provider line as it stands, and the model lines.
-    text: (String, Cow<'static, str>),
+    /// The provider line as it stands, and the lines below it.
+    text: (String, Lines),
     models: OnceLock<Vec<Listed>>,
 }
 
@@ -239,7 +264,8 @@ impl Provider {
 
     /// Its model lines as JSON by model id, with the shared values in them and `api` and `baseUrl` in place of the route.
     pub(crate) fn lines(&self) -> BTreeMap<String, Map<String, Value>> {
-        let (shared, lines) = self.split();
+        let text = self.text.1.text();
+        let (shared, lines) = split(&text);
         let shared: Value = shared
             .and_then(|line| serde_json::from_str(line).ok())
             .unwrap_or_default();
@@ -266,14 +292,6 @@ impl Provider {
         lines.lines().filter_map(expand).collect()
     }
 
-    /// The line of shared values, if there is one, and the model lines.
-    fn split(&self) -> (Option<&str>, &str) {
-        match self.text.1.split_once('\n') {
-            Some((first, rest)) if first.starts_with("{\"shared\":") => (Some(first), rest),
-            _ => (None, &self.text.1),
-        }
-    }
-
     /// Returns true if its models have been parsed.
     #[must_use]
     pub fn is_read(&self) -> bool {
@@ -282,7 +300,8 @@ impl Provider {
 
     /// The file is part of the program and checked by a test, so a line that cannot be read is left out.
     fn read(&self) -> Vec<Listed> {
-        let (shared, lines) = self.split();
+        let text = self.text.1.text();
+        let (shared, lines) = split(&text);
         let shared = shared.and_then(|line| serde_json::from_str::<SharedLine>(line).ok());
         let shared = shared.map(|line| line.shared).unwrap_or_default();
         lines
@@ -339,6 +358,14 @@ impl Provider {
     }
 }
 
+/// The line of shared values, if there is one, and the model lines.
+fn split(text: &str) -> (Option<&str>, &str) {
+    match text.split_once('\n') {
+        Some((first, rest)) if first.starts_with("{\"shared\":") => (Some(first), rest),
+        _ => (None, text),
+    }
+}
+
 /// The shared value with this index; `Some(None)` for a line without one, none for an index that does not exist.
 fn pick<T: Clone>(values: &[T], index: Option<usize>) -> Option<Option<T>> {
     index.map_or(Some(None), |index| values.get(index).cloned().map(Some))
@@ -366,9 +393,15 @@ impl Catalogue {
     /// The catalogue that the program was built with. Reads provider lines only.
     #[must_use]
     pub fn built_in() -> Self {
-        let (_, body) = BUILT_IN.split_once('\n').unwrap_or_default();
+        let provider = |(line, packed): &(&str, &'static [u8])| {
+            Some(Provider {
+                head: serde_json::from_str(line).ok()?,
+                text: ((*line).to_owned(), Lines::Packed(packed)),
+                models: OnceLock::new(),
+            })
+        };
         Self {
-            providers: parse(body, Cow::Borrowed).0,
+            providers: PROVIDERS.iter().filter_map(provider).collect(),
             header: None,
         }
     }
@@ -409,7 +442,7 @@ impl Catalogue {
         if header.catalogue != FORMAT {
             return Err(format!("it has the form {}, not {FORMAT}", header.catalogue));
         }
-        let (providers, rest) = parse(body, |lines| Cow::Owned(lines.to_owned()));
+        let (providers, rest) = parse(body);
         if !rest.is_empty() || providers.len() != header.providers {
             return Err("it is not whole".to_owned());
         }
@@ -436,7 +469,7 @@ impl Catalogue {
     pub(crate) fn section(&self, id: &str) -> Option<(String, usize)> {
         let provider = self.provider(id)?;
         let (head, lines) = &provider.text;
-        Some((format!("{head}\n{lines}"), provider.models().len()))
+        Some((format!("{head}\n{}", lines.text()), provider.models().len()))
     }
 
     /// The providers, in registry order.
@@ -493,8 +526,8 @@ fn is_older_format(text: &str) -> bool {
     serde_json::from_str::<Header>(first).is_ok_and(|header| header.catalogue < FORMAT)
 }
 
-/// Parses providers, and returns the rest of the text.
-fn parse<'a>(mut text: &'a str, keep: impl Fn(&'a str) -> Cow<'static, str>) -> (Vec<Provider>, &'a str) {
+/// Parses providers of a file, and returns the rest of the text.
+fn parse(mut text: &str) -> (Vec<Provider>, &str) {
     let mut providers = Vec::new();
     while let Some((line, rest)) = text.split_once('\n') {
         let Ok(head) = serde_json::from_str::<Head>(line) else {
@@ -505,7 +538,7 @@ fn parse<'a>(mut text: &'a str, keep: impl Fn(&'a str) -> Cow<'static, str>) -> 
         };
         providers.push(Provider {
             head,
-            text: (line.to_owned(), keep(lines)),
+            text: (line.to_owned(), Lines::Plain(lines.to_owned())),
             models: OnceLock::new(),
         });
         text = rest;
