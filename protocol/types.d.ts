@@ -3466,7 +3466,10 @@ export interface AssistantMessage {
    * of other agents are kept.
    */
   thinkingLevel?: string;
-  /** The HTTP status of the response that made the answer fail. Dialects: omp-now. */
+  /**
+   * The HTTP status of the response that made the answer fail. Pinion does not store it in session files.
+   * Dialects: omp-now.
+   */
   errorStatus?: number;
 }
 

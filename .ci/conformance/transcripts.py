@@ -50,8 +50,10 @@ def load_kit(path):
     sys.path.insert(0, path)
     kit: Any = importlib.import_module("run")
     kit.Normaliser = normaliser(kit)
-    # The kit forgives texts of the JavaScript engine of Node. Those of Bun's engine name minified variables.
-    kit.JS_ERROR = re.compile(kit.JS_ERROR.pattern + "|^undefined is not an object \\(evaluating '")
+    # The kit forgives texts of the JavaScript engine of Node. Those of Bun's engine name minified variables, and the checks of its own
+    # functions name their parameters.
+    bun = ("undefined is not an object \\(evaluating '", "The \"[^\"]*\" property must be of type ")
+    kit.JS_ERROR = re.compile("|".join([kit.JS_ERROR.pattern, *(f"^{text}" for text in bun)]))
     return kit
 
 
@@ -205,9 +207,10 @@ def accept_extra(kit, members):
 
 
 def without_texts(value):
-    """The value without what tools answered: that they did, and whether they failed, stays. Without the words of providers in
-    `prompt_result`, which are those of the SDK, without opaque cursors, and without ids of requests to the client, which number requests
-    that are left out, too."""
+    """The value without what tools answered: that they did, and whether they failed, stays. Without the agent's own words to the model,
+    which oh-my-pi gives the role `developer`; that there is such a message stays. Without the words of providers in `prompt_result`, which
+    are those of the SDK, without opaque cursors, and without ids of requests to the client, which number requests that are left out,
+    too."""
     if isinstance(value, list):
         return [without_texts(v) for v in value]
     if not isinstance(value, dict):
@@ -220,7 +223,7 @@ def without_texts(value):
         value["nextCursor"] = "<cursor>"
     if kind in OF_CLIENT or kind == "extension_ui_request":
         value.update({key: "<id>" for key in ("id", "targetId") if key in value})
-    if value.get("role") == "toolResult":
+    if value.get("role") in ("toolResult", "developer"):
         value["content"] = "<text>"
     if value.get("type") == "tool_execution_end" and isinstance(value.get("result"), dict):
         value["result"]["content"] = "<text>"

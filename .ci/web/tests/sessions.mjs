@@ -85,6 +85,35 @@ export async function forking(page, agent) {
   await page.evaluate('localStorage.clear()');
 }
 
+export async function forkTextStaysWithItsSession(page, agent) {
+  const field = "document.querySelector('#field')";
+  const { take } = agent;
+  let fork = null;
+  agent.take = (client, command) => {
+    // It is answered once another session is shown.
+    if (command.type === 'fork') fork = () => take.call(agent, client, command);
+    else take.call(agent, client, command);
+  };
+  agent.first.name = 'First';
+  sayUser(agent, 'same');
+  await page.until("document.querySelectorAll('.user').length === 1");
+  await page.evaluate("document.querySelector('.user [title=\"Edit in a fork\"]').click()");
+  while (!fork) await page.wait(20);
+  await side(page);
+  await page.click('[data-id=s-second] .session-open');
+  await page.until("location.search.includes('s-second')");
+  await page.focus('#field');
+  await page.type('of the second');
+  fork();
+  await side(page);
+  await page.until("document.querySelector('[data-id=s-fork]')");
+  same('what was typed', await page.evaluate(`${field}.value`), 'of the second');
+  await page.click('[data-id=s-fork] .session-open');
+  await page.until(`${field}.value === 'text of u0'`);
+  await page.evaluate('localStorage.clear()');
+}
+forkTextStaysWithItsSession.prepare = (agent) => agent.make('h9', 's-second');
+
 export async function theTree(page, agent) {
   const node = (id, role, text, children = []) => ({ entry: { id, parentId: null, type: 'message', message: { role, content: [{ type: 'text', text }] } }, children });
   agent.first.tree = [node('1', 'user', 'Make a rack', [node('2', 'assistant', 'Here is one', [node('3', 'user', 'In steel', [node('4', 'assistant', 'Steel it is')]), node('5', 'user', 'In brass', [node('6', 'assistant', 'Brass it is')])])])];

@@ -40,7 +40,7 @@ pub trait Accounts: Send + Sync {
     /// When there is no browser. The message is for the user.
     fn open_page(&self, url: &str) -> Result<(), String>;
 
-    /// Removes the stored logins of all [`providers`](Self::providers).
+    /// Removes the stored logins of all [`providers`](Self::providers). Stored API keys stay.
     fn log_out(&self) -> LoggingOut;
 }
 

@@ -340,6 +340,14 @@ impl Connection {
             }
             Event::ThinkingLevelChanged { .. } | Event::SessionChanged { .. } => {
                 let name = name.clone();
+                // A prompt that was accepted and has not settled gets no run any more, so no other event ends it.
+                if matches!(event, Event::SessionChanged { .. })
+                    && let Some(state) = self.sessions.get_mut(&name)
+                    && let Some(turn) = state.turn.take_if(|turn| turn.is_started)
+                {
+                    let (request, outcome) = turn.end(true);
+                    self.out.push(rpc::response(&request, outcome));
+                }
                 self.read_config(Read::State, &name, After::Update).ok()
             }
             _ => {

@@ -59,7 +59,7 @@ impl Step {
 /// A session whose lines the connection gets.
 struct Attached {
     queue: Sender<Outgoing>,
-    /// A run is active.
+    /// A run is active, or is about to begin for an accepted prompt.
     is_running: bool,
     /// Open dialogs, with the tool calls that they are about.
     dialogs: HashMap<String, Option<String>>,
@@ -301,15 +301,27 @@ impl Workers {
     /// Takes a response. Returns the command that follows from it.
     async fn response(&self, session: &Arc<str>, mut line: Map<String, Value>) -> Option<String> {
         let number = line.get("id").and_then(Value::as_u64)?;
-        let step = self.state().pending.remove(&number)?.step;
-        let data = line.shift_remove("data").unwrap_or_default();
-        let error = match line.get("success") {
-            Some(Value::Bool(true)) => None,
-            _ => Some(match line.get("error").and_then(Value::as_str) {
-                Some(error) => error.to_owned(),
-                None => "The worker refused the command".to_owned(),
-            }),
+        let is_success = line.get("success") == Some(&Value::Bool(true));
+        let disposition = line.get("data").and_then(|data| data.get("disposition"));
+        let is_handled = disposition.and_then(Value::as_str) == Some("handled");
+        let step = {
+            let mut state = self.state();
+            let step = state.pending.remove(&number)?.step;
+            // Under the same lock: a session that is closed before `agent_start` has a run to abort, too.
+            if step.is_prompt()
+                && is_success
+                && !is_handled
+                && let Some(attached) = state.attached.get_mut(session)
+            {
+                attached.is_running = true;
+            }
+            step
         };
+        let data = line.shift_remove("data").unwrap_or_default();
+        let error = (!is_success).then(|| match line.get("error").and_then(Value::as_str) {
+            Some(error) => error.to_owned(),
+            None => "The worker refused the command".to_owned(),
+        });
         match (step, error) {
             (Step::Other, _) => {}
             (Step::Stored(origin) | Step::Attached(origin, _), Some(error)) => {
@@ -404,7 +416,8 @@ impl Attached {
         let over = over.map(|(dialog, _)| cancel(dialog)).collect();
         match event {
             Event::AgentStart => self.is_running = true,
-            Event::AgentSettled { .. } => self.is_running = false,
+            // A change of the session aborts the run, or drops the prompt whose run has not begun.
+            Event::AgentSettled { .. } | Event::SessionChanged { .. } => self.is_running = false,
             Event::ExtensionUiRequest { request } => match (&request.target_id, request.method) {
                 (Some(target), UiMethod::Cancel) => drop(self.dialogs.remove(target)),
                 (_, UiMethod::Select | UiMethod::Confirm | UiMethod::Input | UiMethod::Editor) => {
@@ -451,7 +464,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn close_ends_prompt_without_response() {
+    async fn close_ends_prompt_without_run() {
         let (first, mut responses) = mpsc::channel(8);
         let (joining, _lanes) = mpsc::channel(8);
         let workers = Workers {
@@ -460,13 +473,31 @@ mod tests {
             state: Mutex::default(),
             is_session: |_| true,
         };
-        let (idle, busy): (Arc<str>, Arc<str>) = ("idle".into(), "busy".into());
-        for session in [&idle, &busy] {
+        let [idle, busy, accepted, handled] = ["idle", "busy", "accepted", "handled"].map(Arc::<str>::from);
+        for session in [&idle, &busy, &accepted, &handled] {
             workers.attach(session).await;
         }
-        let step = Step::Answer(origin("prompt"), |_| Some(Reply::Nothing));
-        workers.line(&busy, "prompt", Map::new(), step);
-        for (session, expected) in [(&idle, vec!["detach"]), (&busy, vec!["abort", "detach"])] {
+        let prompt = |session: &Arc<str>| {
+            let step = Step::Answer(origin("prompt"), |_| Some(Reply::Nothing));
+            let line = workers.line(session, "prompt", Map::new(), step);
+            serde_json::from_str::<Value>(&line).unwrap()["id"].clone()
+        };
+        prompt(&busy);
+        // Answered, and `agent_start` has not come.
+        for (session, disposition) in [(&accepted, "started"), (&handled, "handled")] {
+            let response =
+                json!({"id": prompt(session), "success": true, "data": {"disposition": disposition}});
+            let Value::Object(response) = response else {
+                unreachable!()
+            };
+            assert!(workers.response(session, response).await.is_none());
+        }
+        for (session, expected) in [
+            (&idle, vec!["detach"]),
+            (&busy, vec!["abort", "detach"]),
+            (&accepted, vec!["abort", "detach"]),
+            (&handled, vec!["detach"]),
+        ] {
             let lines = workers.close(&origin("close_session"), session).await;
             let kinds: Vec<Value> = lines
                 .iter()

@@ -18,7 +18,7 @@ const SKIPPED: &str = "Skipped due to queued user message.";
 /// What a call gives when the run was aborted before it started.
 pub(crate) const ABORTED: &str = "Operation aborted";
 /// What a call gives when the limit of tool calls was reached before it.
-const LIMIT: &str = "The limit of tool calls is reached; this call was not executed";
+pub(crate) const LIMIT: &str = "The limit of tool calls is reached; this call was not executed";
 
 #[derive(Debug, Clone)]
 enum Progress {
@@ -190,7 +190,7 @@ impl Batch {
         if self.running > 0 && !self.interrupted {
             self.nested.add(call, out);
         } else {
-            nested::refuse(call.request, out);
+            nested::refuse(call.request, ABORTED, out);
         }
     }
 

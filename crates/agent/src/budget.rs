@@ -347,6 +347,8 @@ impl RunBudget {
     /// and for nothing after that.
     pub(crate) fn end_prompt(&mut self) {
         self.prompt = None;
+        // Turns of one run are in a row. Otherwise a run that repeated itself would keep the next prompt from being accepted.
+        self.repeats = Repeats::default();
     }
 
     /// Counts the time up to now, if a run was active.

@@ -66,6 +66,11 @@ impl Conversation {
         self.drop_answers(|answer| answer.failed() || convert::is_void(answer));
     }
 
+    /// Leaves out empty answers at the end. They stay in the file.
+    pub(crate) fn drop_empty(&mut self) {
+        self.drop_answers(convert::is_empty);
+    }
+
     fn drop_answers(&mut self, is_dropped: impl Fn(&AssistantMessage) -> bool) {
         while self
             .messages

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use wire::content::AssistantBlock;
 use wire::message::UserContent;
+use wire::omp::SILENT_ANSWER;
 use wire::{
     AssistantMessage, BashExecutionMessage, Message, StopReason, ToolCall, ToolResult, ToolResultMessage,
     UserBlock, UserMessage,
@@ -37,9 +38,14 @@ pub fn is_void(answer: &AssistantMessage) -> bool {
     }
 }
 
-/// Returns true for an answer that ended well and has nothing but reasoning.
+/// Returns true for an answer that ended well and shows the user nothing: it is empty, or has nothing but reasoning.
 #[must_use]
-pub(crate) fn has_reasoning_only(answer: &AssistantMessage) -> bool {
+pub(crate) fn is_silent(answer: &AssistantMessage) -> bool {
+    is_empty(answer) || has_reasoning_only(answer)
+}
+
+/// Returns true for an answer that ended well and has nothing but reasoning with text.
+fn has_reasoning_only(answer: &AssistantMessage) -> bool {
     // `None` for a block that is more than reasoning makes all of `found` none.
     let is_reasoning = |block: &AssistantBlock| match block {
         AssistantBlock::Thinking(thinking) => Some(!thinking.thinking.trim().is_empty()),
@@ -50,10 +56,29 @@ pub(crate) fn has_reasoning_only(answer: &AssistantMessage) -> bool {
     answer.stop_reason == StopReason::Stop && found.is_some_and(|found| found.contains(&true))
 }
 
-/// Leaves out answers that were requested again: empty ones that another answer follows, and answers that a rule cut
-/// off. The running agent took
-/// them out of the conversation when it tried again; the file has them. `kept` of the messages are what a compaction left;
-/// how many of those remain is the second result.
+/// Returns true for an answer that ended well without text, reasoning and calls. Reasoning that only the provider can read is not
+/// empty: the next request returns it, as in oh-my-pi.
+#[must_use]
+pub(crate) fn is_empty(answer: &AssistantMessage) -> bool {
+    let says_nothing = |block: &AssistantBlock| match block {
+        AssistantBlock::Thinking(thinking) => {
+            let signature = thinking.thinking_signature.as_deref().unwrap_or_default();
+            thinking.thinking.trim().is_empty() && signature.trim().is_empty()
+        }
+        AssistantBlock::Text(text) => text.text.trim().is_empty(),
+        AssistantBlock::ToolCall(_) => false,
+    };
+    answer.stop_reason == StopReason::Stop && answer.content.iter().all(says_nothing)
+}
+
+/// Returns true for the message that asks again after a silent answer.
+fn asks_again(message: &Message) -> bool {
+    matches!(message, Message::Custom(custom) if custom.custom_type == SILENT_ANSWER)
+}
+
+/// Leaves out answers that were requested again: failed ones that another answer follows, answers that a rule cut off, and empty ones
+/// after which the model was asked again. The running agent took them out of the conversation when it tried again; the file has them.
+/// `kept` of the messages are what a compaction left; how many of those remain is the second result.
 #[must_use]
 pub fn without_retried(messages: Vec<Arc<Message>>, kept: usize) -> (Vec<Arc<Message>>, usize) {
     let mut out: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
@@ -64,6 +89,7 @@ pub fn without_retried(messages: Vec<Arc<Message>>, kept: usize) -> (Vec<Arc<Mes
         let retried = last.is_some_and(|last| {
             (is_void(last) && message.as_assistant().is_some())
                 || (last.failed() && ttsr::discards_answer(&message))
+                || (is_empty(last) && asks_again(&message))
         });
         if retried {
             out.pop();

@@ -5,10 +5,12 @@
 use std::sync::Arc;
 
 use wire::event::CompactionReason;
+use wire::omp::SILENT_ANSWER;
 use wire::state::InterruptMode;
 use wire::{AssistantMessage, Event, Message, Rule, StopReason};
 
 use crate::batch::Refusal;
+use crate::convert;
 use crate::effect::Effect;
 use crate::input::{Fallback, Verdict};
 use crate::output::Ending;
@@ -18,11 +20,12 @@ use crate::todo::REMINDER_MESSAGE;
 use crate::ttsr::hidden;
 use crate::turn_loop::{RETRY_CANCELLED, TurnLoop, no_retry};
 
-/// The type of the message after an answer with reasoning only.
-const SILENT_MESSAGE: &str = "silent-answer";
-/// Its text.
+/// The hidden message after an answer with reasoning only.
 const SILENT_TEXT: &str = "Your last answer contained reasoning only, which the user does not see. Give the answer to the user now, or \
                            make the next tool call.";
+/// The hidden message after an empty answer.
+const EMPTY_TEXT: &str =
+    "Your last answer was empty. Give the answer to the user now, or make the next tool call.";
 
 impl TurnLoop {
     /// Ends a turn that has begun and cannot be answered: the run was aborted, a limit allows no request, or there is no room for one.
@@ -256,12 +259,15 @@ impl TurnLoop {
         self.end_announced_run(ending, now, out);
     }
 
-    /// A run ended well: asks the model for the rest of an answer that had reasoning only, reminds it if todos are open, else all is
-    /// quiet.
+    /// A run ended well: asks the model again if its answer had neither text nor calls, reminds it if todos are open, else all is quiet.
     pub(crate) fn remind(&mut self, now: i64, out: &mut Vec<Effect>) {
         // First the answer that the user misses: open todos are looked at again when that run ends.
         if self.recovery.take_question() {
-            let message = Arc::new(hidden(SILENT_MESSAGE, SILENT_TEXT.to_owned(), now));
+            let is_empty = self.conversation.last_answer().is_some_and(convert::is_empty);
+            let text = if is_empty { EMPTY_TEXT } else { SILENT_TEXT };
+            // As with a retry: an empty answer stays in the file but leaves the conversation.
+            self.conversation.drop_empty();
+            let message = Arc::new(hidden(SILENT_ANSWER, text.to_owned(), now));
             // Without events: only the model gets it, and no run is open that it could belong to.
             out.push(Effect::Persist(Arc::clone(&message)));
             self.conversation.push(message);

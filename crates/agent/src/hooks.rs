@@ -20,6 +20,23 @@ pub(crate) const TOOL_CALL: &str = "tool_call";
 /// The name of the hook point before the result of a call is taken over.
 pub(crate) const TOOL_RESULT: &str = "tool_result";
 
+/// The points at which the machine waits for subscribers that may answer. Other events never wait.
+pub const HOOK_POINTS: [&str; 13] = [
+    MESSAGE_END,
+    BEFORE_SETTLE,
+    BEFORE_COMPACT,
+    TOOL_CALL,
+    TOOL_RESULT,
+    "agent_start",
+    "turn_start",
+    "message_start",
+    "tool_execution_start",
+    "tool_execution_end",
+    "turn_end",
+    "agent_end",
+    "agent_settled",
+];
+
 /// The hook points that have subscribers, by the names of their events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Subscriptions {

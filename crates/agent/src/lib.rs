@@ -43,7 +43,7 @@ pub use budget::{RunBudget, SessionUse, Spent};
 pub use deferred::{Condition, Deferred, Order, Readiness};
 pub use effect::Effect;
 pub use estimate::estimate;
-pub use hooks::{HookPoint, HooksOutcome, Subscriptions};
+pub use hooks::{HOOK_POINTS, HookPoint, HooksOutcome, Subscriptions};
 pub use input::{
     Change, CompactOutcome, Fallback, Input, ModelInput, NestedCall, Prepared, ToolInput, Verdict,
 };

@@ -9,7 +9,7 @@ pub const MAX_RETRY_DELAY_MS: u64 = 60_000;
 /// Part of a limit, in percent, at which the model gets a message if the host wants that.
 pub const LIMIT_WARNING_PERCENT: u64 = 80;
 
-/// How often a model is asked again after an answer with reasoning only, between two messages of the user (dialects.md 5, row 41).
+/// How often a model is asked again after an answer without text and calls, between two messages of the user (dialects.md 5, row 41).
 pub const SILENT_ANSWERS: u32 = 3;
 
 /// Attempts to give a result that may fail before a run ends without one.

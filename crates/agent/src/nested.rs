@@ -374,9 +374,9 @@ impl Inner {
     }
 }
 
-/// Refuses a call that cannot be made.
-pub(crate) fn refuse(request: Option<u64>, out: &mut Vec<Effect>) {
-    answer(request, &ToolResult::error(ABORTED), true, out);
+/// Refuses a call that cannot be made, for this reason.
+pub(crate) fn refuse(request: Option<u64>, why: &str, out: &mut Vec<Effect>) {
+    answer(request, &ToolResult::error(why), true, out);
 }
 
 fn answer(request: Option<u64>, result: &ToolResult, is_error: bool, out: &mut Vec<Effect>) {

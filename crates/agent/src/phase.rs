@@ -6,10 +6,13 @@ use wire::event::CompactionReason;
 use wire::state::InterruptMode;
 use wire::{Event, Message};
 
-use crate::batch::Batch;
+use crate::batch::{ABORTED, Batch, LIMIT};
+use crate::budget::RunBudget;
 use crate::conversation::{Conversation, is_same, replace_equal};
 use crate::convert;
 use crate::effect::Effect;
+use crate::input::NestedCall;
+use crate::nested;
 
 /// A run: from `agent_start` to `agent_end`.
 #[derive(Debug, Clone)]
@@ -206,6 +209,27 @@ impl Phase {
         }
     }
 
+    /// A tool calls another one. Such calls use up the limit of tool calls like those of the model. The tool waits for an answer in any
+    /// case.
+    pub(crate) fn nest(
+        &mut self,
+        call: NestedCall,
+        aborted: bool,
+        budget: &mut RunBudget,
+        out: &mut Vec<Effect>,
+    ) {
+        match self {
+            Self::Tools(..) if !aborted && budget.calls_left() == Some(0) => {
+                nested::refuse(call.request, LIMIT, out)
+            }
+            Self::Tools(_, batch) if !aborted => {
+                budget.called(1);
+                batch.nest(call, out);
+            }
+            _ => nested::refuse(call.request, ABORTED, out),
+        }
+    }
+
     /// A tool that called another one no longer wants the result. Without a batch the call has ended already.
     pub(crate) fn withdraw_nested(&mut self, request: u64, out: &mut Vec<Effect>) {
         if let Self::Tools(_, batch) = self {
@@ -254,7 +278,7 @@ pub(crate) struct Recovery {
     pub(crate) attempt: u32,
     /// Has the prompt overflowed before? One compaction per prompt must do.
     pub(crate) overflowed: bool,
-    /// Answers in a row with reasoning only.
+    /// Answers in a row without text and calls.
     silent: u32,
     /// The model is asked again after the last one of them.
     asks_again: bool,
@@ -270,7 +294,7 @@ impl Recovery {
 
     /// Notes an answer that would end the run. Returns true if the model is asked again, which is done at most `most` times.
     pub(crate) fn note_answer(&mut self, answer: &Message, most: u32) -> bool {
-        let is_silent = answer.as_assistant().is_some_and(convert::has_reasoning_only);
+        let is_silent = answer.as_assistant().is_some_and(convert::is_silent);
         self.asks_again = is_silent && self.silent < most;
         self.silent = if is_silent {
             self.silent.saturating_add(1)

@@ -17,7 +17,7 @@ pub struct LoopSettings {
     pub interrupt_mode: InterruptMode,
     /// Retries.
     pub retry: RetrySettings,
-    /// How often the model is asked again after an answer with reasoning only.
+    /// How often the model is asked again after an answer without text and calls.
     #[serde(default)]
     pub silent_answers: u32,
     /// Limits of the session.

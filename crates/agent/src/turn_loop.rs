@@ -13,7 +13,7 @@ use crate::conversation::Conversation;
 use crate::effect::Effect;
 use crate::hooks::{Hooks, HooksOutcome};
 use crate::input::{Input, ModelInput, ToolInput, Verdict};
-use crate::nested::{self, is_nested};
+use crate::nested::is_nested;
 use crate::output::{Ending, MISSING_MESSAGE, Output};
 use crate::phase::{Activity, Next, Phase, Recovery, Run, RunStart};
 use crate::queue::{QueueKind, Queues};
@@ -169,15 +169,7 @@ impl TurnLoop {
             Input::Model(input) => self.on_model(input, now, out),
             Input::Tool(slot, input) => self.on_tool(slot, input, now, out),
             Input::HooksDone(ticket, outcome) => self.on_hooks_done(ticket, outcome, now, out),
-            Input::Nest(call) => match &mut self.phase {
-                // Calls of tools use up the limit of tool calls like those of the model.
-                Phase::Tools(_, batch) if !self.aborted && self.budget.calls_left() != Some(0) => {
-                    self.budget.called(1);
-                    batch.nest(call, out);
-                }
-                // The tool that makes the call waits for an answer in any case.
-                _ => nested::refuse(call.request, out),
-            },
+            Input::Nest(call) => self.phase.nest(call, self.aborted, &mut self.budget, out),
             Input::WithdrawNested(request) => self.phase.withdraw_nested(request, out),
         }
     }
@@ -519,7 +511,7 @@ impl TurnLoop {
             let is_asked = self.output.is_expected();
             let may_remind = answered && limit.is_none() && !is_asked;
             let most = self.settings.silent_answers;
-            // `note_answer` comes first, since it counts the answers with reasoning only.
+            // `note_answer` comes first, since it counts the answers without text.
             let will_retry =
                 may_remind && (self.recovery.note_answer(&message, most) || self.todos.wants_reminder());
             let ending = Ending {

@@ -5,7 +5,11 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+#[cfg(target_os = "linux")]
+use rustix::fs::ResolveFlags;
+use rustix::fs::{CWD, Mode, OFlags};
+#[cfg(target_os = "linux")]
+use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{CheckpointError, Result};
@@ -140,12 +144,7 @@ fn look(path: &Path) -> io::Result<Found> {
     if !meta.is_file() {
         return Ok(Found::State(FileState::unknown("not a regular file")));
     }
-    // Between the look and the opening the file may have become a link or a pipe.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits().cast_signed())
-        .open(path)?;
+    let file = open_file(path)?;
     let meta = file.metadata()?;
     if !meta.is_file() {
         return Ok(Found::State(FileState::unknown("not a regular file")));
@@ -158,6 +157,19 @@ fn look(path: &Path) -> io::Result<Found> {
     }
     let mode = meta.permissions().mode() & MODE;
     Ok(Found::File { bytes, mode })
+}
+
+/// Opens a file for reading. Between the look at it and this it may have become a link or a pipe, and a directory above it a link: what
+/// is stored here can be restored to a place that others can read.
+fn open_file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    #[cfg(target_os = "linux")]
+    match rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        // A kernel or a container without this call.
+        Err(Errno::NOSYS | Errno::PERM) => {}
+        opened => return Ok(File::from(opened?)),
+    }
+    Ok(File::from(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
 }
 
 /// Returns true if the error says that there is nothing at the path.

@@ -4,6 +4,8 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write as _};
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd as _;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path};
 
@@ -95,13 +97,7 @@ pub(crate) fn set_directory_mode(path: &Path, mode: u32) -> io::Result<()> {
     if place.kind()? != Some(FileType::Directory) {
         return Err(Errno::NOTDIR.into());
     }
-    let mode = Mode::from_raw_mode(mode as RawMode);
-    Ok(rustix::fs::chmodat(
-        &place.dir,
-        &place.name,
-        mode,
-        AtFlags::empty(),
-    )?)
+    place.set_directory_mode(Mode::from_raw_mode(mode as RawMode))
 }
 
 impl Place {
@@ -137,6 +133,23 @@ impl Place {
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Sets the permission bits of the directory. A link that has taken its place is not followed.
+    #[cfg(target_os = "linux")]
+    fn set_directory_mode(&self, mode: Mode) -> io::Result<()> {
+        let flags = ENTER | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir = rustix::fs::openat(&self.dir, &self.name, flags, Mode::empty())?;
+        // `fchmod` refuses a descriptor of `O_PATH`, and other descriptors need the permission to read the directory.
+        let open = format!("/proc/self/fd/{}", dir.as_raw_fd());
+        Ok(rustix::fs::chmodat(CWD, open, mode, AtFlags::empty())?)
+    }
+
+    /// Sets the permission bits of the directory. A link that has taken its place is not followed.
+    #[cfg(not(target_os = "linux"))]
+    fn set_directory_mode(&self, mode: Mode) -> io::Result<()> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        Ok(rustix::fs::chmodat(&self.dir, &self.name, mode, flags)?)
     }
 
     fn make_directory(&self) -> io::Result<()> {
@@ -203,4 +216,33 @@ fn in_the_way(dir: &OwnedFd, name: &OsStr) -> io::Error {
     }
     let text = format!("{name} above it is not a directory");
     io::Error::new(io::ErrorKind::NotADirectory, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn link_in_place_of_directory_keeps_target_mode() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let target = root.join("target");
+        fs::create_dir(&target).unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o700)).unwrap();
+        let link = root.join("link");
+        symlink(&target, &link).unwrap();
+        // As if the link had come after the look at the path.
+        let place = Place::open(&link, false).unwrap();
+        let _refused_on_linux = place.set_directory_mode(Mode::from_raw_mode(0o777));
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&target), 0o700);
+        Place::open(&target, false)
+            .unwrap()
+            .set_directory_mode(Mode::from_raw_mode(0o750))
+            .unwrap();
+        assert_eq!(mode(&target), 0o750);
+    }
 }

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use wire::changes::{FileStatus, KeptReason};
 
+use crate::blobs::Blobs;
+use crate::state::FileState;
 use crate::{CheckpointError, Checkpoints, Scope, directory_of};
 
 mod storing;
@@ -154,6 +156,19 @@ fn restore_refuses_links_above_file() {
     assert_eq!(rewound.kept[0].reason, KeptReason::Failed);
     assert!(rewound.kept[0].message.contains("is a link now"), "{rewound:?}");
     assert_eq!(place.read("elsewhere/a").unwrap(), "new");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn file_behind_link_is_not_stored() {
+    let place = Place::new();
+    fs::create_dir(place.at("secret")).unwrap();
+    fs::write(place.at("secret/key"), "secret").unwrap();
+    symlink(place.at("secret"), place.at("dir")).unwrap();
+    let mut blobs = Blobs::open(place.at("blobs"));
+    let state = blobs.capture(&place.at("dir/key")).unwrap();
+    assert!(matches!(state, FileState::Unknown { .. }), "{state:?}");
+    assert_eq!(blobs.bytes(), 0);
 }
 
 #[test]

@@ -145,6 +145,9 @@ pub const EVENT_BATCH: usize = 128;
 /// Events of a session that wait for its task. A full queue stops the reader of the agent's output.
 pub const SESSION_QUEUE: usize = 256;
 
+/// Events of a session that wait on a full disk until its file is written. With more the worker gives the session up.
+pub const HELD_LINES: usize = 10_000;
+
 /// Commands of a session that the agent has at a time.
 pub const COMMANDS_IN_FLIGHT: usize = 64;
 

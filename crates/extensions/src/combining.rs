@@ -35,9 +35,10 @@ const TRUST: &str = "project_trust";
 /// Proposals at the end of a turn or a run; later listeners see them and may change them.
 const BOUNDARY: Rule = Rule::Chain(&["entries", "continue"]);
 
-/// The events, and how answers to them combine. `after_provider_response` is missing: it is sent while a request is
-/// running, and only to extension processes. A hook executable for it is refused, since it would never run.
-const EVENTS: [(&str, Rule); 44] = [
+/// Events with rules of their own, and all events that clients do not receive. Answers to the other [`client_events`] have no effect.
+/// `after_provider_response` is missing: it is sent while a request is running, and only to extension processes. A hook executable for
+/// it is refused, since it would never run.
+const EVENTS: [(&str, Rule); 28] = [
     (TRUST, Rule::First("trusted")),
     ("session_start", Rule::Observe),
     ("session_shutdown", Rule::Observe),
@@ -48,18 +49,9 @@ const EVENTS: [(&str, Rule); 44] = [
     ("session_compact_failed", Rule::Observe),
     ("session_before_tree", Rule::Cancel),
     ("session_tree", Rule::Observe),
-    ("session_info_changed", Rule::Observe),
-    ("entry_appended", Rule::Observe),
-    ("agent_start", Rule::Observe),
-    ("agent_end", Rule::Observe),
     ("agent_before_settle", BOUNDARY),
-    ("agent_settled", Rule::Observe),
-    ("turn_start", Rule::Observe),
     ("turn_end", BOUNDARY),
-    ("message_start", Rule::Observe),
     ("message_end", Rule::Message),
-    ("tool_execution_start", Rule::Observe),
-    ("tool_execution_end", Rule::Observe),
     ("tool_call", Rule::Block),
     ("tool_result", Rule::Patch),
     ("context_with_system", Rule::Chain(&["messages"])),
@@ -75,13 +67,29 @@ const EVENTS: [(&str, Rule); 44] = [
     ("resources_discover", Rule::Collect),
     ("ui_prompt_start", Rule::Observe),
     ("ui_prompt_end", Rule::Observe),
-    ("queue_update", Rule::Observe),
-    ("compaction_start", Rule::Observe),
-    ("compaction_end", Rule::Observe),
-    ("auto_retry_start", Rule::Observe),
-    ("auto_retry_end", Rule::Observe),
-    ("ttsr_triggered", Rule::Observe),
-    ("todo_reminder", Rule::Observe),
+];
+
+/// Events of clients that come with every piece of an answer or of an output, and the event that comes once instead. A hook executable
+/// for them would be started for every piece.
+pub const STREAMED: [(&str, &str); 6] = [
+    ("message_update", "message_end"),
+    ("tool_execution_update", "tool_execution_end"),
+    ("bash_execution_update", "bash_execution_end"),
+    ("process_output", "process_end"),
+    ("subagent_event", "subagent_lifecycle"),
+    ("subagent_progress", "subagent_lifecycle"),
+];
+
+/// Events that only clients receive. A listener that fails would get `extension_error` for its own failure without end. In pi, extensions
+/// receive a `mcp_servers_change` with the servers that they have registered, which has other members. The connection sends the others,
+/// or listeners have ended before.
+const CLIENTS_ONLY: [&str; 6] = [
+    "ready",
+    "connected",
+    "heartbeat",
+    "session_closed",
+    "mcp_servers_change",
+    "extension_error",
 ];
 
 /// What can be patched in a result (dialects.md 10.2, `tool_result`).
@@ -97,9 +105,21 @@ pub const RESULT: [&str; 6] = [
 /// Lists of `resources_discover`.
 pub const LISTS: [&str; 3] = ["skillPaths", "promptPaths", "themePaths"];
 
+/// The events of clients that extensions receive as well.
+pub fn client_events() -> impl Iterator<Item = &'static str> {
+    let events = wire::EVENT_NAMES.iter().copied();
+    events.filter(|name| !CLIENTS_ONLY.contains(name))
+}
+
 /// The names of all events that hook executables can be run for.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    EVENTS.iter().map(|(name, _)| *name).filter(|name| *name != TRUST)
+    let ruled = EVENTS.iter().map(|(name, _)| *name);
+    let is_other = |name: &&str| {
+        let is_streamed = STREAMED.iter().any(|(streamed, _)| streamed == name);
+        !is_streamed && EVENTS.iter().all(|(ruled, _)| ruled != name)
+    };
+    let names = ruled.chain(client_events().filter(is_other));
+    names.filter(|name| *name != TRUST)
 }
 
 /// Returns the rule of an event; answers to unknown events have no effect.
@@ -325,7 +345,7 @@ fn flow(stops: bool) -> Flow {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Combining, EVENTS, Flow, Rule, names, rule};
+    use super::{Combining, EVENTS, Flow, Rule, STREAMED, client_events, names, rule};
 
     /// What becomes of answers to an event, how many were asked for, and what one more would see.
     fn combined(name: &str, event: Value, answers: &[Value]) -> (Value, usize, Value) {
@@ -509,6 +529,26 @@ mod tests {
         let (value, _, _) = combined("agent_end", json!({}), &[json!({"cancel": true, "block": true})]);
         assert_eq!(value, Value::Null);
         assert_eq!(rule("message_update"), Rule::Observe);
-        assert!(!names().any(|name| name == "message_update" || name == "tool_execution_update"));
+    }
+
+    #[test]
+    fn hooks_run_for_client_events_that_come_once() {
+        let names: Vec<&str> = names().collect();
+        for event in [
+            "entry_appended",
+            "queue_update",
+            "agent_start",
+            "notice",
+            "tool_call",
+        ] {
+            assert_eq!(names.iter().filter(|name| **name == event).count(), 1, "{event}");
+        }
+        for (streamed, once) in STREAMED {
+            assert!(!names.contains(&streamed) && names.contains(&once), "{streamed}");
+            assert!(client_events().any(|name| name == streamed));
+        }
+        for event in ["extension_error", "heartbeat", "mcp_servers_change"] {
+            assert!(!names.contains(&event) && client_events().all(|name| name != event));
+        }
     }
 }

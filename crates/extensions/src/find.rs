@@ -41,29 +41,36 @@ pub fn at(root: &Root, path: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// What a directory says it holds: itself, as a program; `pi.extensions` of its `package.json`; else its index.
+/// What a directory says it holds: itself, as a program; `pi.extensions` of its `package.json`; else, or if nothing that it names is
+/// there, its index.
 fn package(root: &Root, dir: &Path) -> Vec<PathBuf> {
     if root.is_file(&dir.join(program::MANIFEST)) {
         return vec![dir.to_path_buf()];
     }
-    if let Some(named) = manifest(root, dir) {
-        let there = named.into_iter().filter(|path| root.find(path).is_ok());
-        return there
-            .flat_map(|path| {
-                if root.is_dir(&path) {
-                    in_directory(root, &path)
-                } else {
-                    vec![path]
-                }
-            })
-            .collect();
+    let named = manifest(root, dir).unwrap_or_default().into_iter();
+    let there = named.filter(|path| root.find(path).is_ok());
+    let found: Vec<PathBuf> = there
+        .flat_map(|path| {
+            if !root.is_dir(&path) {
+                return vec![path];
+            }
+            // The other files in the directory of an index are parts of it.
+            match index(root, &path) {
+                Some(index) => vec![index],
+                None => in_directory(root, &path),
+            }
+        })
+        .collect();
+    if found.is_empty() {
+        index(root, dir).into_iter().collect()
+    } else {
+        found
     }
-    let index = ["index.ts", "index.js"].map(|name| dir.join(name));
-    index
-        .into_iter()
-        .find(|path| root.is_file(path))
-        .into_iter()
-        .collect()
+}
+
+fn index(root: &Root, dir: &Path) -> Option<PathBuf> {
+    let names = ["index.ts", "index.js"].map(|name| dir.join(name));
+    names.into_iter().find(|path| root.is_file(path))
 }
 
 fn manifest(root: &Root, dir: &Path) -> Option<Vec<PathBuf>> {
@@ -113,11 +120,18 @@ mod tests {
         put("empty/readme.txt", "");
         put(
             "pack/package.json",
-            r#"{"pi": {"extensions": ["./src/x.ts", "missing.ts", "more"]}}"#,
+            r#"{"pi": {"extensions": ["./src/x.ts", "missing.ts", "more", "whole"]}}"#,
         );
+        put("pack/whole/index.ts", "");
+        put("pack/whole/part.ts", "");
         put("pack/src/x.ts", "");
         put("pack/more/y.ts", "");
         put("pack/index.ts", "");
+        put(
+            "fallback/package.json",
+            r#"{"pi": {"extensions": ["missing.ts"]}}"#,
+        );
+        put("fallback/index.ts", "");
         put("loose/one.ts", "");
         put("program/extension.json", "{}");
         put("program/index.ts", "");
@@ -132,16 +146,18 @@ mod tests {
             [
                 "a.js",
                 "b.ts",
+                "fallback/index.ts",
                 "index-dir/index.ts",
                 "pack/src/x.ts",
                 "pack/more/y.ts",
+                "pack/whole/index.ts",
                 "program",
                 "tool.py"
             ]
         );
         assert_eq!(
             names(super::at(&Root::user(), &dir.path().join("pack"))),
-            ["pack/src/x.ts", "pack/more/y.ts"]
+            ["pack/src/x.ts", "pack/more/y.ts", "pack/whole/index.ts"]
         );
         assert_eq!(
             names(super::at(&Root::user(), &dir.path().join("loose"))),

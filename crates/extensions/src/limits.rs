@@ -29,6 +29,9 @@ pub const PING_EVERY: Duration = Duration::from_secs(2);
 /// Silence after a `ping` until a process is killed.
 pub const PONG_WAIT: Duration = Duration::from_secs(10);
 
+/// How long the outputs of a process that ended are read to their end.
+pub const LAST_WORDS: Duration = Duration::from_millis(500);
+
 /// Longest line of stderr that is logged, in bytes. The rest is dropped.
 pub const ERROR_LINE: usize = 8 * 1024;
 

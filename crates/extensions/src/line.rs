@@ -381,6 +381,9 @@ pub struct Tool {
     pub prompt_guidelines: Vec<String>,
     /// The extension changes arguments before they are validated.
     pub prepares: bool,
+    /// Whether the model can call the tool as soon as it is registered; true if absent. If false, `setActiveTools` or the
+    /// command line has to name it.
+    pub default_active: Option<bool>,
 }
 
 /// A slash command.

@@ -55,7 +55,7 @@ pub const OF_AGENT: &[Method] = &[
         "provider.stream",
         "{provider, request: {model, context: {systemPrompt, messages, tools}, options}}",
         "the message",
-        "Sends a request to a provider with `streams`. `update` lines contain all events of the answer.",
+        "Sends a request to a provider with `streams`. `update` lines contain all events of the answer. A message that failed may have `errorStatus`, the HTTP status of the response.",
     ),
     method(
         "provider.refreshModels",
@@ -245,7 +245,7 @@ pub const OF_PROGRAM: &[Method] = &[
         "llm.stream",
         "{model, context: {systemPrompt?, messages, tools?}, options?, direct?}",
         "the message",
-        "Sends a request to a model with the stored keys. `update` lines contain the events of the answer. With `direct`, a model that the extension itself provides is requested at its address.",
+        "Sends a request to a model with the stored keys. `update` lines contain the events of the answer. A message that failed has `errorStatus` if the provider refused the request: the HTTP status. With `direct`, a model that the extension itself provides is requested at its address.",
     ),
     method(
         "session.create",

@@ -3,7 +3,7 @@
 //! Every reader of such files asks a [`Root`]. It says whose the files are: links in the user's own files are followed, links in a
 //! project's files only as long as they stay in the project (`walk`). Both kinds are regular files, are opened without blocking,
 //! and are read up to a limit. Files with rules for walks (`.gitignore`) are read the same way ([`IgnoreRules`]). What the files mean, and whether a project is trusted, is the caller's business.
-//! Files that pi writes, too, are changed under its lock ([`PiLock`]).
+//! Files that are changed are replaced in one step ([`replace`]), and under the lock of pi if pi writes them, too ([`PiLock`]).
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -11,6 +11,7 @@ mod boundaries;
 mod ignore_rules;
 mod pi_lock;
 mod read;
+mod replace;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -24,6 +25,7 @@ pub use boundaries::Boundaries;
 pub use ignore_rules::{IgnoreFiles, IgnoreRules};
 pub use pi_lock::PiLock;
 pub use read::{Text, dangling_link, is_absent};
+pub use replace::{Draft, Mode, replace};
 
 /// Whose files are read, and where these may lie.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,13 +1,13 @@
-//! Links on real disks: which are followed, and how far.
+//! Links on real disks: which are followed, and how far. Replacing files.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-use crate::{Boundaries, Kind, PiLock, Root};
+use crate::{Boundaries, Draft, Kind, Mode, PiLock, Root, replace};
 
 struct Place(TempDir);
 
@@ -192,4 +192,60 @@ fn pi_lock_excludes_others_until_released_or_stale() {
     fs::File::open(&dir).unwrap().set_modified(before).unwrap();
     drop(PiLock::take(&file, Duration::from_secs(30)).unwrap());
     assert!(!dir.exists());
+}
+
+#[test]
+fn replaced_file_has_requested_mode() {
+    let place = Place::new();
+    let file = place.at("out/settings");
+    let mode = || fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+    replace(&file, b"one", Mode::Keep(0o600)).unwrap();
+    assert_eq!(mode(), 0o600, "there was no file");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    replace(&file, b"two", Mode::Keep(0o600)).unwrap();
+    assert_eq!(mode(), 0o640);
+    replace(&file, b"three", Mode::Set(0o600)).unwrap();
+    assert_eq!((mode(), fs::read(&file).unwrap()), (0o600, b"three".to_vec()));
+}
+
+#[test]
+fn replacing_follows_no_link() {
+    let place = Place::new();
+    let file = place.at("out/file");
+    let draft = place.at(&format!("out/file.{}.tmp", std::process::id()));
+    // A project could have put the first link there, and the second one where the draft is to be.
+    symlink(place.at("repo/secret"), &file).unwrap();
+    symlink(place.at("agent/auth.json"), &draft).unwrap();
+    replace(&file, b"new", Mode::Keep(0o600)).unwrap();
+    assert!(file.symlink_metadata().unwrap().is_file());
+    assert_eq!(fs::read(&file).unwrap(), b"new");
+    assert_eq!(
+        fs::read_to_string(place.at("repo/secret")).unwrap(),
+        "repo/secret"
+    );
+    assert_eq!(
+        fs::read_to_string(place.at("agent/auth.json")).unwrap(),
+        "agent/auth.json"
+    );
+}
+
+#[test]
+fn failed_replacement_leaves_nothing_behind() {
+    let place = Place::new();
+    // A file cannot take the place of a directory.
+    let taken = place.at("repo/docs");
+    assert!(replace(&taken, b"new", Mode::Set(0o600)).is_err());
+    assert_eq!(
+        fs::read_to_string(place.at("repo/docs/a")).unwrap(),
+        "repo/docs/a"
+    );
+    drop(Draft::write(&place.at("repo/secret"), b"new", Mode::Set(0o600)).unwrap());
+    assert_eq!(
+        fs::read_to_string(place.at("repo/secret")).unwrap(),
+        "repo/secret"
+    );
+    let left = fs::read_dir(place.at("repo")).unwrap();
+    let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, [".git", "docs", "pack", "secret"]);
 }

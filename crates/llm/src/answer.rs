@@ -345,6 +345,8 @@ impl Answer {
             _ => fault.text.as_str(),
         };
         message.error_message = Some(cut(text, MAX_ERROR_TEXT_BYTES));
+        // A success that contains a document instead of a stream fails, too, but its status says nothing.
+        message.http_status = fault.status.filter(|status| *status >= 400);
         out.push(ModelEvent::Error {
             message,
             retry_after: fault.retry_after,

@@ -202,9 +202,9 @@ impl Client {
         let patience = Patience {
             retries: request.provider_retries,
             longest_wait: request.max_retry_delay,
-            idle: request.idle_timeout,
+            response: request.timeouts.response,
         };
-        let idle = patience.idle;
+        let idle = request.timeouts.idle;
         let line = Line::new(connector, self.tape.clone(), self.secrets.clone(), request);
         let line = Arc::new(line);
         let (rewrite, change) = (

@@ -6,7 +6,6 @@ use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -17,7 +16,7 @@ use wire::{AssistantMessage, StopReason, Usage};
 
 use crate::answer::{Answer, Fault};
 use crate::event::ModelEvent;
-use crate::request::ModelRequest;
+use crate::request::{ModelRequest, Timeouts};
 use crate::stream::ABORTED_EARLY;
 
 /// The output of an extension for one request. Dropping it cancels the request.
@@ -105,7 +104,8 @@ pub(crate) struct Lending {
     begun: bool,
     /// No more events come.
     over: bool,
-    idle: Duration,
+    timeouts: Timeouts,
+    /// Fires when the extension has been silent for too long.
     timer: Pin<Box<Sleep>>,
 }
 
@@ -118,8 +118,8 @@ impl Lending {
             places: HashMap::new(),
             begun: false,
             over: false,
-            idle: request.idle_timeout,
-            timer: Box::pin(sleep(request.idle_timeout)),
+            timeouts: request.timeouts,
+            timer: Box::pin(sleep(request.timeouts.response)),
         }
     }
 
@@ -138,7 +138,9 @@ impl Lending {
             }
             event = poll_fn(|context| self.lent.events.poll_next(context)), if !self.over => match event {
                 Some(event) => {
-                    self.timer.as_mut().reset(Instant::now() + self.idle);
+                    // From the first event on, the other time counts.
+                    self.timeouts.response = self.timeouts.idle;
+                    self.timer.as_mut().reset(Instant::now() + self.timeouts.idle);
                     self.take(event, out)
                 }
                 None => {
@@ -156,7 +158,7 @@ impl Lending {
                 }
             }
             () = &mut self.timer => {
-                let seconds = self.idle.as_secs_f64();
+                let seconds = self.timeouts.response.as_secs_f64();
                 Err(Fault::new(format!("Stream timed out: nothing came for {seconds} s")))
             }
         };
@@ -302,7 +304,12 @@ impl Lending {
         known.duration_ms = message.duration_ms;
         if failed {
             let text = message.error_message.filter(|text| !text.trim().is_empty());
-            let fault = Fault::new(text.unwrap_or_else(|| "The provider gave no reason".to_owned()));
+            // The member of oh-my-pi's messages; those of pi have none.
+            let status = message.extra.get("errorStatus").and_then(Value::as_u64);
+            let fault = Fault {
+                status: status.and_then(|status| u16::try_from(status).ok()),
+                ..Fault::new(text.unwrap_or_else(|| "The provider gave no reason".to_owned()))
+            };
             self.answer.failed(message.stop_reason, fault, out);
         } else {
             self.answer.done(out);

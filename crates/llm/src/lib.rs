@@ -65,7 +65,7 @@ pub use overflow::is_context_overflow;
 pub use prompt_history::{EarlierRequests, PromptHistory, PromptState};
 pub use request::{
     AdaptiveThinking, Budgets, CacheRetention, Conventions, ForeignThinking, ModelRequest, OutputBounds,
-    RequestHooks, Rewrite, Rewritten, ToolChoice,
+    RequestHooks, Rewrite, Rewritten, Timeouts, ToolChoice,
 };
 pub use retry::{is_retryable, is_unavailable};
 pub use stream::ModelStream;

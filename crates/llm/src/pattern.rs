@@ -1,5 +1,6 @@
 //! Matching error texts against short patterns, without regular expressions: `#` stands for one or more digits (with `,`
-//! and `.` between them), `*` for up to [`GAP`] characters, `?` for at most one.
+//! and `.` between them), `*` for up to [`GAP`] characters, `?` for at most one. A pattern that begins with `<` matches at the beginning of
+//! a word only.
 
 /// Longest text that `*` stands for, in bytes.
 const GAP: usize = 200;
@@ -7,8 +8,15 @@ const GAP: usize = 200;
 /// Returns true if the pattern occurs in the text. Both must be lower case.
 pub(crate) fn matches(text: &str, pattern: &str) -> bool {
     let bytes = text.as_bytes();
-    let pattern = pattern.as_bytes();
-    (0..bytes.len()).any(|at| bytes.get(at..).is_some_and(|rest| matches_here(rest, pattern)))
+    let begun = pattern.strip_prefix('<');
+    let pattern = begun.unwrap_or(pattern).as_bytes();
+    let is_inside = |at: usize| {
+        let before = bytes.get(..at).and_then(<[u8]>::last);
+        before.is_some_and(u8::is_ascii_alphanumeric)
+    };
+    (0..bytes.len())
+        .filter(|at| begun.is_none() || !is_inside(*at))
+        .any(|at| bytes.get(at..).is_some_and(|rest| matches_here(rest, pattern)))
 }
 
 /// Returns true if the pattern matches at the beginning of the text. Recursion is as deep as the pattern is long.

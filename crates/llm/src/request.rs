@@ -83,7 +83,7 @@ pub struct ModelRequest {
     /// Prompt caching.
     pub cache_retention: CacheRetention,
     /// How long the provider may be silent before and during an answer.
-    pub idle_timeout: Duration,
+    pub timeouts: Timeouts,
     /// How often a failed HTTP request is repeated below the surface (pi-core.md 4.2).
     pub provider_retries: u32,
     /// A provider that asks for a longer wait than this before a retry is not waited for.
@@ -102,6 +102,25 @@ pub struct ModelRequest {
     pub hooks: RequestHooks,
 }
 
+/// How long a provider may be silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until its response begins, for each attempt.
+    pub response: Duration,
+    /// Between two pieces of its response.
+    pub idle: Duration,
+}
+
+impl From<Duration> for Timeouts {
+    /// The same time before and during a response.
+    fn from(time: Duration) -> Self {
+        Self {
+            response: time,
+            idle: time,
+        }
+    }
+}
+
 /// Bounds of an answer, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OutputBounds {
@@ -111,7 +130,7 @@ pub struct OutputBounds {
     pub room: Option<u64>,
 }
 
-/// What differs between versions of pi in requests and answers. The default is that of 0.74.
+/// What differs between agents of the family in requests and answers. The default is that of pi 0.74.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Conventions {
     /// True if token counts also state the usual case: that the total was computed, and that nothing was written to the cache
@@ -121,6 +140,8 @@ pub struct Conventions {
     pub foreign_thinking: ForeignThinking,
     /// How a request for a model of Anthropic's API finds out whether the model chooses its own effort.
     pub adaptive_thinking: AdaptiveThinking,
+    /// True if parts of the Gemini API with an empty text and no signature are left out. The last one of an answer is usually empty.
+    pub omits_empty_text: bool,
 }
 
 /// Which models of Anthropic's API are asked for adaptive thinking instead of a token budget.
@@ -214,7 +235,7 @@ impl ModelRequest {
             output: OutputBounds::default(),
             session_id: None,
             cache_retention: CacheRetention::default(),
-            idle_timeout: IDLE_TIMEOUT,
+            timeouts: IDLE_TIMEOUT.into(),
             provider_retries: 0,
             max_retry_delay: RETRY_AFTER_CAP,
             timestamp,

@@ -24,8 +24,8 @@ const FINAL: [&str; 14] = [
 /// HTTP statuses that pass; 529 is Anthropic's "overloaded".
 const STATUSES: [&str; 8] = ["429", "500", "502", "503", "504", "520", "524", "529"];
 
-/// Faults that pass; `?` is at most one character.
-const PASSING: [&str; 50] = [
+/// Faults that pass; `?` is at most one character. `<` keeps out `unterminated` and `ResourceNotFound`.
+const PASSING: [&str; 53] = [
     "overloaded",
     "provider?returned?error",
     "provider?returned?an?error",
@@ -53,7 +53,7 @@ const PASSING: [&str; 50] = [
     "http2 request did not get a response",
     "timed?out",
     "time?out",
-    "terminated",
+    "<terminated",
     "retry delay",
     "server_busy",
     "servers are currently busy",
@@ -66,8 +66,11 @@ const PASSING: [&str; 50] = [
     "stream was interrupted",
     "http2 stream failed",
     "getaddrinfo",
-    "enotfound",
+    "<enotfound",
     "eai_again",
+    "econnreset",
+    "econnrefused",
+    "etimedout",
     "socket connection was closed",
     "stream ended before a terminal response event",
     "stream disconnected before completion",
@@ -118,8 +121,7 @@ pub(crate) fn is_final(text: &str) -> bool {
 /// Returns true if the run may be retried after this error. Overflows are classified elsewhere and must be checked first.
 #[must_use]
 pub fn is_retryable(text: &str) -> bool {
-    // This name contains `enotfound`, which stands for a host that DNS does not know.
-    let text = text.to_lowercase().replace("resourcenotfoundexception", "");
+    let text = text.to_lowercase();
     if FINAL.iter().any(|pattern| matches(&text, pattern)) {
         return false;
     }

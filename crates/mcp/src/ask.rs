@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{Client, Progress, Watching};
+use crate::client::{Client, Progress, Watched, Watching};
 use crate::error::McpError;
 use crate::limits;
 use crate::text::{line, plain};
@@ -92,12 +92,11 @@ impl Asker {
         progress: Option<mpsc::Sender<Progress>>,
         cancel: &CancellationToken,
     ) -> Result<Value, McpError> {
-        let options = PeerRequestOptions::with_timeout(self.timeout)
-            .reset_timeout_on_progress()
-            .with_max_total_timeout(self.timeout * limits::TIMEOUT_FACTOR);
+        // Without a time limit: that of `rmcp` goes on while the server waits for the user.
+        let options = PeerRequestOptions::no_options();
         let sent = self.peer.send_request_with_option(request, options).await;
         let handle = sent.map_err(|error| self.failed(error))?;
-        let _watched = progress.map(|sender| self.watching.watch(handle.progress_token.clone(), sender));
+        let watched = self.watching.watch(handle.progress_token.clone(), progress);
         let withdraw = Withdraw {
             peer: Some(self.peer.clone()),
             id: handle.id.clone(),
@@ -106,6 +105,10 @@ impl Asker {
             biased;
             () = cancel.cancelled() => return Err(McpError::Cancelled),
             answer = handle.await_response() => answer,
+            limit = self.overdue(&watched) => return Err(McpError::TimedOut {
+                server: self.server.clone(),
+                seconds: limit.as_secs(),
+            }),
         };
         withdraw.disarm();
         let result = answer.map_err(|error| self.failed(error))?;
@@ -114,6 +117,25 @@ impl Asker {
         match value {
             Ok(Ok(value)) => Ok(value),
             _ => Err(McpError::Connect("its answer cannot be read".to_owned())),
+        }
+    }
+
+    /// Waits until a request has taken too long. Returns the exceeded limit. Progress restarts that of one step, and both stand still
+    /// while the user is asked.
+    async fn overdue(&self, watched: &Watched) -> Duration {
+        let (step, total) = (self.timeout, self.timeout * limits::TIMEOUT_FACTOR);
+        let questions = &self.client.questions;
+        let step_passes = async {
+            loop {
+                tokio::select! {
+                    () = questions.pass(step) => return,
+                    () = watched.progressed() => {}
+                }
+            }
+        };
+        tokio::select! {
+            () = step_passes => step,
+            () = questions.pass(total) => total,
         }
     }
 
@@ -132,10 +154,6 @@ impl Asker {
                 let text = plain(&error.message, limits::ERROR);
                 McpError::Refused(format!("{text} ({})", error.code.0))
             }
-            ServiceError::Timeout { timeout } => McpError::TimedOut {
-                server: self.server.clone(),
-                seconds: timeout.as_secs(),
-            },
             ServiceError::Cancelled { .. } => McpError::Cancelled,
             ServiceError::TransportClosed => gone("it has ended".to_owned()),
             ServiceError::TransportSend(error) if wants_login(&*error.error) => {

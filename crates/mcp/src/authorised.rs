@@ -3,7 +3,6 @@
 //! response. Here a task of its own gets and stores the tokens.
 
 use std::collections::HashMap;
-use std::error::Error;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use tokio::sync::Mutex;
+use tokio_util::task::TaskTracker;
 
 use crate::limits;
 
@@ -25,16 +25,19 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 pub(crate) struct Authorised<C> {
     inner: C,
     manager: Arc<Mutex<AuthorizationManager>>,
+    /// The tasks that may refresh a token: the end of the process waits for them.
+    refreshes: TaskTracker,
 }
 
 impl<C> Authorised<C>
 where
     C: StreamableHttpClient + Sync,
 {
-    pub(crate) fn new(inner: C, manager: AuthorizationManager) -> Self {
+    pub(crate) fn new(inner: C, manager: AuthorizationManager, refreshes: TaskTracker) -> Self {
         Self {
             inner,
             manager: Arc::new(Mutex::new(manager)),
+            refreshes,
         }
     }
 
@@ -44,13 +47,13 @@ where
         F: Fn(Option<String>) -> Fut,
         Fut: Future<Output = Result<T, StreamableHttpError<C::Error>>>,
     {
-        let token = token::<C::Error>(&self.manager, None).await?;
+        let token = self.token(None).await?;
         let refusal = match send(token.clone()).await {
             Err(StreamableHttpError::AuthRequired(refusal)) => refusal,
             done => return done,
         };
         let fresh = match token {
-            Some(refused) => self::token::<C::Error>(&self.manager, Some(refused)).await?,
+            Some(refused) => self.token(Some(refused)).await?,
             None => None,
         };
         match fresh {
@@ -58,30 +61,28 @@ where
             None => Err(StreamableHttpError::AuthRequired(refusal)),
         }
     }
-}
 
-/// Returns the stored token, refreshed if it has expired or is the refused one; none if a login is required.
-async fn token<E>(
-    manager: &Arc<Mutex<AuthorizationManager>>,
-    refused: Option<String>,
-) -> Result<Option<String>, StreamableHttpError<E>>
-where
-    E: Error + Send + Sync + 'static,
-{
-    let manager = Arc::clone(manager);
-    let work = tokio::spawn(async move {
-        let manager = manager.lock().await;
-        let mut token = manager.get_access_token().await?;
-        if refused.as_ref() == Some(&token) {
-            manager.refresh_token().await?;
-            token = manager.get_access_token().await?;
+    /// Returns the stored token, refreshed if it has expired or is the refused one; none if a login is required.
+    async fn token(&self, refused: Option<String>) -> Result<Option<String>, StreamableHttpError<C::Error>> {
+        let (manager, refreshes) = (Arc::clone(&self.manager), self.refreshes.clone());
+        let work = self.refreshes.spawn(async move {
+            let manager = manager.lock().await;
+            // Nothing would wait for the tokens of a refresh that begins now.
+            if refreshes.is_closed() {
+                return Err(AuthError::InternalError("Pinion ends".to_owned()));
+            }
+            let mut token = manager.get_access_token().await?;
+            if refused.as_ref() == Some(&token) {
+                manager.refresh_token().await?;
+                token = manager.get_access_token().await?;
+            }
+            Ok::<_, AuthError>(Some(token).filter(|token| refused.as_ref() != Some(token)))
+        });
+        match work.await? {
+            // The server demands a login when it gets a request without a token.
+            Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => Ok(None),
+            token => Ok(token?),
         }
-        Ok::<_, AuthError>(Some(token).filter(|token| refused.as_ref() != Some(token)))
-    });
-    match work.await? {
-        // The server demands a login when it gets a request without a token.
-        Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => Ok(None),
-        token => Ok(token?),
     }
 }
 
@@ -278,35 +279,61 @@ mod tests {
             .await
     }
 
-    #[tokio::test]
-    async fn refreshed_token_survives_aborted_request() {
-        let dir = tempfile::tempdir().unwrap();
-        let logins = Logins::new(dir.path().join("mcp-auth.json"));
+    /// A client with a login whose token is refused.
+    async fn client(logins: &Logins, server: &Arc<AuthServer>) -> Authorised<Strict> {
         let tokens = json!({"access_token": "old", "token_type": "bearer", "refresh_token": "r1"});
         let stored = json!({"client_id": "c", "token_response": tokens});
         let stored: StoredCredentials = serde_json::from_value(stored).unwrap();
         logins.of("p", URL).save(stored).await.unwrap();
-        let server = Arc::new(AuthServer::default());
         let manager = AuthorizationManager::new_with_oauth_http_client(URL, server.clone()).await;
         let mut manager = manager.unwrap();
         manager.set_credential_store(logins.of("p", URL));
         assert!(manager.initialize_from_store().await.unwrap());
-        let client = Authorised::new(Strict, manager);
+        Authorised::new(Strict, manager, logins.refreshes().clone())
+    }
 
-        let mut posting = Box::pin(post(&client));
+    /// Aborts a request while its refresh is under way.
+    async fn abort_during_refresh(client: &Authorised<Strict>, server: &AuthServer) {
+        let mut posting = Box::pin(post(client));
         tokio::select! {
             posted = &mut posting => panic!("{posted:?}"),
             () = server.asked.notified() => {}
         }
-        drop(posting);
+    }
+
+    async fn stored_refresh_token(logins: &Logins) -> Value {
+        let stored = logins.of("p", URL).load().await.unwrap().unwrap();
+        let stored = serde_json::to_value(stored).unwrap();
+        stored["token_response"]["refresh_token"].clone()
+    }
+
+    #[tokio::test]
+    async fn end_of_process_waits_for_token_refresh() {
+        let dir = tempfile::tempdir().unwrap();
+        let logins = Logins::new(dir.path().join("mcp-auth.json"));
+        let server = Arc::new(AuthServer::default());
+        let client = client(&logins, &server).await;
+        abort_during_refresh(&client, &server).await;
+        // In this order: the answer comes while the end waits.
+        tokio::join!(biased; logins.finish(), async { server.answer.notify_one() });
+        assert_eq!(stored_refresh_token(&logins).await, "r2");
+        let posted = post(&client).await;
+        assert!(matches!(posted, Err(StreamableHttpError::Auth(_))), "{posted:?}");
+    }
+
+    #[tokio::test]
+    async fn refreshed_token_survives_aborted_request() {
+        let dir = tempfile::tempdir().unwrap();
+        let logins = Logins::new(dir.path().join("mcp-auth.json"));
+        let server = Arc::new(AuthServer::default());
+        let client = client(&logins, &server).await;
+        abort_during_refresh(&client, &server).await;
         server.answer.notify_one();
         let posted = post(&client).await;
         assert!(
             matches!(posted, Ok(StreamableHttpPostResponse::Accepted)),
             "{posted:?}"
         );
-        let stored = logins.of("p", URL).load().await.unwrap().unwrap();
-        let stored = serde_json::to_value(stored).unwrap();
-        assert_eq!(stored["token_response"]["refresh_token"], "r2");
+        assert_eq!(stored_refresh_token(&logins).await, "r2");
     }
 }

@@ -17,9 +17,10 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use rmcp::{ClientHandler, model::ClientConfig};
 use serde_json::{Value, json};
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, mpsc};
 
 use crate::limits;
+use crate::open_questions::OpenQuestions;
 use crate::question::{AskUser, Question, Reply};
 use crate::text::{line, plain};
 
@@ -36,32 +37,62 @@ pub struct Progress {
 
 /// Where progress goes.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Watching(Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<Progress>>>>);
+pub(crate) struct Watching(Arc<Mutex<HashMap<ProgressToken, Watcher>>>);
+
+/// Who hears of the progress of a request.
+#[derive(Debug)]
+struct Watcher {
+    came: Arc<Notify>,
+    sender: Option<mpsc::Sender<Progress>>,
+}
 
 impl Watching {
     /// Tells the progress of a request until the guard is dropped.
-    pub(crate) fn watch(&self, token: ProgressToken, sender: mpsc::Sender<Progress>) -> Watched {
-        self.lock().insert(token.clone(), sender);
-        Watched(self.clone(), token)
-    }
-
-    fn tell(&self, token: &ProgressToken, progress: Progress) {
-        if let Some(sender) = self.lock().get(token) {
-            let _full = sender.try_send(progress);
+    pub(crate) fn watch(&self, token: ProgressToken, sender: Option<mpsc::Sender<Progress>>) -> Watched {
+        let came = Arc::new(Notify::new());
+        let watcher = Watcher {
+            came: Arc::clone(&came),
+            sender,
+        };
+        self.lock().insert(token.clone(), watcher);
+        Watched {
+            watching: self.clone(),
+            token,
+            came,
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, mpsc::Sender<Progress>>> {
+    fn tell(&self, token: &ProgressToken, progress: Progress) {
+        if let Some(watcher) = self.lock().get(token) {
+            watcher.came.notify_one();
+            if let Some(sender) = &watcher.sender {
+                let _full = sender.try_send(progress);
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, Watcher>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// See [`Watching::watch`].
-pub(crate) struct Watched(Watching, ProgressToken);
+pub(crate) struct Watched {
+    watching: Watching,
+    token: ProgressToken,
+    came: Arc<Notify>,
+}
+
+impl Watched {
+    /// Waits for progress that was not waited for yet.
+    pub(crate) async fn progressed(&self) {
+        self.came.notified().await;
+    }
+}
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        self.0.lock().remove(&self.1);
+        self.watching.lock().remove(&self.token);
     }
 }
 
@@ -75,13 +106,13 @@ pub(crate) struct Client {
     pub(crate) watching: Watching,
     /// Lists have changed.
     pub(crate) changed: Arc<Notify>,
-    /// Questions that may be out.
-    pub(crate) questions: Arc<Semaphore>,
+    /// What the server asks the user now.
+    pub(crate) questions: OpenQuestions,
 }
 
 impl Client {
     async fn elicit(&self, params: ElicitRequestParams) -> Reply {
-        let Ok(_permit) = self.questions.try_acquire() else {
+        let Some(_open) = self.questions.open() else {
             return Reply::Decline;
         };
         match Question::read(&self.server, &params) {

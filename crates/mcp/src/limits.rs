@@ -44,7 +44,7 @@ pub const STOP: Duration = Duration::from_secs(2);
 /// Time until a call without a server fails.
 pub const NOTICE: Duration = Duration::from_secs(1);
 
-/// Default timeout of a request. Progress restarts it.
+/// Default timeout of a request. Progress restarts it. It stands still while the server asks the user.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Longest timeout in a configuration.
@@ -127,3 +127,6 @@ pub const OAUTH_BODY: usize = 1 << 20;
 
 /// Timeout of an authorisation server.
 pub const OAUTH: Duration = Duration::from_secs(30);
+
+/// Wait at the end of the process for refreshes of logins that are under way, as for logins at providers of models.
+pub const FINISH: Duration = Duration::from_secs(20);

@@ -17,7 +17,7 @@ use rmcp::service::{
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, Transport};
 use serde_json::Value;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, timeout_at};
 
@@ -30,6 +30,7 @@ use crate::expand::Expander;
 use crate::limits;
 use crate::listing::Has;
 use crate::oauth::{self, Logins};
+use crate::open_questions::OpenQuestions;
 use crate::paced::retries;
 use crate::pipe::{Pipe, Tail};
 use crate::post_limits::PostLimits;
@@ -117,7 +118,7 @@ impl Link {
             ask: Arc::clone(&around.ask),
             watching: watching.clone(),
             changed: Arc::clone(&changed),
-            questions: Arc::new(Semaphore::new(limits::QUESTIONS)),
+            questions: OpenQuestions::new(),
         };
         let probe = Probe::default();
         let attempt = Attempt {

@@ -21,12 +21,12 @@ pub(crate) fn assign(server: &str, tools: &[&str]) -> Vec<Option<String>> {
         .map(|tool| (!tool.is_empty() && seen.insert(*tool)).then_some(*tool))
         .collect();
     for tool in kept.iter().flatten() {
-        *wanted.entry(plain_name(server, tool)).or_default() += 1;
+        *wanted.entry(full_name(server, tool)).or_default() += 1;
     }
     kept.into_iter()
         .map(|tool| {
             let tool = tool?;
-            let name = plain_name(server, tool);
+            let name = full_name(server, tool);
             let is_shared = wanted.get(&name).is_some_and(|count| *count > 1);
             Some(if is_shared || name.len() > limits::TOOL_NAME {
                 marked(&name, server, tool)
@@ -43,9 +43,26 @@ pub fn namespace(server: &str) -> String {
     server.chars().map(letter).collect()
 }
 
-fn plain_name(server: &str, tool: &str) -> String {
+/// The name of a tool before it is shortened. Several tools of a server can have it, since a character that no name of a tool can
+/// have becomes `_`.
+#[must_use]
+pub fn full_name(server: &str, tool: &str) -> String {
     let tool: String = tool.chars().map(letter).collect();
     format!("{PREFIX}{}__{tool}", namespace(server))
+}
+
+/// Returns true if `name` is that of a tool and may have been cut, and the name before can fit the pattern, in which `*` stands for any
+/// letters. For restrictions: a pattern for all tools of a server must not miss those whose names are cut within that of the server.
+#[must_use]
+pub fn may_have_been(pattern: &str, name: &str) -> bool {
+    let kept = name.get(..limits::TOOL_NAME - MARK - 1).unwrap_or_default();
+    if name.len() != limits::TOOL_NAME || !kept.starts_with(PREFIX) {
+        return false;
+    }
+    let (begin, is_whole) = pattern
+        .split_once('*')
+        .map_or((pattern, true), |(begin, _)| (begin, false));
+    begin.starts_with(kept) || !is_whole && kept.starts_with(begin)
 }
 
 fn letter(c: char) -> char {
@@ -95,5 +112,23 @@ mod tests {
         assert!(all.iter().all(|name| name.len() <= limits::TOOL_NAME
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')));
         assert_eq!(names, assign("dev-box", &tools), "they stay the same");
+    }
+
+    #[test]
+    fn cut_name_fits_patterns_for_its_server() {
+        let server = "s".repeat(60);
+        let names = assign(&server, &["read"]);
+        let name = names[0].as_deref().unwrap();
+        let patterns = [
+            format!("mcp__{server}__*"),
+            full_name(&server, "read"),
+            "mcp__s*".to_owned(),
+        ];
+        assert!(patterns.iter().all(|pattern| may_have_been(pattern, name)));
+        let other = format!("mcp__{}t*", "s".repeat(20));
+        for pattern in ["mcp__t*", "mcp__s", other.as_str()] {
+            assert!(!may_have_been(pattern, name), "{pattern}");
+        }
+        assert!(!may_have_been("mcp__docs__*", "mcp__docs__search"), "not cut");
     }
 }

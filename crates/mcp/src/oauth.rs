@@ -86,7 +86,7 @@ pub(crate) async fn client(
             configure(&mut manager, config)?;
         }
     }
-    Ok(Authorised::new(web, manager))
+    Ok(Authorised::new(web, manager, around.logins.refreshes().clone()))
 }
 
 /// Returns true for an address that a browser may be sent to. The server names it, and other programs than a browser open addresses of other

@@ -4,25 +4,30 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use files::PiLock;
+use files::{Mode, PiLock, replace};
 use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
 use crate::error::McpError;
+use crate::limits;
 
 /// How long each lock is waited for.
 const LOCK: Duration = Duration::from_secs(30);
 
-/// The file.
+/// The file. Clones share the refreshes under way.
 #[derive(Debug, Clone)]
 pub struct Logins {
     path: PathBuf,
+    /// Counts the tasks whose refresh token may be spent and whose new tokens are not stored yet.
+    refreshes: TaskTracker,
 }
 
 /// The content of the file.
@@ -38,7 +43,22 @@ impl Logins {
     /// The file in a directory of settings; it need not be there.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
-        Self { path }
+        Self {
+            path,
+            refreshes: TaskTracker::new(),
+        }
+    }
+
+    /// Waits until the refreshes under way are stored, and lets no other begin. To be called before the process ends, which would lose
+    /// their tokens. Returns at once if there are none, else after [`limits::FINISH`] at most.
+    pub async fn finish(&self) {
+        self.refreshes.close();
+        let _late = timeout(limits::FINISH, self.refreshes.wait()).await;
+    }
+
+    /// The tasks that may refresh a token. It is closed when the process ends.
+    pub(crate) fn refreshes(&self) -> &TaskTracker {
+        &self.refreshes
     }
 
     /// Where it is.
@@ -100,7 +120,7 @@ impl Logins {
         let mut document = self.read()?;
         let outcome = change(&mut document);
         let text = serde_json::to_vec_pretty(&document).map_err(|error| self.failed(&error.into()))?;
-        replace(&target, &text).map_err(|error| self.failed(&error))?;
+        replace(&target, &text, Mode::Set(0o600)).map_err(|error| self.failed(&error))?;
         Ok(outcome)
     }
 
@@ -156,25 +176,6 @@ impl Logins {
     fn failed(&self, error: &io::Error) -> McpError {
         McpError::Store(format!("{}: {error}", self.path.display()))
     }
-}
-
-/// Replaces a file in one step.
-fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    let draft = beside(path, &format!("{}.tmp", std::process::id()));
-    let _left = fs::remove_file(&draft);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&draft)?;
-    let written = file
-        .write_all(text)
-        .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&draft, path));
-    if written.is_err() {
-        let _gone = fs::remove_file(&draft);
-    }
-    written
 }
 
 /// A path next to another: its name, a dot and this suffix.

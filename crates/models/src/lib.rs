@@ -39,6 +39,7 @@ pub use choose::{
 pub use error::{RegistryError, needs_credentials};
 pub use key_source::KeySource;
 pub use models_file::{ModelsFile, ProviderDef};
+pub use nearest::model_not_found;
 pub use registered::{Registered, Registrations};
 pub use store::{Env, Registry, RunCommand, Sources};
 pub use table::{list_models, search_models};

@@ -66,7 +66,8 @@ pub(crate) fn unknown_model_advice(registry: &Registry, model: &Model, error: &s
 }
 
 /// The error for a model that does not exist, with the models of similar names: models with credentials, else all.
-pub(crate) fn model_not_found(registry: &Registry, model: &str) -> RegistryError {
+#[must_use]
+pub fn model_not_found(registry: &Registry, model: &str) -> RegistryError {
     let name = model.to_lowercase();
     let near = |models: Vec<&Model>| {
         let mut scored: Vec<(usize, String)> = models

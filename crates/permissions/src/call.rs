@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 
 use super::paths::Place;
+use super::question::Source;
 use super::shell::Script;
 
 /// A call that may or may not run.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// The tool.
+    /// The tool, by the name that the model calls.
     pub(super) tool: String,
+    /// The tool's name before it was shortened, if that can differ.
+    pub(super) full_name: Option<String>,
     pub(super) subject: Subject,
     /// What a consent for the session is bound to in addition; see `question`.
     identity: Option<String>,
@@ -70,6 +73,7 @@ impl Call {
     fn new(tool: &str, subject: Subject) -> Self {
         Self {
             tool: tool.to_owned(),
+            full_name: None,
             subject,
             identity: None,
         }
@@ -79,6 +83,16 @@ impl Call {
     #[must_use]
     pub fn bound_to(self, identity: Option<String>) -> Self {
         Self { identity, ..self }
+    }
+
+    /// The same call of a tool from this source. Rules judge the full name of a tool of an MCP server as well.
+    #[must_use]
+    pub fn from_source(self, source: &Source) -> Self {
+        let full_name = match source {
+            Source::McpServer { full_name, .. } => Some(full_name.clone()),
+            _ => None,
+        };
+        Self { full_name, ..self }
     }
 
     /// The file that it is about, with every link followed.

@@ -115,7 +115,8 @@ impl Policy {
             return Verdict::Refuse(strings::denied_by(&rule.text));
         }
         let is_opaque = matches!(&call.subject, Subject::Command(script) if script.is_opaque());
-        if is_opaque && self.deny.iter().any(Rule::looks_into_commands) {
+        let is_unclear = |rule: &Rule| is_opaque && rule.looks_into_commands() || rule.may_forbid(call);
+        if self.deny.iter().any(is_unclear) {
             return Verdict::Refuse(strings::UNCLEAR_COMMAND.to_owned());
         }
         let is_reading = READING.contains(&call.tool.as_str()) || matches!(call.subject, Subject::Nothing);
@@ -129,8 +130,7 @@ impl Policy {
         if self.granted.contains(&call.key()) {
             return Verdict::Run;
         }
-        let asks = self.ask.iter().any(|rule| rule.forbids(call))
-            || is_opaque && self.ask.iter().any(Rule::looks_into_commands);
+        let asks = self.ask.iter().any(|rule| rule.forbids(call) || is_unclear(rule));
         if asks || mode == PermissionMode::Ask && !is_reading && !is_allowed {
             return Verdict::Ask;
         }

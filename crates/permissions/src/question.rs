@@ -26,6 +26,8 @@ pub enum Source {
         server: String,
         /// The tool's own name.
         tool: String,
+        /// The name of the tool that models call, before it is shortened to what providers accept.
+        full_name: String,
         /// How the server is reached, so that another server of the same name is another one.
         config: String,
     },
@@ -276,6 +278,7 @@ mod tests {
         let server = |config: &str| Source::McpServer {
             server: "s".to_owned(),
             tool: "t".to_owned(),
+            full_name: "mcp__s__t".to_owned(),
             config: config.to_owned(),
         };
         let (empty, schema) = (json!({}), json!({"type": "object"}));

@@ -105,7 +105,7 @@ impl Rule {
     /// Returns true if a rule that forbids or asks means this call. If nothing is known of the arguments, a rule for the tool
     /// does.
     pub(super) fn forbids(&self, call: &Call) -> bool {
-        self.is_about(call)
+        (self.is_about(call) || self.names_full(call))
             && self.what.fits(|pattern| match &call.subject {
                 Subject::Command(script) => script.forms().any(|text| pattern.means_command(text)),
                 // A pattern that is invalid for paths could mean any file.
@@ -116,9 +116,20 @@ impl Rule {
             })
     }
 
+    /// Returns true if a rule that forbids or asks could mean a command of which the line computes a part, such as the name of a file:
+    /// `cat "$(...)"` and a rule for `cat` with some file.
+    pub(super) fn may_forbid(&self, call: &Call) -> bool {
+        let (Subject::Command(script), What::Fitting(pattern)) = (&call.subject, &self.what) else {
+            return false;
+        };
+        self.is_about(call) && script.open_forms().iter().any(|pieces| pattern.may_mean(pieces))
+    }
+
     /// Returns true if a rule that allows means this call. [`Self::allows_command`] compares single commands.
     pub(super) fn allows(&self, call: &Call) -> bool {
-        self.is_about(call)
+        // The shortened name of another server's tool can fit a pattern for this server. A name without `*` has the hash in it.
+        (self.is_about(call)
+            && (!self.tool.contains('*') || call.full_name.is_none() || self.names_full(call)))
             && self.what.fits(|pattern| match &call.subject {
                 Subject::Command(_) | Subject::Unknown | Subject::Nothing => false,
                 Subject::File(place) => pattern.path.as_ref().is_some_and(|path| path.allows(place)),
@@ -129,6 +140,21 @@ impl Rule {
     /// Returns true if a rule that allows means this one command of a shell.
     pub(super) fn allows_command(&self, call: &Call, command: &str) -> bool {
         self.is_about(call) && self.what.fits(|pattern| pattern.means_command(command))
+    }
+
+    /// Returns true if the rule means the tool by its name before it was shortened. In that name `_` stands for each character that
+    /// a name of a tool cannot have; the rule may have the character itself: `mcp__dev-box__*`.
+    fn names_full(&self, call: &Call) -> bool {
+        let letter = |letter: char| {
+            if letter.is_ascii_alphanumeric() || letter == '*' {
+                letter
+            } else {
+                '_'
+            }
+        };
+        let tool: String = self.tool.chars().map(letter).collect();
+        let full_name = call.full_name.as_ref();
+        full_name.is_some_and(|name| wild::fits(&tool, &name.to_ascii_lowercase()))
     }
 
     fn is_about(&self, call: &Call) -> bool {
@@ -146,6 +172,16 @@ impl What {
 }
 
 impl Pattern {
+    /// A pattern for several commands, or for any program, is no pattern for arguments of one.
+    fn may_mean(&self, pieces: &[String]) -> bool {
+        let program = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
+        let named = program(&self.text);
+        !named.contains('*')
+            && !self.text.contains(['|', ';', '&'])
+            && pieces.first().is_some_and(|first| program(first) == named)
+            && wild::may_fit(&self.text, pieces)
+    }
+
     /// `git log *` means `git log`, too.
     fn means_command(&self, command: &str) -> bool {
         wild::fits(&self.text, command)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wire::state::PermissionMode;
 
 use super::shell::Script;
-use super::{Bases, Call, PermissionLayer, PermissionSettings, Policy, Verdict};
+use super::{Bases, Call, PermissionLayer, PermissionSettings, Policy, Source, Verdict};
 
 const CWD: &str = "/nowhere/project";
 
@@ -114,6 +114,65 @@ fn deny_precedes_ask_precedes_allow() {
         policy.judge(&file_call("read", PathBuf::from("/x/.env"))),
         Verdict::Refuse(why) if why.contains("*(.env)")
     ));
+}
+
+#[test]
+fn shortened_tool_is_judged_by_full_name() {
+    let server = format!("dev-{}", "b".repeat(60));
+    let call = |tool: &str, full_name: &str| {
+        let source = Source::McpServer {
+            server: server.clone(),
+            tool: "read-file".to_owned(),
+            full_name: full_name.to_owned(),
+            config: String::new(),
+        };
+        Call::other(tool).from_source(&source)
+    };
+    let full = format!("mcp__dev_{}__read_file", "b".repeat(60));
+    let short = format!("{}_0123abcd", &full[..55]);
+    let shortened = call(&short, &full);
+    for rule in [
+        format!("mcp__{server}__*"),
+        format!("mcp__dev_{}__*", "b".repeat(60)),
+        format!("mcp__{server}__read-file"),
+        full.clone(),
+        short.clone(),
+        "mcp__dev*".to_owned(),
+    ] {
+        let rules = [rule.as_str()];
+        assert_eq!(
+            word(policy("auto", &[], &[], &rules).judge(&shortened)),
+            "refuse",
+            "{rule}"
+        );
+        assert_eq!(
+            word(policy("auto", &[], &rules, &[]).judge(&shortened)),
+            "ask",
+            "{rule}"
+        );
+    }
+    for (rule, expected) in [
+        (short.clone(), "run"),
+        (format!("{}*", &full[..50]), "run"),
+        // Another server has the beginning of the name.
+        (format!("{}_*", &full[..55]), "ask"),
+        (full.clone(), "ask"),
+    ] {
+        assert_eq!(
+            word(policy("ask", &[rule.as_str()], &[], &[]).judge(&shortened)),
+            expected,
+            "{rule}"
+        );
+    }
+    let whole = call("mcp__docs__search", "mcp__docs__search");
+    assert_eq!(
+        word(policy("ask", &["mcp__docs__*"], &[], &[]).judge(&whole)),
+        "run"
+    );
+    assert_eq!(
+        word(policy("auto", &[], &[], &["mcp__docs__*"]).judge(&whole)),
+        "refuse"
+    );
 }
 
 #[test]

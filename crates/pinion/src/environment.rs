@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use llm::{CacheRetention, ProxyConfig};
@@ -12,6 +13,9 @@ use llm::{CacheRetention, ProxyConfig};
 /// The variable with the token that clients of the web server must send, for hosts that must not put it on the command line, which
 /// other users can read.
 pub(crate) const WEB_TOKEN: &str = "PINION_WEB_TOKEN";
+
+/// Some text on stdout could not be written.
+static LOST_OUTPUT: AtomicBool = AtomicBool::new(false);
 
 /// The surroundings.
 #[derive(Debug, Clone)]
@@ -51,15 +55,11 @@ impl Environment {
             .get("HOME")
             .filter(|home| !home.is_empty())
             .map(PathBuf::from);
-        let agent_dir = match text.get("PI_CODING_AGENT_DIR").filter(|dir| !dir.is_empty()) {
-            Some(dir) => expand_home(dir, home.as_deref()),
-            None => home
-                .as_deref()
-                .context("HOME is not set. Set it, or name a directory for settings and keys in PI_CODING_AGENT_DIR")?
-                .join(".pi")
-                .join("agent"),
-        };
         let cwd = std::env::current_dir().context("The working directory is not there")?;
+        let named = text.get("PI_CODING_AGENT_DIR").map(String::as_str);
+        let agent_dir = agent_dir(named, home.as_deref(), &cwd).context(
+            "HOME is not set. Set it, or name a directory for settings and keys in PI_CODING_AGENT_DIR",
+        )?;
         Ok(Self {
             all,
             text: Arc::new(text),
@@ -150,6 +150,16 @@ impl Environment {
     }
 }
 
+/// The agent directory: what the variable names, or `~/.pi/agent`. None without both. It is absolute, also if the variable is not:
+/// the sandbox and the rules of permissions compare it with absolute paths, and would protect nothing otherwise.
+fn agent_dir(named: Option<&str>, home: Option<&Path>, cwd: &Path) -> Option<PathBuf> {
+    let dir = match named.filter(|dir| !dir.is_empty()) {
+        Some(dir) => expand_home(dir, home),
+        None => home?.join(".pi").join("agent"),
+    };
+    Some(cwd.join(dir))
+}
+
 fn expand_home(text: &str, home: Option<&Path>) -> PathBuf {
     match (text.strip_prefix('~'), home) {
         (Some(""), Some(home)) => home.to_path_buf(),
@@ -179,9 +189,21 @@ pub(crate) fn say(text: &str) {
     say_exactly(&plain(text));
 }
 
-/// Output that was asked for, on stdout: data for programs, or text that has colours and is plain otherwise.
+/// Output that was asked for, on stdout: data for programs, or text that has colours and is plain otherwise. A reader that has gone has
+/// read what it wanted. Any other error, such as a full disk, makes the program fail ([`has_lost_output`]).
 pub(crate) fn say_exactly(text: &str) {
-    let _unread = writeln!(std::io::stdout(), "{}", text.trim_end_matches('\n'));
+    let written = writeln!(std::io::stdout(), "{}", text.trim_end_matches('\n'));
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+        && !LOST_OUTPUT.swap(true, Ordering::Relaxed)
+    {
+        complain(&format!("Error: stdout: {error}"));
+    }
+}
+
+/// Returns true if text on stdout could not be written.
+pub(crate) fn has_lost_output() -> bool {
+    LOST_OUTPUT.load(Ordering::Relaxed)
 }
 
 /// Text without anything that a terminal obeys, or that turns the direction of text around. Names of files, keys of settings, errors of
@@ -229,6 +251,16 @@ mod tests {
             started_in: PathBuf::from("/work"),
             tmp_dir: PathBuf::from("/tmp"),
         }
+    }
+
+    #[test]
+    fn agent_directory_is_absolute() {
+        let dir = |named, home: Option<&str>| agent_dir(named, home.map(Path::new), Path::new("/p"));
+        assert_eq!(dir(Some("conf/agent"), None), Some("/p/conf/agent".into()));
+        assert_eq!(dir(Some("~/a"), Some("/home/u")), Some("/home/u/a".into()));
+        assert_eq!(dir(Some("/a"), Some("/home/u")), Some("/a".into()));
+        assert_eq!(dir(Some(""), Some("/home/u")), Some("/home/u/.pi/agent".into()));
+        assert_eq!(dir(None, None), None);
     }
 
     #[test]

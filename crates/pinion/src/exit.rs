@@ -3,7 +3,8 @@
 /// Success. With `--mode rpc` also: the client closed stdin. With `--mode web` also: SIGTERM ended the server in order.
 pub(crate) const SUCCESS: u8 = 0;
 /// Failure: settings are unreadable, a named model, provider, key or server cannot be used, the run or the subcommand
-/// failed, the client closed stdout, or `doctor` found no usable model. The reason is on stderr.
+/// failed, the client closed stdout, stdout could not be written (a full disk), or `doctor` found no usable model. The reason
+/// is on stderr.
 pub(crate) const FAILURE: u8 = 1;
 /// The command line is wrong: an unknown option or command, or a value that an option does not take. Nothing was started.
 pub(crate) const USAGE: u8 = 2;

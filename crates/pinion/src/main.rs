@@ -45,6 +45,8 @@ fn main() -> ExitCode {
     }
     environment::forbid_inspection();
     match start(words) {
+        // A script must not take a part of the output for all of it.
+        Ok(_) if environment::has_lost_output() => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
             environment::complain(&format!("Error: {error:#}"));

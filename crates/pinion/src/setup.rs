@@ -54,6 +54,7 @@ struct Shared {
     trust: Arc<Trust>,
     inputs: Option<InputRecord>,
     editor: Option<ClientPort>,
+    mcp_logins: mcp::Logins,
 }
 
 /// What every agent of this process is made from.
@@ -126,6 +127,7 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
         trust,
         inputs,
         editor: (args.mode == Some(Mode::Acp)).then(ClientPort::default),
+        mcp_logins: session::mcp::logins(&env.agent_dir),
     };
     let (_, own_session_dir) = sessions::session_dir(args, env, settings.session_dir.as_deref());
     let workshop = Workshop {
@@ -205,7 +207,10 @@ impl Workshop {
     fn agent(self, settings: Settings) -> Agent {
         let Self { args, env, shared } = &self;
         let (session_dir, _) = sessions::session_dir(args, env, settings.session_dir.as_deref());
-        let mcp = mcp_setup(args, env, &settings, &shared.registry);
+        let mcp = McpSetup {
+            logins: shared.mcp_logins.clone(),
+            ..mcp_setup(args, env, &settings, &shared.registry)
+        };
         let sandbox = sandbox::of(args, &settings, env, session_dir.as_deref(), &mcp, &shared.trust);
         let options = Options {
             sandbox: sandbox.as_ref().map(sandbox::state),
@@ -259,6 +264,7 @@ pub(crate) fn mcp_setup(
         env: env.for_tools(&hidden_variables(registry, settings)),
         tmp_dir: env.tmp_dir.clone(),
         boundaries: boundaries(args, settings, env),
+        logins: session::mcp::logins(&env.agent_dir),
     }
 }
 

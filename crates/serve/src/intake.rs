@@ -5,7 +5,7 @@ use serde_json::Value;
 use session::{ClientId, Origin, SessionRequest};
 use wire::command::{MessageParams, OpenSessionParams, PromptParams, SwitchParams};
 use wire::hosted::Frame;
-use wire::omp::{BAD_EVENT_FILTER, BAD_PAGE_LIMIT, ContinueSessionParams};
+use wire::omp::{BAD_EVENT_FILTER, BAD_PAGE_LIMIT, BAD_POSITION, ContinueSessionParams, bad_subagent_level};
 use wire::{Command, Dialect, ManagerCommand, Response, SessionCommand};
 
 use crate::manner::Manner;
@@ -75,18 +75,30 @@ fn refusal(mut response: Response, manner: Manner) -> Response {
         && let Err(error) = &mut response.outcome
         && let Some(words) = omp_words(response.command.as_ref(), error)
     {
-        words.clone_into(error);
+        *error = words;
     }
     response
 }
 
 /// What oh-my-pi says about parameters that do not fit, where its description names a text (dialects.md 14).
-fn omp_words(command: Option<&Value>, error: &str) -> Option<&'static str> {
+fn omp_words(command: Option<&Value>, error: &str) -> Option<String> {
     match command?.as_str()? {
-        "set_event_filter" => Some(BAD_EVENT_FILTER),
-        "get_messages_page" if error.contains("expected i64") => Some(BAD_PAGE_LIMIT),
+        "set_event_filter" => Some(BAD_EVENT_FILTER.to_owned()),
+        "get_messages_page" if error.contains("expected i64") => Some(BAD_PAGE_LIMIT.to_owned()),
+        // A number that is not whole, or below 0, is a number for oh-my-pi.
+        "get_subagent_messages" if error.contains("invalid type: string") => Some(BAD_POSITION.to_owned()),
+        "set_subagent_subscription" => subagent_level(error).map(bad_subagent_level),
         _ => None,
     }
+}
+
+/// The level in an error about it. The client sent a text that is no level, or none.
+fn subagent_level(error: &str) -> Option<&str> {
+    if error.contains("missing field `level`") {
+        return Some("undefined");
+    }
+    let (_, named) = error.split_once("unknown variant `")?;
+    named.split_once("`, expected").map(|(level, _)| level)
 }
 
 /// A command in today's terms. Its answer goes by the name that the client wrote.

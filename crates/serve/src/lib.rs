@@ -30,7 +30,7 @@ pub use connection::Connection;
 pub use encode::{Encoder, Form, Piece};
 pub use error::Error;
 pub use manner::{Manner, Spoken, WantedUi};
-pub use parse::{Inbound, Request, parse_line};
+pub use parse::{Inbound, Request, line_text, parse_line};
 pub use sink::Sink;
 pub use stdin::StdinOptions;
 pub use stdio::take_stdout;

@@ -1,6 +1,8 @@
 //! A line to a command, or to the response that says why it is none (behaviour.md 1.2 to 1.4). What commands take is said
 //! by the table in `wire`; what they do is not known here.
 
+use std::borrow::Cow;
+
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -56,7 +58,6 @@ pub enum Inbound {
 /// [`Inbound::Rejected`] with the fitting response.
 #[must_use]
 pub fn parse_line(line: &[u8]) -> Inbound {
-    // As in pi, whose decoder replaces invalid bytes by U+FFFD: the command runs and its response has the `id`.
     let text = String::from_utf8_lossy(line);
     // Before serde sees the line: its recursion uses the stack, which nesting in the input must not decide.
     let found = scan::scan(text.as_bytes());
@@ -67,11 +68,24 @@ pub fn parse_line(line: &[u8]) -> Inbound {
     if values::has_too_many(text.as_bytes()) {
         return no_json(format!("more than {MAX_VALUES} values"));
     }
-    // JavaScript clients send halves of surrogate pairs when they cut text. Pi reads them, so the line must not be refused.
+    parse_text(&readable(text, found))
+}
+
+/// A line as [`parse_line`] reads it, for callers that pass it on. As in pi, whose decoder replaces invalid bytes by U+FFFD: the command
+/// runs and its response has the `id`. JavaScript clients also send halves of surrogate pairs when they cut text. Pi reads them, so
+/// the line must not be refused.
+#[must_use]
+pub fn line_text(line: &[u8]) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(line);
+    let found = scan::scan(text.as_bytes());
+    readable(text, found)
+}
+
+fn readable(text: Cow<'_, str>, found: scan::Scan) -> Cow<'_, str> {
     if found.lone_surrogate {
-        return parse_text(&scan::repair(&text));
+        return scan::repair(&text).into();
     }
-    parse_text(&text)
+    text
 }
 
 /// The answer to a line longer than `limit` bytes.
@@ -118,7 +132,7 @@ fn parse_object(text: &str, head: &LineHead<'_>) -> Inbound {
     let Some(kind) = head.kind.map(RawValue::get) else {
         return unknown(id(), None, "undefined");
     };
-    let Ok(name) = serde_json::from_str::<std::borrow::Cow<'_, str>>(kind) else {
+    let Ok(name) = serde_json::from_str::<Cow<'_, str>>(kind) else {
         // As JavaScript turns a value into text.
         let shown = if kind.starts_with('{') {
             "[object Object]"

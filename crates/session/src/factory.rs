@@ -85,9 +85,10 @@ impl Options {
     /// The same for a tool of an MCP server. A list of tools means servers, too, only if it names some (pi 1.x); an empty one
     /// means all.
     pub(crate) fn allows_server_tool(&self, name: &str) -> bool {
+        let mut excluded = self.tool_filter.excluded.iter();
         self.is_within_lists(name, |list| {
             list.is_empty() || list.iter().any(|item| item.starts_with(::mcp::PREFIX))
-        })
+        }) && !excluded.any(|item| ::mcp::may_have_been(item, name))
     }
 
     fn is_within_lists(&self, name: &str, counts: impl Fn(&[String]) -> bool) -> bool {
@@ -96,19 +97,6 @@ impl Options {
         // A tool that stays off stays off even if a list names it.
         lists.all(|list| named(list)) && !named(&self.tool_filter.excluded)
     }
-}
-
-/// Returns true for the address of a server on this machine.
-fn is_loopback(url: &str) -> bool {
-    // Without a scheme there is no host to judge, and the address counts as remote.
-    let host = url.split_once("://").map_or("", |(_, rest)| rest);
-    let host = host.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = match host.strip_prefix('[') {
-        Some(six) => six.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    let is_ip = || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    host.eq_ignore_ascii_case("localhost") || is_ip()
 }
 
 /// Where session files go.
@@ -408,7 +396,7 @@ impl Agent {
                 base_delay_ms: settings.retry.base_delay_ms,
                 max_delay_ms: settings.retry.max_agent_delay_ms.unwrap_or(MAX_RETRY_DELAY_MS),
             },
-            // Only oh-my-pi asks again after an answer with nothing but reasoning (dialects.md 5, row 41).
+            // Only oh-my-pi asks again after an answer without text and calls (dialects.md 5, row 41).
             silent_answers: match self.options.dialect.asks_for_text() {
                 true => SILENT_ANSWERS,
                 false => 0,
@@ -428,19 +416,6 @@ impl Agent {
             medium: tokens(ThinkingLevel::Medium),
             high: tokens(ThinkingLevel::High),
         }
-    }
-
-    /// How long the provider of a model may be silent; a day when the setting switches the limit off, since every wait has one.
-    #[must_use]
-    pub fn idle_timeout(&self, model: &Model) -> Duration {
-        let settings = &self.settings;
-        // A server on the user's machine is silent while it reads the prompt, which can take minutes (docs/guides/local-models.md).
-        let is_local = self.registry.is_local(&model.provider) || is_loopback(&model.base_url);
-        let ms = settings.retry.provider.timeout_ms.or(match is_local {
-            true => settings.local_servers.idle_timeout_ms,
-            false => settings.http_idle_timeout_ms,
-        });
-        ms.map_or(Duration::from_secs(86_400), Duration::from_millis)
     }
 
     /// How long a provider may ask to be left alone before a request is tried again.
@@ -565,35 +540,9 @@ impl Agent {
             web: Arc::new(mcp::ModelClients(self.client.clone())),
             expand: self.mcp.expand.clone(),
             ask,
-            logins: mcp::logins(&self.agent_dir),
+            logins: self.mcp.logins.clone(),
             cwd: cwd.to_path_buf(),
             version: self.version.clone(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_loopback;
-
-    #[test]
-    fn loopback_addresses_are_recognised() {
-        for url in [
-            "http://localhost:11434/v1",
-            "http://127.0.0.1:8080",
-            "https://[::1]:1/v1",
-            "http://LOCALHOST/x",
-        ] {
-            assert!(is_loopback(url), "{url}");
-        }
-        for url in [
-            "https://api.example.org",
-            "http://localhost.example.org",
-            "http://10.0.0.5:8000",
-            "",
-            "localhost",
-        ] {
-            assert!(!is_loopback(url), "{url}");
         }
     }
 }

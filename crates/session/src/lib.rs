@@ -6,20 +6,24 @@
 
 mod answer_routes;
 mod error;
+mod event_scope;
 pub mod extensions;
 mod factory;
 mod hooks;
 mod input_record;
 pub mod limits;
+mod listener_queue;
 mod live_state;
 mod manager;
 pub mod mcp;
 mod off_thread;
 mod outbox;
+mod reply_size;
 mod requests;
 mod retired;
 mod session;
 mod strings;
+mod timeouts;
 mod trace;
 mod ui_capabilities;
 

@@ -324,6 +324,9 @@ pub const HOOKS_AT_ONCE: usize = 4;
 /// Queued runs of one hook. Further ones are skipped.
 pub const HOOK_LANE: usize = 256;
 
+/// Events that wait until the session passes them on to extensions and hooks. Further ones are dropped.
+pub const LISTENER_EVENTS: usize = 1024;
+
 /// Characters (UTF-16 units) of the preview of an entry in `get_session_tree`.
 // The pages of the web protocol expect at most this length (web.md 1.5).
 pub const PREVIEW: usize = 140;

@@ -2,7 +2,6 @@
 //! makes the sender wait; that is how a reader that does not read stops a session instead of filling the memory. How items
 //! become bytes is `serve`'s business.
 
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -14,8 +13,11 @@ use wire::ui::UiMethod;
 use wire::{ConnectionCommand, Event, Reply, Response, StreamEvent, UserBlock};
 
 use crate::answer_routes::AnswerRoutes;
+use crate::event_scope::EventScope;
 use crate::limits::{OUTBOX_DELTA_BYTES, OUTBOX_RESPONSE_BYTES, START_LINE_WAIT};
+use crate::listener_queue::ListenerQueue;
 use crate::live_state::LiveState;
+use crate::reply_size::reply_bytes;
 use crate::trace::Trace;
 use crate::ui_capabilities::UiCapabilities;
 
@@ -135,11 +137,12 @@ impl<R: Into<Reply>> Respond<R> for Responder<R> {
 #[derive(Debug, Clone)]
 pub struct Outbox {
     queue: mpsc::Sender<Outgoing>,
-    /// True while a client reads events.
-    is_heard: bool,
+    scope: EventScope,
     trace: Trace,
     /// The events that are still in force, for clients that join later.
     standing: LiveState,
+    /// Events that extensions and hooks listen to, until the session passes them on.
+    listeners: ListenerQueue,
     /// The dialogs that a client can show; shared by all sessions of a connection.
     rendered: UiCapabilities,
     /// The questions to the client that are open; shared by all sessions of a connection.
@@ -154,9 +157,10 @@ pub fn outbox(capacity: usize) -> (Outbox, mpsc::Receiver<Outgoing>) {
     (
         Outbox {
             queue,
-            is_heard: true,
+            scope: EventScope::All,
             trace: Trace::default(),
             standing: LiveState::default(),
+            listeners: ListenerQueue::default(),
             rendered: UiCapabilities::default(),
             routes: AnswerRoutes::default(),
         },
@@ -212,7 +216,7 @@ impl Outbox {
     /// Returns true if a client can show a frame of this method.
     pub(crate) fn renders(&self, method: UiMethod) -> bool {
         // After the end of the input a client may still look, but it cannot answer.
-        (self.is_heard || method.only_shows()) && self.rendered.has(method)
+        (self.scope.is_all() || method.only_shows()) && self.rendered.has(method)
     }
 
     /// The client says what it renders, for this session and all others of the connection.
@@ -254,11 +258,10 @@ impl Outbox {
         self.queue.closed().await;
     }
 
-    /// Returns this queue for a session whose input has ended: it drops events, and still sends responses and what extensions show. As
-    /// in pi, a handler of `session_shutdown` is heard by a client that still reads.
-    pub(crate) fn without_events(&self) -> Self {
+    /// Returns this queue for a session whose input has ended: it still sends responses, and the events of `scope`.
+    pub(crate) fn at_end_of_input(&self, scope: EventScope) -> Self {
         Self {
-            is_heard: false,
+            scope,
             ..self.clone()
         }
     }
@@ -281,18 +284,31 @@ impl Outbox {
         &self.standing
     }
 
-    /// Sends an event from the session. A writer that is gone is no error there: the process is about to end then.
+    /// Returns the events that extensions and hooks have not received yet.
+    pub(crate) fn listeners(&self) -> &ListenerQueue {
+        &self.listeners
+    }
+
+    /// Sends an event to clients, and to the extensions and hooks that listen to it.
     pub(crate) async fn tell(&self, event: Event) {
+        let event = Arc::new(event);
+        // Before the wait for a client that does not read.
+        self.listeners.push(&event);
+        self.tell_clients(event).await;
+    }
+
+    /// Sends clients an event that its listeners have received before: an event of a run (`Driver::tell`). A writer that is gone is no
+    /// error: the process is about to end then.
+    pub(crate) async fn tell_clients(&self, event: Arc<Event>) {
         // Deltas are the most frequent events by far, and neither logs nor the live state depend on them.
-        let is_delta = matches!(event, Event::MessageUpdate { .. });
+        let is_delta = matches!(*event, Event::MessageUpdate { .. });
         if !is_delta {
             // Traced even if no client listens: logs are not for clients.
             self.trace.saw(&event);
         }
-        if !self.is_heard && !is_of_extension(&event) {
+        if !self.scope.includes(&event) {
             return;
         }
-        let event = Arc::new(event);
         if !is_delta {
             self.standing.saw(&event);
         }
@@ -301,7 +317,7 @@ impl Outbox {
 
     /// Makes protocols that show the options of the session read them again.
     pub(crate) async fn options_changed(&self) {
-        if self.is_heard {
+        if self.scope.is_all() {
             let _gone = self.send(Outgoing::OptionsChanged).await;
         }
     }
@@ -343,15 +359,6 @@ impl tools::StartLine for Outbox {
     }
 }
 
-/// Returns true for something that an extension shows, and for its failure.
-fn is_of_extension(event: &Event) -> bool {
-    match event {
-        Event::ExtensionUiRequest { request } => request.method.only_shows(),
-        Event::ExtensionError { .. } => true,
-        _ => false,
-    }
-}
-
 /// Queues an item once fewer than `most` others are queued. A number of items bounds their bytes only if they are short, so a long
 /// one waits for more places than it takes.
 async fn send_among(queue: &mpsc::Sender<Outgoing>, item: Outgoing, most: usize) -> Result<(), WriterGone> {
@@ -378,38 +385,11 @@ async fn respond(
     // An empty queue takes a response of any length. Measuring it would cost as much as writing it.
     let is_next = queue.capacity() == queue.max_capacity();
     let most = match &response.outcome {
-        Ok(reply) if !is_next => OUTBOX_RESPONSE_BYTES / Measure::of(reply).max(1),
+        Ok(reply) if !is_next => OUTBOX_RESPONSE_BYTES / reply_bytes(reply).max(1),
         // The next response has room in any case, and errors are short.
         Ok(_) | Err(_) => usize::MAX,
     };
     send_among(queue, Outgoing::Response(client, response), most).await
-}
-
-/// Counts bytes that are written, up to a bit more than [`OUTBOX_RESPONSE_BYTES`].
-struct Measure(usize);
-
-impl Measure {
-    fn of(reply: &Reply) -> usize {
-        let mut measure = Self(0);
-        // It fails for a reply without data, and for a reply that is longer than the count goes.
-        let _counted = serde_json::to_writer(&mut measure, reply);
-        measure.0
-    }
-}
-
-impl io::Write for Measure {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        if self.0 > OUTBOX_RESPONSE_BYTES {
-            // Ends the serialisation: how much longer the reply is does not matter.
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// Bytes of text in an event that others of its kind follow while something goes on; 0 for all other events.
@@ -560,13 +540,24 @@ mod tests {
     #[tokio::test]
     async fn lost_client_gets_responses_without_events() {
         let (outbox, mut sent) = outbox(4);
-        let lost = outbox.without_events();
-        lost.tell(Event::AgentStart).await;
+        let lost = outbox.at_end_of_input(EventScope::Extensions);
+        lost.tell(Event::TurnStart).await;
         lost.options_changed().await;
         lost.refuse(origin(2), "gone").await;
         assert_eq!(outcome(&mut sent), (ClientId(2), Err("gone".to_owned())));
         assert!(!lost.renders(UiMethod::Select) && outbox.renders(UiMethod::Select));
         assert!(lost.renders(UiMethod::Notify));
+    }
+
+    #[tokio::test]
+    async fn lost_newest_omp_client_gets_turns() {
+        let (outbox, mut sent) = outbox(4);
+        let lost = outbox.at_end_of_input(EventScope::Messages);
+        lost.tell(Event::AgentStart).await;
+        lost.tell(Event::TurnStart).await;
+        lost.tell(Event::AgentSettled { aborted: true }).await;
+        assert!(matches!(sent.try_recv(), Ok(Outgoing::Event(event)) if *event == Event::TurnStart));
+        assert!(sent.try_recv().is_err());
     }
 
     #[tokio::test]

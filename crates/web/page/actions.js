@@ -239,21 +239,29 @@ export class Actions {
 
   async go(targetId, summarize) {
     const { app } = this;
+    const { session } = app;
     const answer = await app.tryAsk({ type: 'navigate_tree', targetId, ...(summarize ? { summarize: true } : {}) });
     if (!answer || answer.cancelled) return;
-    await app.load(app.current);
-    if (answer.editorText) this.parts.composer().set(answer.editorText);
+    await app.load(session.handle);
+    if (answer.editorText) this.edit(session, answer.editorText);
   }
 
   async fork(entryId) {
     const { app } = this;
-    if (app.session.running && !await askSure('Fork', 'The agent is working; a fork stops it.', 'Stop and fork')) return;
-    const answer = await app.tryAsk({ type: 'fork', entryId });
+    const { session } = app;
+    if (session.running && !await askSure('Fork', 'The agent is working; a fork stops it.', 'Stop and fork')) return;
+    const answer = await app.tryAsk({ type: 'fork', entryId }, session.handle);
     if (!answer || answer.cancelled) return;
-    await app.load(app.current);
+    await app.load(session.handle);
     await app.refreshLists();
-    this.parts.composer().set(answer.text || '');
-    this.parts.composer().field.focus();
+    this.edit(session, answer.text || '');
+    if (session === app.session) this.parts.composer().field.focus();
+  }
+
+  /** Puts a text of a session into the composer. If another session is shown by now, it becomes a draft. */
+  edit(session, text) {
+    if (session === this.app.session) this.parts.composer().set(text);
+    else this.giveBack(session, [text]);
   }
 
   /** A fork at a user's message: which entry it is says the agent. */

@@ -57,7 +57,7 @@ const side = new SideBar(find('side'), {
 const pickers = new Pickers(composer.tools, { app, compact: () => actions.compact('') });
 const noModel = new NoModel(find('no-model'), app);
 const status = new StatusLine(find('status'), { abortRetry: () => app.tryAsk({ type: 'abort_retry' }), abort: () => actions.stop() });
-const queue = new QueueView(find('queue'), { ask: (command) => app.tryAsk(command), restore: (text) => composer.add(text) });
+const queue = new QueueView(find('queue'), { ask: (command) => app.tryAsk(command), restore: (session, texts) => actions.giveBack(session, texts) });
 const questions = new Questions({
   answer: (id, answer) => {
     const handle = app.current;

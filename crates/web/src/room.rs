@@ -10,7 +10,7 @@ use axum::body::Bytes;
 use serde_json::{Map, Value, json};
 use serve::connection::{ConnectionRules, EventNumbers as _, FollowUp};
 use serve::encode::escape;
-use serve::{Inbound, Request};
+use serve::{Inbound, Request, line_text};
 use session::ClientId;
 use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
@@ -66,6 +66,8 @@ struct Feed {
     began: Value,
     /// Commands that wait for a response: the client and its id.
     pending: HashMap<String, (ClientId, Option<Value>)>,
+    /// Shell commands that run: the execution (`bashId`) by the id of the command.
+    shells: HashMap<String, Value>,
     sent: u64,
     /// The session refused to list its open dialogs. The room asks again once the session carries out a command.
     lacks_dialogs: bool,
@@ -147,7 +149,7 @@ impl Room {
                 true
             }
             Inbound::Request(request) => {
-                let Ok(Value::Object(mut command)) = serde_json::from_slice(&line) else {
+                let Ok(Value::Object(mut command)) = serde_json::from_str(&line_text(&line)) else {
                     self.tell(
                         client,
                         &request.respond(Err("Failed to parse command".to_owned())),
@@ -415,15 +417,40 @@ impl Room {
                 }
             }
             "message_update" => return self.update(&line),
-            // All tabs get it, and ids mean something else to each (web.md 1.4).
             "bash_execution_start" | "bash_execution_update" | "bash_execution_end" => {
-                if let Some(id) = line.shift_remove("id") {
-                    line.insert("commandId".to_owned(), id);
-                }
+                self.shell(name, &mut line);
             }
             _ => {}
         }
         open_object(&Value::Object(line))
+    }
+
+    /// Names the shell command of an event as the web dialect does. All tabs get the event, and ids mean something else to each (web.md
+    /// 1.4). The worker's agent has another dialect, in which only the start and the end of a command name the execution.
+    fn shell(&self, name: &str, line: &mut Object) {
+        let Some(id) = line.shift_remove("id") else {
+            return;
+        };
+        let mut feed = self.feed();
+        let key = id.to_string();
+        match name {
+            "bash_execution_start" => {
+                let execution = line.get("bashId").cloned().unwrap_or_default();
+                feed.shells.insert(key, execution);
+            }
+            "bash_execution_end" => drop(feed.shells.remove(&key)),
+            _ => {
+                if let Some(execution) = feed.shells.get(&key).cloned() {
+                    line.insert("bashId".to_owned(), execution);
+                }
+            }
+        }
+        // The client gave another id, or none, to a command that came through this gateway.
+        let own = match id.as_str().and_then(|id| feed.pending.get(id)) {
+            Some((_, own)) => own.clone(),
+            None => Some(id),
+        };
+        line.extend(own.map(|own| ("commandId".to_owned(), own)));
     }
 
     /// A `message_update` with the message, but without its content (web.md 1.6).

@@ -225,7 +225,7 @@ impl Dialect {
         matches!(self, Self::OmpNow)
     }
 
-    /// Row 41: returns true if the model is asked again after an answer with reasoning only.
+    /// Row 41: returns true if the model is asked again after an answer without text and calls.
     #[must_use]
     pub const fn asks_for_text(self) -> bool {
         matches!(self, Self::OmpNow)
@@ -280,6 +280,13 @@ impl Dialect {
     #[must_use]
     pub const fn is_newest_pi(self) -> bool {
         matches!(self, Self::PiDelta)
+    }
+
+    /// Returns true for today's oh-my-pi. A process that starts with this dialect works as oh-my-pi 18.3.4 in the points of dialects.md
+    /// 14.1, and its clients see the forms named there.
+    #[must_use]
+    pub const fn is_newest_omp(self) -> bool {
+        matches!(self, Self::OmpNow)
     }
 
     /// Row 24: the name of the todo tool, and whether its items carry ids.

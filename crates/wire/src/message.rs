@@ -126,6 +126,10 @@ pub struct AssistantMessage {
     /// agents are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_level: Option<String>,
+    /// The HTTP status of the response that made the answer fail. It is not part of JSON, since files of pi have no member for it: `None`
+    /// in messages that were read from a session file.
+    #[serde(skip)]
+    pub http_status: Option<u16>,
     /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
@@ -149,6 +153,7 @@ impl AssistantMessage {
             raw_stop_reason: None,
             duration_ms: None,
             thinking_level: None,
+            http_status: None,
             extra: Extra::default(),
         }
     }

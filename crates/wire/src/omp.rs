@@ -18,6 +18,19 @@ pub const BAD_EVENT_FILTER: &str = "events must be null or an array of non-empty
 /// Error of `get_messages_page` with a limit beyond the largest page, or none that is a whole number.
 pub const BAD_PAGE_LIMIT: &str = "RPC message page limit must be between 1 and 256";
 
+/// `customType` of the hidden message that asks the model again after an answer without text (dialects.md 5, row 41). Clients of today's
+/// oh-my-pi see it with the role `developer`.
+pub const SILENT_ANSWER: &str = "silent-answer";
+
+/// Error of `get_subagent_messages` with a position that is no number.
+pub const BAD_POSITION: &str = "fromByte must be a finite number";
+
+/// The error of `set_subagent_subscription` with an unknown level; `undefined` stands for none.
+#[must_use]
+pub fn bad_subagent_level(level: &str) -> String {
+    format!("Invalid subagent subscription level: {level}")
+}
+
 /// Parameters of `set_event_filter`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -16,19 +16,42 @@ from .tools import Tool
 T = TypeVar("T")
 
 
+#: Seconds in which calls of other threads end by themselves once the agent is closed.
+_LAST_CALLS = 2.0
+
+
 class _Thread:
     """An event loop in a thread. Every wait inside has a limit, so waiting for it needs none."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, name="pinion-loop", daemon=True)
+        #: True from the call of `stop` on.
+        self.stopping = False
+        # Reentrant: a signal handler may interrupt a call of its thread that holds it.
+        self._lock = threading.RLock()
+        self._thread = threading.Thread(target=self._run, name="pinion-loop", daemon=True)
         self._thread.start()
 
+    def _run(self) -> None:
+        self.loop.run_forever()
+        # Otherwise a call of another thread that has begun would never return.
+        self.loop.run_until_complete(self._finish())
+
+    async def _finish(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:
+            _, late = await asyncio.wait(others, timeout=_LAST_CALLS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        if not self._thread.is_alive() or threading.current_thread() is self._thread:
-            work.close()
-            raise RuntimeError("the agent is closed, or this is its own thread")
-        future: concurrent.futures.Future[T] = asyncio.run_coroutine_threadsafe(work, self.loop)
+        # After `stop` the loop takes no more calls.
+        with self._lock:
+            if self.stopping or threading.current_thread() is self._thread:
+                work.close()
+                raise RuntimeError("the agent is closed, or this is its own thread")
+            future: concurrent.futures.Future[T] = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
         except BaseException:
@@ -37,14 +60,17 @@ class _Thread:
 
     def soon(self, act: Callable[[], None]) -> None:
         # After `stop` nothing listens any more.
-        if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(act)
+        with self._lock:
+            if not self.stopping:
+                self.loop.call_soon_threadsafe(act)
 
     def stop(self) -> None:
-        if self._thread.is_alive():
-            self.loop.call_soon_threadsafe(self.loop.stop)
-            self._thread.join(5.0)
-        if not self.loop.is_running() and not self.loop.is_closed():
+        with self._lock:
+            if not self.stopping:
+                self.stopping = True
+                self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(5.0)
+        if not self._thread.is_alive() and not self.loop.is_closed():
             self.loop.close()
 
 
@@ -199,7 +225,7 @@ class Agent(Session):
 
     def close(self) -> None:
         """Ends the agent in bounded time. Safe to call twice."""
-        if self._thread.loop.is_running():
+        if not self._thread.stopping:
             self._thread.wait(self._agent.close())
             self._thread.stop()
 

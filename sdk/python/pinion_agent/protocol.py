@@ -1748,7 +1748,8 @@ class _AssistantMessage(TypedDict, total=False):
     #: Levels of other agents are kept.
     thinkingLevel: str
 
-    #: The HTTP status of the response that made the answer fail. Dialects: omp-now.
+    #: The HTTP status of the response that made the answer fail. Pinion does not store it in session files.
+    #: Dialects: omp-now.
     errorStatus: int
 
 

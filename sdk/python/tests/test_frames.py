@@ -22,6 +22,7 @@ from pinion_agent import (
     ToolCall,
     tool,
 )
+from pinion_agent.blocking import _Thread
 
 from .support import FAKE, Case
 
@@ -236,6 +237,28 @@ class Sessions(Case):
         agent.close()
         events.close()
         run.close()
+
+    def test_calls_of_other_threads_end_with_the_loop(self):
+        thread = _Thread()
+        begun, ended = threading.Event(), threading.Event()
+
+        async def work():
+            begun.set()
+            await asyncio.Event().wait()
+
+        def call():
+            try:
+                thread.wait(work())
+            except BaseException:
+                ended.set()
+
+        threading.Thread(target=call, daemon=True).start()
+        self.assertTrue(begun.wait(20.0))
+        with mock.patch("pinion_agent.blocking._LAST_CALLS", 0.1):
+            thread.stop()
+        self.assertTrue(ended.wait(20.0))
+        with self.assertRaises(RuntimeError):
+            thread.wait(work())
 
 
 class Misbehaviour(Case):

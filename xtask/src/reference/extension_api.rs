@@ -41,7 +41,8 @@ const API: &[Doc] = &[
     ),
     (
         "registerTool(tool)",
-        "Register a tool with `name`, `description`, `parameters` and `execute`. The model can call it.",
+        "Register a tool with `name`, `description`, `parameters` and `execute`. The model can call it, unless `defaultActive` is \
+         false or `exposure` is `hidden`. Calls of tools with the `executionMode` `sequential` run one after the other.",
     ),
     ("unregisterTool(name)", "Remove a tool."),
     (
@@ -99,7 +100,7 @@ const API: &[Doc] = &[
     ),
     (
         "exec(command, args, options)",
-        "Run a program and return its output and exit code.",
+        "Run a program and return its output and exit code. `maxBuffer` limits the output in bytes.",
     ),
     ("getSessionName()", "Return the name of the session."),
     ("setSessionName(name)", "Set the name of the session."),
@@ -180,7 +181,7 @@ const TOOL: &[Doc] = &[
     ("tools", "All tools."),
     (
         "executeTool(name, args, options)",
-        "Call another tool, with permissions and hooks. Failures are returned with `isError`.",
+        "Call another tool, with permissions and hooks. Returns `{toolCall, result, isError}`, also after a failure.",
     ),
 ];
 

@@ -14,9 +14,10 @@ const SOURCE: &str = "crates/session/src/session/extensions/heard.txt";
 const INTRO: &str = "\
 Extensions in TypeScript listen to these events with `pi.on`, [programs in other languages](extension-protocol.md) name them in
 their answer to `open`, and hook executables are configured for one event each in the setting [`hooks`](settings.md). In addition, both
-receive these events as clients do, and nothing waits for them: `queue_update`, `compaction_start`, `compaction_end`,
-`auto_retry_start`, `auto_retry_end`, `ttsr_triggered`, `todo_reminder`, and `entry_appended` for entries that `appendEntry` or a
-refresh of the prompt cache adds.
+receive the other [events of clients](protocol/events.md), such as `entry_appended` or `queue_update`, once they are loaded. Nothing
+waits for these, and a result has no effect. The exceptions are `ready`, `connected`, `heartbeat`, `session_closed`, `mcp_servers_change`
+and `extension_error`, which only clients receive. Hook executables are not run for events that come with every piece of an answer or
+output: `message_update`, `tool_execution_update`, `bash_execution_update`, `process_output`, `subagent_event` and `subagent_progress`.
 
 *Waits*: what waits for the listeners to finish. *Hooks*: whether hook executables can be run for the event. *Result*: what the
 listener can return; without an entry, the result has no effect. The [extension protocol](extension-protocol.md#events) describes

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use session::{Outgoing, SessionRequest};
 use tools::client::Caller;
+use wire::event::ChangeReason;
 use wire::hosted::Frame;
-use wire::reply::{Messages, OpenedSession};
+use wire::reply::{Accepted, Disposition, Messages, OpenedSession};
 use wire::ui::{UiMethod, UiRequest};
 use wire::{Event, Reply, Response, SessionCommand};
 
@@ -460,6 +461,30 @@ fn terminal_of_closed_session_is_released() {
     let release = last_message(&mut connection);
     assert_eq!(release["method"], "terminal/release");
     assert_eq!(release["params"], json!({"sessionId": "a", "terminalId": "t1"}));
+}
+
+#[test]
+fn session_change_ends_accepted_prompt() {
+    let (mut connection, handle) = (connection(), Arc::<str>::from("s1"));
+    let state = SessionState::new(Arc::clone(&handle), Path::new("/tmp"));
+    connection.names.insert(Arc::clone(&handle), "a".to_owned());
+    connection.sessions.insert("a".to_owned(), state);
+    let mut send = |line: Value| connection.message(rpc::parse(line.to_string().as_bytes()));
+    send(request(1, "initialize", json!({"protocolVersion": 1})));
+    let params = json!({"sessionId": "a", "prompt": [{"type": "text", "text": "Hi"}]});
+    let prompt = send(request(2, "session/prompt", params)).unwrap();
+    let accepted = Accepted::new(Disposition::Started);
+    assert!(answer(&mut connection, prompt, Ok(Reply::Accepted(accepted))).is_none());
+    let changed = Event::SessionChanged {
+        reason: ChangeReason::New,
+        session_id: "b".to_owned(),
+        session_file: None,
+        session_name: None,
+        message_count: 0,
+    };
+    connection.outgoing(Some(&handle), &Outgoing::Event(changed.into()), None);
+    let ended = json!({"jsonrpc": "2.0", "id": 2, "result": {"stopReason": "cancelled"}});
+    assert_eq!(last_message(&mut connection), ended);
 }
 
 /// The response to `authenticate` when the session's login ends like this.

@@ -93,6 +93,11 @@ impl Rules {
         self.rules.is_empty()
     }
 
+    /// The rules as they were found, in their order.
+    pub fn sources(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().map(|compiled| &*compiled.rule)
+    }
+
     pub(super) fn cwd(&self) -> &str {
         &self.cwd
     }

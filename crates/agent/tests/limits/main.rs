@@ -6,11 +6,11 @@ mod simulation;
 use std::sync::Arc;
 
 use pinion_agent::{
-    Change, CompactOutcome, Effect, Input, LoopSettings, Machine, ModelInput, Prepared, RetrySettings, Spent,
-    ToolInput, Verdict,
+    Change, CompactOutcome, Effect, Input, LoopSettings, Machine, ModelInput, NestedCall, Prepared,
+    RetrySettings, Spent, ToolInput, Verdict,
 };
 use serde_json::{Map, Value, json};
-use wire::content::AssistantBlock;
+use wire::content::{AssistantBlock, joined_text};
 use wire::run_limits::{LimitKind, ReachedLimit};
 use wire::{AssistantMessage, Event, Message, RunLimits, StopReason, ToolCall, ToolResult};
 
@@ -334,6 +334,40 @@ fn same_calls_with_same_results_end_run() {
         world.done(0, result);
     }
     assert_eq!(world.ends(), [Some((LimitKind::Repeats, 3.0))]);
+}
+
+#[test]
+fn repeated_calls_do_not_prevent_next_prompt() {
+    let mut world = World::new(limits(json!({"maxRepeats": 2})));
+    for _ in 0..2 {
+        world.prompt(None);
+        for _ in 0..2 {
+            world.answer(&["a"], 0.0);
+            world.done(0, "same");
+        }
+        assert_eq!(world.machine.budget().reached(), None);
+    }
+    let repeats = Some((LimitKind::Repeats, 2.0));
+    assert_eq!(world.ends(), [repeats, repeats]);
+}
+
+#[test]
+fn nested_call_at_limit_names_the_limit() {
+    let mut world = World::new(limits(json!({"maxToolCalls": 1})));
+    world.prompt(None);
+    world.answer(&["a"], 0.0);
+    world.step(Input::Nest(NestedCall {
+        request: Some(7),
+        parent: "a".to_owned(),
+        name: "tool".to_owned(),
+        args: Map::new(),
+    }));
+    let answer = world.effects.iter().find_map(|effect| match effect {
+        Effect::AnswerNested { result, .. } => Some(joined_text(&result.content)),
+        _ => None,
+    });
+    let refusal = "The limit of tool calls is reached; this call was not executed";
+    assert_eq!(answer.as_deref(), Some(refusal));
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Reminders of open todos: when they come and what follows.
 
+use std::sync::Arc;
+
+use pinion_agent::convert::without_retried;
 use pinion_agent::todo::{TodoSettings, normalise};
 use pinion_agent::{Change, CompactOutcome, Effect, Input, LoopSettings, ModelInput, QueueKind, Verdict};
 use serde_json::json;
@@ -233,4 +236,72 @@ fn answer_with_reasoning_only_is_asked_again() {
     world.prompt("Go");
     think(&mut world);
     assert!(world.machine.is_idle(), "only if the settings say so");
+}
+
+#[test]
+fn empty_answer_is_asked_again_and_left_out() {
+    let settings = LoopSettings {
+        silent_answers: 1,
+        ..LoopSettings::default()
+    };
+    let say_nothing = |world: &mut World| {
+        let mut answer = answer(&[], StopReason::Stop);
+        answer.content = Vec::new();
+        world.step(Input::Model(ModelInput::Started(head())));
+        world.step(Input::Model(ModelInput::Finished(answer, Verdict::Final)));
+    };
+    let mut world = World::new(settings);
+    world.prompt("Go");
+    say_nothing(&mut world);
+    assert!(!world.machine.is_idle());
+    let messages = world.machine.messages().iter();
+    let roles: Vec<_> = messages.map(|message| message.role()).collect();
+    assert_eq!(
+        roles,
+        ["user", "custom"],
+        "the conversation lacks the empty answer"
+    );
+    say_nothing(&mut world);
+    assert!(world.machine.is_idle(), "once is enough");
+    let mut world = World::new(LoopSettings::default());
+    world.prompt("Go");
+    say_nothing(&mut world);
+    assert!(world.machine.is_idle(), "only if the settings say so");
+}
+
+#[test]
+fn stored_empty_answer_is_left_out_again() {
+    let mut empty = answer(&[], StopReason::Stop);
+    empty.content.clear();
+    let told = json!({"role": "custom", "customType": "silent-answer", "content": "More.", "display": false});
+    let told = Message::from_json(&told.to_string()).unwrap();
+    let messages: Vec<Arc<Message>> = vec![
+        Arc::new(Message::user("Go", 0)),
+        empty.into(),
+        Arc::new(told),
+        answer(&[], StopReason::Stop).into(),
+    ];
+    let (messages, _) = without_retried(messages, 0);
+    let roles: Vec<_> = messages.iter().map(|message| message.role()).collect();
+    assert_eq!(roles, ["user", "custom", "assistant"]);
+}
+
+#[test]
+fn reasoning_without_text_ends_the_run() {
+    let mut sealed = answer(&[], StopReason::Stop);
+    let block = json!({"type": "thinking", "thinking": "", "thinkingSignature": "s", "redacted": true});
+    sealed.content = serde_json::from_value(json!([block])).unwrap();
+    let mut world = World::new(LoopSettings {
+        silent_answers: 1,
+        ..LoopSettings::default()
+    });
+    world.prompt("Go");
+    world.step(Input::Model(ModelInput::Started(head())));
+    world.step(Input::Model(ModelInput::Finished(sealed, Verdict::Final)));
+    assert!(world.machine.is_idle());
+    assert_eq!(
+        world.machine.messages().len(),
+        2,
+        "the provider gets its reasoning back"
+    );
 }

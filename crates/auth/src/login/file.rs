@@ -2,11 +2,11 @@
 //! for byte; comments go. A file that cannot be read as JSON is never overwritten. Reading it for requests is
 //! `auth_file`'s business.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
 
+use files::{Draft, Mode, replace};
 use serde_json::json;
 
 use super::LoginError;
@@ -15,7 +15,10 @@ use super::fields::{Fields, Member};
 use super::json_file::{plain_json, read_text};
 use super::limits::{MAX_KEY, TOKEN_ROOM};
 use super::lock::{Guard, lock};
-use super::tokens::{Tokens, kept};
+use super::tokens::{Tokens, is_kind, kept};
+
+/// Permission bits of the file.
+const OWNER_ONLY: Mode = Mode::Set(0o600);
 
 /// `auth.json`, to be changed.
 #[derive(Debug, Clone)]
@@ -59,6 +62,28 @@ impl AuthStore {
         self.put(guard, provider, |_| None).await
     }
 
+    /// Removes the login of a provider; returns false if there was none. A stored API key stays.
+    ///
+    /// # Errors
+    /// When the file cannot be changed.
+    pub async fn remove_login(&self, provider: &str) -> Result<bool, LoginError> {
+        if !self.path.exists() {
+            return Ok(false);
+        }
+        let guard = self.lock().await?;
+        let (store, provider) = (self.clone(), provider.to_owned());
+        off_thread(move || {
+            let _held = guard;
+            let root = store.document()?;
+            let entry = root.get(&provider).and_then(Fields::of_member);
+            if !entry.is_some_and(|entry| is_kind(&entry, "oauth")) {
+                return Ok(false);
+            }
+            store.put_now(&provider, |_| None)
+        })
+        .await
+    }
+
     /// The credentials as they are now. Needs no lock: the file is replaced in one step.
     pub(super) fn read(&self) -> AuthFile {
         AuthFile::read(&self.path)
@@ -92,9 +117,9 @@ impl AuthStore {
     /// Writes a draft as long as the file can become: an empty one needs no space.
     fn check_now(&self) -> Result<(), LoginError> {
         let length = self.text(&self.document()?)?.len() + TOKEN_ROOM;
-        let path = draft(&self.target(), &vec![b' '; length]).map_err(|error| self.failed(&error))?;
-        let _gone = fs::remove_file(path);
-        Ok(())
+        // Dropped at once, which removes it.
+        let draft = Draft::write(&self.target(), &vec![b' '; length], OWNER_ONLY);
+        draft.map(drop).map_err(|error| self.failed(&error))
     }
 
     /// Changes one entry; returns whether it existed.
@@ -124,7 +149,7 @@ impl AuthStore {
             None if !root.remove(provider) => return Ok(false),
             None => {}
         }
-        replace(&self.target(), &self.text(&root)?).map_err(|error| self.failed(&error))?;
+        replace(&self.target(), &self.text(&root)?, OWNER_ONLY).map_err(|error| self.failed(&error))?;
         Ok(was_there)
     }
 
@@ -196,39 +221,4 @@ async fn off_thread<T: Send + 'static>(
 ) -> Result<T, LoginError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(LoginError::System(error.to_string())))
-}
-
-/// Writes `text` onto the disk, as a file in the directory of `target` that only its owner can read.
-fn draft(target: &Path, text: &[u8]) -> io::Result<PathBuf> {
-    let mut name = target.as_os_str().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let path = PathBuf::from(name);
-    let _left = fs::remove_file(&path);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&path)?;
-    let written = file.write_all(text).and_then(|()| file.sync_all());
-    if written.is_err() {
-        let _gone = fs::remove_file(&path);
-    }
-    written.map(|()| path)
-}
-
-/// Puts `text` in the place of a file in one step, and onto the disk.
-fn replace(target: &Path, text: &[u8]) -> io::Result<()> {
-    let path = draft(target, text)?;
-    let renamed = fs::rename(&path, target);
-    if renamed.is_err() {
-        let _gone = fs::remove_file(&path);
-    }
-    renamed?;
-    // Without this the rename may be lost, with it at least the old file is not.
-    if let Some(dir) = target.parent()
-        && let Ok(dir) = File::open(dir)
-    {
-        let _not_everywhere = dir.sync_all();
-    }
-    Ok(())
 }

@@ -72,11 +72,7 @@ impl Tokens {
 /// What of an old entry stays when one of kind `kind` is stored: all of it, or of another kind only the variables.
 pub(super) fn kept(old: Option<&Member>, kind: &str) -> Fields {
     let old = old.and_then(Fields::of_member).unwrap_or_default();
-    let same = match old.get("type") {
-        Some(Member::Raw(raw)) => serde_json::from_str::<String>(raw.get()).is_ok_and(|old| old == kind),
-        _ => false,
-    };
-    if same {
+    if is_kind(&old, kind) {
         return old;
     }
     let mut fields = Fields::default();
@@ -84,4 +80,12 @@ pub(super) fn kept(old: Option<&Member>, kind: &str) -> Fields {
         fields.set("env", env.clone());
     }
     fields
+}
+
+/// Returns true if an entry has this kind: `oauth` or `api_key`.
+pub(super) fn is_kind(entry: &Fields, kind: &str) -> bool {
+    match entry.get("type") {
+        Some(Member::Raw(raw)) => serde_json::from_str::<String>(raw.get()).is_ok_and(|found| found == kind),
+        _ => false,
+    }
 }

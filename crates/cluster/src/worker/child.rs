@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use store::SessionId;
@@ -17,6 +18,10 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot, watch};
 
 use crate::limits::{AGENT_HANDLE, CLOSE_WAIT, SESSION_QUEUE};
+
+/// The error in place of a response that is nested too deeply to be read here.
+const TOO_DEEP: &str =
+    "The response is nested too deeply for a worker. Use get_entries, whose entries name their parents";
 
 /// A line of the agent.
 pub(crate) type Line = Map<String, Value>;
@@ -188,10 +193,14 @@ impl Routes {
                 Ok(0) | Err(_) => break,
                 Ok(_) => {}
             }
-            let Ok(Value::Object(line)) = serde_json::from_slice(&text) else {
-                continue;
+            let line = match serde_json::from_slice(&text) {
+                Ok(Value::Object(line)) => Some(line),
+                Ok(_) => None,
+                Err(_) => unreadable(&text),
             };
-            self.pass_on(line).await;
+            if let Some(line) = line {
+                self.pass_on(line).await;
+            }
         }
     }
 
@@ -220,6 +229,29 @@ impl Routes {
     }
 }
 
+/// The response to a command whose own response cannot be read: a tree of entries nests each of them in the one before. Without a
+/// response its client would wait, and the session would never be idle.
+fn unreadable(text: &[u8]) -> Option<Line> {
+    // Members that are not named here may be nested to any depth.
+    #[derive(Deserialize)]
+    struct Head {
+        r#type: String,
+        id: Option<Value>,
+        command: Option<Value>,
+    }
+    let head: Head = serde_json::from_slice(text).ok()?;
+    if head.r#type != "response" {
+        return None;
+    }
+    let mut line = Line::new();
+    line.extend(head.id.map(|id| ("id".to_owned(), id)));
+    line.insert("type".to_owned(), json!("response"));
+    line.extend(head.command.map(|command| ("command".to_owned(), command)));
+    line.insert("success".to_owned(), json!(false));
+    line.insert("error".to_owned(), json!(TOO_DEEP));
+    Some(line)
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -232,7 +264,7 @@ mod tests {
     use store::SessionId;
     use tokio::sync::watch;
 
-    use super::{AGENT_HANDLE, Agent, AgentCommand, handle};
+    use super::{AGENT_HANDLE, Agent, AgentCommand, TOO_DEEP, handle, unreadable};
 
     /// Notes at its first wake-up whether the agent had ended.
     struct Woken {
@@ -244,6 +276,25 @@ mod tests {
         fn wake(self: Arc<Self>) {
             self.saw.get_or_init(|| *self.ended.borrow());
         }
+    }
+
+    #[test]
+    fn response_that_is_too_deep_becomes_an_error() {
+        let tree = format!(
+            "{}{}",
+            "[{\"children\":".repeat(100_000),
+            "1".to_owned() + &"}]".repeat(100_000)
+        );
+        let text = format!(
+            r#"{{"id":"w7:s","type":"response","command":"get_tree","success":true,"data":{{"tree":{tree}}},"session":"s"}}"#
+        );
+        let line = unreadable(text.as_bytes()).unwrap();
+        assert_eq!(line["id"], "w7:s");
+        assert_eq!(line["command"], "get_tree");
+        assert_eq!(line["success"], false);
+        assert_eq!(line["error"], TOO_DEEP);
+        assert!(unreadable(br#"{"type":"message_end"}"#).is_none());
+        assert!(unreadable(b"{").is_none());
     }
 
     #[tokio::test]

@@ -93,6 +93,12 @@ pub(crate) fn is_frame(kind: &str) -> bool {
     )
 }
 
+/// The id of the shell command that an event is about.
+pub(crate) fn shell_of(event: &Line) -> Option<&str> {
+    let word = |name: &str| event.get(name).and_then(Value::as_str);
+    word("type")?.strip_prefix("bash_execution_").and(word("id"))
+}
+
 /// Why workers refuse a command.
 pub(crate) fn refusal(kind: &str) -> Option<&'static str> {
     match kind {
@@ -147,7 +153,9 @@ pub(crate) fn can_change_files(kind: &str) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use super::{COMMAND_AGE, Fate, can_change_files, fate};
+    use serde_json::json;
+
+    use super::{COMMAND_AGE, Fate, can_change_files, fate, shell_of};
     use crate::bus::Begun;
 
     #[test]
@@ -161,6 +169,17 @@ mod tests {
             fate(Begun::Answered("{}".into()), "prompt"),
             Fate::Answer("{}".into())
         );
+    }
+
+    #[test]
+    fn shell_events_name_their_command() {
+        let id = |kind: &str| {
+            let event = json!({"type": kind, "id": "7:s"});
+            shell_of(event.as_object().unwrap()).map(str::to_owned)
+        };
+        assert_eq!(id("bash_execution_start").as_deref(), Some("7:s"));
+        assert_eq!(id("bash_execution_update").as_deref(), Some("7:s"));
+        assert_eq!(id("extension_ui_request"), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub(crate) mod file;
 mod finder;
 mod gate;
 mod health;
+mod held;
 mod interrupted;
 mod queue;
 mod session;

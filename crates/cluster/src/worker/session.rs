@@ -16,6 +16,7 @@ use super::child::{Line, Refused, handle};
 use super::command::{self, Command, Fate};
 use super::file::{SessionFile, leaves_file};
 use super::gate::StoreRequest;
+use super::held::HeldLines;
 use super::interrupted;
 use super::queue::StoredQueue;
 use super::{Place, Shared};
@@ -71,6 +72,7 @@ struct SessionTask {
     events: EventWriter,
     queue: StoredQueue,
     lines: mpsc::Receiver<Line>,
+    held: HeldLines,
     /// Calls that wait until their answer is stored.
     calls: mpsc::Receiver<StoreRequest>,
     /// The other end, for the gate.
@@ -147,6 +149,7 @@ impl SessionTask {
             queue,
             lines: shared.agent.route(handle.as_str()),
             handle,
+            held: HeldLines::default(),
             calls,
             ask,
             pending: HashMap::new(),
@@ -228,15 +231,19 @@ impl SessionTask {
                 Some(call) = self.calls.recv() => {
                     self.until()?;
                     self.file.sync(self.shared.store.as_ref(), &self.id).await?;
-                    // Fails when the call was denied meanwhile.
-                    let _denied = call.send(());
+                    // Without an answer the call is denied: that of the model which makes it is not in the file.
+                    if !self.held.is_waiting() {
+                        // Fails when the call was denied meanwhile.
+                        let _denied = call.send(());
+                    }
                 }
                 line = self.lines.recv() => {
                     let mut batch = vec![line.context("the agent ended")?];
                     while batch.len() < EVENT_BATCH && let Ok(line) = self.lines.try_recv() {
                         batch.push(line);
                     }
-                    self.deliver(batch).await?;
+                    let ready = self.held.pass(batch)?;
+                    self.deliver(ready).await?;
                 }
                 Some(message) = commands.next(), if has_room => {
                     idle_since = Instant::now();
@@ -328,6 +335,11 @@ impl SessionTask {
 
     fn event(&mut self, mut line: Line) -> Result<Frame> {
         line.shift_remove("session");
+        // The agent knows the command by an id of this worker.
+        let own = command::shell_of(&line).and_then(|id| self.pending.get(id)?.id.clone());
+        if let Some(own) = own {
+            line.insert("id".to_owned(), own);
+        }
         let edge = match line.get("type").and_then(Value::as_str) {
             Some("agent_start") => Some(RunEdge::Begins),
             Some("agent_settled") => Some(RunEdge::Ends),
@@ -522,7 +534,11 @@ impl SessionTask {
 
     /// Stores and publishes the rest. Saves the working directory if commands came after the last run.
     async fn leave(&mut self, rest: Vec<Line>) -> Result<()> {
-        self.deliver(rest).await?;
+        let ready = self.held.pass(rest)?;
+        if self.held.is_waiting() {
+            bail!("the session file could not be written");
+        }
+        self.deliver(ready).await?;
         if self.is_unsaved {
             self.save().await?;
         }

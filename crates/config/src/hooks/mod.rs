@@ -10,16 +10,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use extensions::combining::names;
+use extensions::combining::{STREAMED, names};
 use files::Root;
 
 use crate::limits;
 use crate::places::Places;
 use crate::settings::{HookCommand, distance};
 use crate::source::Scope;
-
-/// Events that come with every piece of an answer or of an output.
-const DELTAS: [&str; 2] = ["message_update", "tool_execution_update"];
 
 /// Endings of names that make a file something else than a hook.
 const LEFT_ALONE: [&str; 4] = ["~", ".bak", ".disabled", ".sample"];
@@ -176,7 +173,7 @@ impl Finder {
         let (event, runs) = (Event::of(&path), how_to_run(root, &path));
         let why = match (event, runs) {
             (_, _) if !root.is_file(&path) => missing(root, &path),
-            (Some(Event::Delta(event)), _) => delta(event),
+            (Some(Event::Streamed(event, once)), _) => streamed(event, once),
             (Some(Event::Known(event)), Some((program, args))) => {
                 return self.add(Hook {
                     event,
@@ -199,12 +196,13 @@ impl Finder {
 
     fn command(&mut self, command: &HookCommand) {
         let (path, scope) = (command.program.clone(), command.scope);
-        let event = match names().find(|name| *name == command.event) {
-            Some(event) => event,
-            None if DELTAS.contains(&command.event.as_str()) => {
-                return self.refuse(path, scope, delta(&command.event), true);
-            }
-            None => return self.refuse(path, scope, format!("There is no event {}", command.event), true),
+        let Some(event) = names().find(|name| *name == command.event) else {
+            let event = STREAMED.iter().find(|(event, _)| *event == command.event);
+            let why = match event {
+                Some((event, once)) => streamed(event, once),
+                None => format!("There is no event {}", command.event),
+            };
+            return self.refuse(path, scope, why, true);
         };
         if !command.tools.is_empty() && !event.starts_with("tool_") {
             return self.refuse(
@@ -266,14 +264,8 @@ fn missing(root: &Root, path: &Path) -> String {
     }
 }
 
-fn delta(event: &str) -> String {
-    format!(
-        "{event} comes with every piece, and hooks are not run for it; {} comes once",
-        match event {
-            "message_update" => "message_end",
-            _ => "tool_execution_end",
-        }
-    )
+fn streamed(event: &str, once: &str) -> String {
+    format!("{event} comes with every piece, and hooks are not run for it; {once} comes once")
 }
 
 /// Returns true for `tool_cal.sh` and `tol_call`: a file that is almost a hook.
@@ -281,14 +273,15 @@ fn resembles_event(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let word = name.split(['.', '-']).next().unwrap_or_default().to_lowercase();
     // Letters of the shortest names resemble too much.
-    names().any(|event| event.len() > 5 && distance(&word, event) <= 2)
+    names().any(|event| event.len() > 6 && distance(&word, event) <= 2)
 }
 
 /// The event that a file name begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     Known(&'static str),
-    Delta(&'static str),
+    /// It comes with every piece; the second event comes once.
+    Streamed(&'static str, &'static str),
 }
 
 impl Event {
@@ -299,7 +292,10 @@ impl Event {
             rest.is_some_and(|rest| !rest.starts_with(|letter: char| letter.is_ascii_alphanumeric()))
         };
         let known = names().map(Self::Known);
-        let all = known.chain(DELTAS.into_iter().map(Self::Delta));
+        let streamed = STREAMED
+            .into_iter()
+            .map(|(event, once)| Self::Streamed(event, once));
+        let all = known.chain(streamed);
         // `session_before_compact.sh` is not about `session`.
         all.filter(|event| begins(&event.name()))
             .max_by_key(|event| event.name().len())
@@ -307,7 +303,7 @@ impl Event {
 
     fn name(self) -> &'static str {
         match self {
-            Self::Known(name) | Self::Delta(name) => name,
+            Self::Known(name) | Self::Streamed(name, _) => name,
         }
     }
 }

@@ -179,7 +179,7 @@ impl Package {
     fn usual(&self, kind: Kind) -> Vec<PathBuf> {
         let dir = self.root.join(kind.word());
         match kind {
-            Kind::Extensions if self.files.is_dir(&dir) => extensions::find::in_directory(&self.files, &dir),
+            Kind::Extensions if self.files.is_dir(&dir) => extensions::find::at(&self.files, &dir),
             Kind::Extensions => extensions::find::at(&self.files, &self.root),
             _ if self.files.is_dir(&dir) => vec![dir],
             _ => Vec::new(),

@@ -1,12 +1,11 @@
 //! Changes to the list `packages` of a settings file. Everything else stays byte for byte: comments, order, unknown keys. Files
 //! are changed under the lock that pi takes (`settings.json.lock`) and replaced in one step.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use files::{PiLock, Root};
+use files::{Mode, PiLock, Root};
 use serde_json::{Value, json};
 
 use crate::settings::jsonc::{self, Layout};
@@ -60,27 +59,7 @@ impl SettingsFileLock {
     /// If the file cannot be written; the old one stays then.
     pub fn replace(&self, text: &str) -> io::Result<()> {
         let target = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        let mut draft = target.clone().into_os_string();
-        draft.push(format!(".{}.tmp", std::process::id()));
-        let draft = PathBuf::from(draft);
-        let _left = fs::remove_file(&draft);
-        let written = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o644)
-            .open(&draft)
-            .and_then(|mut file| {
-                if let Ok(known) = fs::metadata(&target) {
-                    file.set_permissions(known.permissions())?;
-                }
-                file.write_all(text.as_bytes())?;
-                file.sync_all()?;
-                fs::rename(&draft, &target)
-            });
-        if written.is_err() {
-            let _gone = fs::remove_file(&draft);
-        }
-        written
+        files::replace(&target, text.as_bytes(), Mode::Keep(0o644))
     }
 }
 

@@ -70,12 +70,14 @@ pub(crate) fn misspelled(keys: &Map<String, Value>) -> Vec<Misspelled> {
 fn inside(top: &'static str, members: &Map<String, Value>, found: &mut Vec<Misspelled>) {
     for (name, _) in members.iter().filter(|(_, value)| !value.is_null()) {
         let key = format!("{top}.{name}");
-        if !is_unknown(&key) {
+        let KeyUse::Unknown(alike) = meaning(&key) else {
             continue;
-        }
+        };
         let known = super::table::keys().filter_map(|known| known.path.strip_prefix(top)?.strip_prefix('.'));
-        let meant = nearest(name, known).map(|near| format!("{top}.{near}"));
-        if PROTECTIVE_OBJECTS.contains(&top) || meant.as_deref() == Some(BLOCK_IMAGES) {
+        let near = nearest(name, known).map(|near| format!("{top}.{near}"));
+        if PROTECTIVE_OBJECTS.contains(&top) || near.as_deref() == Some(BLOCK_IMAGES) {
+            // `pinion doctor` compares whole paths, so that names may differ more.
+            let meant = near.or_else(|| alike.map(str::to_owned));
             found.push(Misspelled { key, top, meant });
         }
     }
@@ -151,6 +153,20 @@ mod tests {
             (json!({"images": {"blockimages": true}}), "images.blockimages"),
         ] {
             assert_eq!(keys(&typo), [key]);
+        }
+    }
+
+    #[test]
+    fn unknown_member_names_key_that_doctor_names() {
+        for (typo, meant) in [
+            (json!({"permissions": {"denied": []}}), Some("permissions.deny")),
+            (json!({"permissions": {"dney": []}}), Some("permissions.deny")),
+            (json!({"sandbox": {"denyReading": []}}), Some("sandbox.denyRead")),
+            (json!({"permissions": {"rules": {}}}), None),
+        ] {
+            let found = misspelled(typo.as_object().unwrap());
+            assert_eq!(found.len(), 1, "{typo}");
+            assert_eq!(found[0].meant.as_deref(), meant, "{typo}");
         }
     }
 

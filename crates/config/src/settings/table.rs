@@ -122,7 +122,7 @@ const MODELS: &[Key] = &[
         TEXTS,
         "[]",
         "Models that a run continues with, in this order, when its model is overloaded after all retries, out of quota, or rejects the key. Each is \
-         `provider/id`; models without credentials are skipped.",
+         `provider/id`; models without credentials are skipped, and a notice names unknown ones.",
     ),
     key("images", OBJECT, "{}", "Images in requests to a model."),
     key(
@@ -291,7 +291,7 @@ const RUNS: &[Key] = &[
         "retry.provider.timeoutMs",
         COUNT,
         "",
-        "Milliseconds without a byte from the provider, in place of `httpIdleTimeoutMs` and `localServers.idleTimeoutMs`. No request has a limit in all.",
+        "Milliseconds until the provider begins its response, for each attempt. Without it, or with 0, `httpIdleTimeoutMs` or `localServers.idleTimeoutMs` applies, which limit the silence during a response in any case. No request has a limit in all.",
     ),
     key(
         "retry.provider.maxRetries",

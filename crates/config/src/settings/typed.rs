@@ -218,7 +218,7 @@ fn retry(reader: &mut Reader<'_>) -> RetrySettings {
         base_delay_ms: reader.count("retry.baseDelayMs").unwrap_or(default.base_delay_ms),
         max_agent_delay_ms: reader.count("retry.maxAgentDelayMs"),
         provider: ProviderRetrySettings {
-            timeout_ms: reader.count("retry.provider.timeoutMs"),
+            timeout_ms: reader.count("retry.provider.timeoutMs").filter(|ms| *ms > 0),
             max_retries: reader.small("retry.provider.maxRetries"),
             max_retry_delay_ms: reader
                 .count("retry.provider.maxRetryDelayMs")

@@ -222,7 +222,7 @@ pub struct RetrySettings {
 /// `retry.provider`: limits on single requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderRetrySettings {
-    /// Milliseconds a request may take; unset: `httpIdleTimeoutMs` counts.
+    /// Milliseconds until the response begins, for each attempt. Unset: the limit of the silence during a response counts.
     pub timeout_ms: Option<u64>,
     /// Attempts after the first; unset: none.
     pub max_retries: Option<u32>,

@@ -4,10 +4,9 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use files::Root;
+use files::{Mode, Root};
 
 use super::limits;
 use super::store::{real, take_lock};
@@ -66,17 +65,7 @@ impl SandboxedDirs {
     }
 
     fn write(&self, dirs: &[String]) -> io::Result<()> {
-        let new = self.path.with_extension(format!("{}.new", std::process::id()));
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
         let text = format!("{}\n", serde_json::to_string_pretty(dirs)?);
-        let written = options
-            .open(&new)
-            .and_then(|mut file| io::Write::write_all(&mut file, text.as_bytes()))
-            .and_then(|()| fs::rename(&new, &self.path));
-        if written.is_err() {
-            let _gone = fs::remove_file(&new);
-        }
-        written
+        files::replace(&self.path, text.as_bytes(), Mode::Set(0o600))
     }
 }

@@ -1,12 +1,11 @@
 //! `trust.json` in the agent directory: decisions by the real path of a directory, in pi's own form (1.5), so that a decision
 //! made there counts here and the other way round. Closest first: a directory's decision holds for everything below it.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use files::{PiLock, Root};
+use files::{Mode, PiLock, Root};
 use serde_json::{Map, Value};
 
 use crate::diagnostic::Diagnostic;
@@ -119,23 +118,8 @@ impl TrustFile {
     }
 
     fn write(&self, decisions: &Map<String, Value>) -> io::Result<()> {
-        let new = self.path.with_extension(format!("{}.new", std::process::id()));
         let text = format!("{:#}\n", Value::Object(decisions.clone()));
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&new);
-        let written = file.and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&new, &self.path)
-        });
-        if written.is_err() {
-            let _gone = fs::remove_file(&new);
-        }
-        written
+        files::replace(&self.path, text.as_bytes(), Mode::Set(0o600))
     }
 }
 

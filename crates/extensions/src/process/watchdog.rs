@@ -14,9 +14,6 @@ use super::pending::Pending;
 use super::routes::Routes;
 use super::writer::LineWriter;
 
-/// How long the outputs of a child that ended are read to their end.
-const LAST_WORDS: Duration = Duration::from_millis(500);
-
 /// What watching needs.
 pub(super) struct Watchdog {
     pub(super) pending: Arc<Pending>,
@@ -49,13 +46,13 @@ impl Watchdog {
             let how = tokio::select! {
                 how = child.ended() => {
                     // What it said last is on its way.
-                    let _read_or_not = tokio::time::timeout(LAST_WORDS, self.end.cancelled()).await;
+                    let _read_or_not = tokio::time::timeout(limits::LAST_WORDS, self.end.cancelled()).await;
                     how
                 }
                 () = &mut hangs => format!(
                     "it did not answer for {} s and was ended", self.silence.as_secs()
                 ),
-                () = self.end.cancelled() => match tokio::time::timeout(LAST_WORDS, child.ended()).await {
+                () = self.end.cancelled() => match tokio::time::timeout(limits::LAST_WORDS, child.ended()).await {
                     Ok(how) => how,
                     Err(_) => "it was ended".to_owned(),
                 },

@@ -24,7 +24,7 @@ pub(super) struct LineWriter {
 }
 
 impl LineWriter {
-    /// Starts writing. Closes the child's input at `end`, or when all senders are dropped.
+    /// Starts writing. Closes the child's input at `end`, or when all senders are dropped. Cancels `end` if the child has closed it.
     pub(super) fn start(input: Box<dyn AsyncWrite + Send + Unpin>, end: CancellationToken) -> Self {
         let (queue, lines) = mpsc::unbounded_channel();
         let unread = Arc::new(AtomicUsize::new(0));
@@ -91,8 +91,32 @@ async fn write(
             }
         }
     };
+    let broken = async {
+        writing.await;
+        // The pipe of a child that ended is broken, too, and its last lines are read first.
+        tokio::time::sleep(limits::LAST_WORDS).await;
+    };
     tokio::select! {
-        () = writing => {}
+        // Requests that the child cannot read would wait as long as it writes anything.
+        () = broken => end.cancel(),
         () = end.cancelled() => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn child_that_closes_its_input_is_ended() {
+        let (input, theirs) = tokio::io::duplex(64);
+        let end = CancellationToken::new();
+        let lines = LineWriter::start(Box::new(input), end.clone());
+        drop(theirs);
+        lines.send(&ToChild::Ping { id: 1 }).unwrap();
+        let ended = tokio::time::timeout(Duration::from_secs(60), end.cancelled()).await;
+        assert!(ended.is_ok());
     }
 }

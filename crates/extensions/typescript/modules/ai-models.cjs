@@ -1,17 +1,24 @@
 /** Arithmetic on models and messages: costs, thinking levels, overflow, transcripts of pi 1.x (pi-core.md 4.3). */
 "use strict";
+const { contentText } = require("./messages.cjs");
 
 const LEVELS = ["off", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /** Fills in the cost of a usage, in dollars; rates are per million tokens. */
 function calculateCost(model, usage) {
-  const tier = (model.cost.tiers ?? []).findLast(({ inputTokensAbove }) => usage.input + usage.cacheRead + usage.cacheWrite > inputTokensAbove);
-  const rates = { ...model.cost, ...tier };
-  const cost = {};
-  for (const name of ["input", "output", "cacheRead", "cacheWrite"]) cost[name] = ((rates[name] ?? 0) / 1e6) * (usage[name] ?? 0);
-  cost.total = cost.input + cost.output + cost.cacheRead + cost.cacheWrite;
-  usage.cost = cost;
-  return cost;
+  const { input = 0, output = 0, cacheRead = 0, cacheWrite = 0, cacheWrite1h = 0 } = usage;
+  const tiers = (model.cost.tiers ?? []).filter(({ inputTokensAbove }) => input + cacheRead + cacheWrite > inputTokensAbove);
+  const rates = { ...model.cost, ...tiers.sort((a, b) => a.inputTokensAbove - b.inputTokensAbove).at(-1) };
+  const price = (name, tokens) => ((rates[name] ?? 0) / 1e6) * tokens;
+  const cost = {
+    input: price("input", input),
+    output: price("output", output),
+    cacheRead: price("cacheRead", cacheRead),
+    // Anthropic charges twice the price of the input for what is kept for an hour.
+    cacheWrite: price("cacheWrite", cacheWrite - cacheWrite1h) + price("input", 2 * cacheWrite1h),
+  };
+  usage.cost = { ...cost, total: cost.input + cost.output + cost.cacheRead + cost.cacheWrite };
+  return usage.cost;
 }
 
 function getSupportedThinkingLevels(model) {
@@ -20,12 +27,12 @@ function getSupportedThinkingLevels(model) {
   return LEVELS.filter((level) => (level === "xhigh" || level === "max" ? map[level] != null : map[level] !== null));
 }
 
-/** The nearest level the model has, a lower one first. */
+/** The nearest level the model has, a higher one first. */
 function clampThinkingLevel(model, level) {
   const have = getSupportedThinkingLevels(model);
-  if (have.includes(level)) return level;
   const at = LEVELS.indexOf(level);
-  return LEVELS.slice(0, at).findLast((lower) => have.includes(lower)) ?? have.find((higher) => LEVELS.indexOf(higher) > at) ?? "off";
+  if (at < 0) return have[0] ?? "off";
+  return LEVELS.slice(at).find((higher) => have.includes(higher)) ?? have.at(-1) ?? "off";
 }
 
 const OVERFLOW = [
@@ -59,12 +66,12 @@ function remember({ systemPrompt, tools, messages }) {
 /** The prompt and tools after all system messages of a transcript, in order. */
 function currentSystem(messages) {
   if (BESIDE.has(messages) && !messages.some(({ role }) => role === "system")) return BESIDE.get(messages);
+  const texts = [];
   const sections = new Map();
   const tools = new Map();
-  let content = "";
   for (const message of messages) {
     if (message.role !== "system") continue;
-    if (typeof message.content === "string" && message.content) content = message.content;
+    texts.push(contentText(message.content));
     for (const [name, text] of Object.entries(message.sections ?? {})) {
       if (text === null) sections.delete(name);
       else sections.set(name, text);
@@ -72,14 +79,20 @@ function currentSystem(messages) {
     for (const { name } of message.toolsRemoved ?? []) tools.delete(name);
     for (const tool of message.toolsAdded ?? []) tools.set(tool.name, tool);
   }
-  return { prompt: sections.size > 0 ? [...sections.values()].join("\n\n") : content, tools: [...tools.values()] };
+  return { prompt: [...texts, ...sections.values()].filter(Boolean).join("\n\n"), tools: [...tools.values()] };
+}
+
+/** Prompt and tools as one message, which stands for all system messages. */
+function currentSystemMessage(messages) {
+  const { prompt, tools } = currentSystem(messages);
+  if (!prompt && tools.length === 0) return undefined;
+  return { role: "system", content: prompt, toolsAdded: tools, timestamp: messages[0]?.timestamp ?? 0 };
 }
 
 function collapseSystemMessages(context) {
-  const { prompt, tools } = currentSystem(context.messages);
+  const first = currentSystemMessage(context.messages);
   const rest = context.messages.filter(({ role }) => role !== "system");
-  const first = prompt || tools.length > 0 ? [{ role: "system", content: prompt, toolsAdded: tools, timestamp: rest[0]?.timestamp ?? 0 }] : [];
-  return { ...context, messages: [...first, ...rest] };
+  return { ...context, messages: first ? [first, ...rest] : rest };
 }
 
 /** The same context with prompt and tools beside the messages. */
@@ -97,10 +110,11 @@ module.exports = {
   getOverflowPatterns: () => [...OVERFLOW],
   modelsAreEqual: (a, b) => Boolean(a && b) && a.id === b.id && a.provider === b.provider,
   hasApi: (model, api) => model.api === api,
+  getCurrentSystemMessage: currentSystemMessage,
   getCurrentSystemPrompt: (messages) => currentSystem(messages).prompt,
   getCurrentTools: (messages) => currentSystem(messages).tools,
   getInitialSystemMessage: (messages) => (messages[0]?.role === "system" ? messages[0] : undefined),
   withoutInitialSystemMessage: (messages) => (messages[0]?.role === "system" ? messages.slice(1) : messages),
   getSystemMessageText: (message) => currentSystem([{ ...message, role: "system" }]).prompt,
-  isRecoverableLength: () => false,
+  isRecoverableLength: ({ stopReason, usage }, wanted) => stopReason === "length" && wanted > 0 && usage.output < wanted,
 };

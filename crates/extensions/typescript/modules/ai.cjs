@@ -31,7 +31,7 @@ function create(session) {
   from(made, "./messages.cjs", ["contentText"]);
   from(made, "./uuid.cjs", ["uuidv7"]);
   from(made, "./ai-models.cjs", ["calculateCost", "getSupportedThinkingLevels", "clampThinkingLevel", "isContextOverflow", "collapseSystemMessages",
-    "getOverflowPatterns", "modelsAreEqual", "hasApi", "getCurrentSystemPrompt", "getCurrentTools", "getInitialSystemMessage",
+    "getOverflowPatterns", "modelsAreEqual", "hasApi", "getCurrentSystemMessage", "getCurrentSystemPrompt", "getCurrentTools", "getInitialSystemMessage",
     "withoutInitialSystemMessage", "getSystemMessageText", "isRecoverableLength"]);
   lazily(made, { Type: () => require("./typebox.cjs").Type });
   return Object.assign(made, require("./ai-stream.cjs").createStreams(session), oauth(session));

@@ -52,9 +52,8 @@ function serializeConversation(messages) {
     if (role === "user") parts.push(["User", contentText(content)]);
     else if (role === "toolResult") parts.push(["Tool result", shortened(contentText(content))]);
     else if (role === "assistant") {
-      const thinking = content.filter(({ type }) => type === "thinking").map((block) => block.thinking).join("\n");
       const calls = content.filter(({ type }) => type === "toolCall").map(callText).join("; ");
-      parts.push(["Assistant thinking", thinking], ["Assistant", contentText(content)], ["Assistant tool calls", calls]);
+      parts.push(["Assistant", contentText(content)], ["Assistant tool calls", calls]);
     }
   }
   return parts.filter(([, text]) => text).map(([who, text]) => `[${who}]: ${text}`).join("\n\n");
@@ -76,8 +75,12 @@ function estimateTokens(message) {
       if (block.type === "text") chars += block.text.length;
       else if (block.type === "thinking") chars += block.thinking.length;
       else if (block.type === "toolCall") chars += block.name.length + JSON.stringify(block.arguments ?? {}).length;
-      else if (block.type === "image" && role !== "user") chars += IMAGE_CHARS;
+      else if (block.type === "image") chars += IMAGE_CHARS;
     }
+  }
+  if (role === "system") {
+    for (const text of Object.values(message.sections ?? {})) chars += text?.length ?? 0;
+    if (message.toolsAdded) chars += JSON.stringify(message.toolsAdded).length;
   }
   return Math.ceil(chars / 4);
 }

@@ -81,13 +81,19 @@ class SessionManager extends TreeReader {
     return read(dir).filter(({ name }) => name.endsWith(".jsonl")).map(({ name }) => path.join(dir, name));
   }
 
-  static #infos(files, onProgress) {
+  static async #infos(files, onProgress) {
     const infos = [];
-    files.forEach((file, at) => {
-      const manager = SessionManager.open(file);
-      if (manager.#tree.entries.length > 0) infos.push(manager.#info(file));
+    for (const [at, file] of files.entries()) {
+      try {
+        const manager = SessionManager.open(file);
+        if (manager.#tree.entries.length > 0) infos.push(manager.#info(file));
+      } catch {
+        // A file that cannot be read is no reason to list none.
+      }
       onProgress?.(at + 1, files.length);
-    });
+      // The agent ends a process that does not answer while it reads many files.
+      await new Promise(setImmediate);
+    }
     return infos.sort((a, b) => b.modified - a.modified);
   }
 

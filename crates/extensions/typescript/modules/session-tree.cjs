@@ -83,8 +83,10 @@ function entryMessages(entry) {
     }
     case "branch_summary":
       return entry.summary ? [{ role: "branchSummary", summary: entry.summary, fromId: entry.fromId, timestamp: at }] : [];
-    case "compaction":
-      return [{ role: "compactionSummary", summary: entry.summary, tokensBefore: entry.tokensBefore, timestamp: at }];
+    case "compaction": {
+      const summary = { role: "compactionSummary", summary: entry.summary, tokensBefore: entry.tokensBefore, timestamp: at };
+      return entry.systemMessage ? [entry.systemMessage, summary] : [summary];
+    }
     default: return [];
   }
 }
@@ -96,7 +98,24 @@ function contextEntries(path) {
   const compaction = path[at];
   const kept = path.findIndex(({ id }) => id === compaction.firstKeptEntryId);
   const before = kept >= 0 && kept < at ? path.slice(kept, at) : [];
-  return [compaction, ...before, ...path.slice(at + 1)];
+  // The compaction has the prompt and the tools as they were then.
+  return [compaction, ...before.filter(({ message }) => message?.role !== "system"), ...path.slice(at + 1)];
+}
+
+/** Roles of messages whose content an edit replaces. */
+const EDITED = ["user", "assistant", "toolResult", "custom"];
+
+/** The messages of an entry after its last edit, if it has one. */
+function editedMessages(entry, edit) {
+  if (edit === null) return [];
+  const messages = entryMessages(entry);
+  if (edit === undefined) return messages;
+  const content = typeof edit === "string" ? edit : edit.content;
+  return messages.map((message) => {
+    if (!EDITED.includes(message.role)) return message;
+    const isBlocks = message.role === "assistant" || message.role === "toolResult";
+    return { ...message, content: isBlocks && typeof content === "string" ? [{ type: "text", text: content }] : content };
+  });
 }
 
 /** The context of a path with its origin: one item per entry, edits of earlier entries applied. */
@@ -112,11 +131,10 @@ function projection(path) {
       model = { provider: entry.message.provider, modelId: entry.message.model };
     }
   }
-  const entries = contextEntries(path).map((sourceEntry) => {
-    const edit = edits.get(sourceEntry.id);
-    if (edit === null) return { sourceEntry, messages: [] };
-    const messages = entryMessages(sourceEntry);
-    return { sourceEntry, messages: edit ? messages.map((message) => ({ ...message, content: edit.content })) : messages };
+  const entries = contextEntries(path).map((sourceEntry, at) => {
+    // What an older compaction summarised is in the newest one.
+    const isOld = sourceEntry.type === "compaction" && at > 0;
+    return { sourceEntry, messages: isOld ? [] : editedMessages(sourceEntry, edits.get(sourceEntry.id)) };
   });
   return { entries, messages: entries.flatMap(({ messages }) => messages), thinkingLevel, model };
 }

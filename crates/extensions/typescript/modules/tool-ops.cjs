@@ -48,49 +48,99 @@ async function edit({ operations }, cwd, { path: file, edits }) {
   const target = absolute(cwd, file);
   await operations.access?.(target);
   const before = Buffer.from(await operations.readFile(target)).toString("utf8");
-  const crlf = before.includes("\r\n");
-  let after = before.replace(/\r\n/g, "\n");
-  const base = after;
+  const base = before.replace(/\r\n/g, "\n");
   const places = edits.map(({ oldText, newText }, at) => {
     const wanted = oldText.replace(/\r\n/g, "\n");
     const found = wanted ? base.split(wanted).length - 1 : 0;
     if (found === 0) throw new Error(`Could not find edits[${at}] in ${file}. The oldText must match exactly.`);
     if (found > 1) throw new Error(`Found ${found} occurrences of edits[${at}] in ${file}. Each oldText must be unique.`);
-    return { from: base.indexOf(wanted), length: wanted.length, newText: newText.replace(/\r\n/g, "\n") };
+    return { at, from: base.indexOf(wanted), wanted, given: newText.replace(/\r\n/g, "\n") };
   }).sort((a, b) => b.from - a.from);
-  for (const { from, length, newText } of places) after = after.slice(0, from) + newText + after.slice(from + length);
-  if (after === base) throw new Error(`No changes made to ${file}.`);
-  await operations.writeFile(target, crlf ? after.replace(/\n/g, "\r\n") : after);
+  if (places.every(({ wanted, given }) => wanted === given)) throw new Error(`No changes made to ${file}.`);
+  const original = originalIndex(before);
+  let after = before;
+  let behind;
+  for (const place of places) {
+    const { from, wanted, given } = place;
+    if (behind && from + wanted.length > behind.from) {
+      throw new Error(`edits[${place.at}] and edits[${behind.at}] overlap in ${file}. Merge them into one edit or target disjoint regions.`);
+    }
+    behind = place;
+    const [start, end] = [original(from), original(from + wanted.length)];
+    // Lines that are not edited keep their ends, which need not all be the same.
+    const [lineEnd] = LINE_END.exec(before.slice(start, end)) ?? LINE_END.exec(before) ?? ["\n"];
+    after = after.slice(0, start) + given.replace(/\n/g, lineEnd) + after.slice(end);
+  }
+  await operations.writeFile(target, after);
   return text(`Successfully replaced ${edits.length} block(s) in ${file}.`, { diff: "", patch: "" });
+}
+
+const LINE_END = /\r?\n/;
+
+/** @returns {(index: number) => number} where in the text a character is whose place is counted with LF for CR LF */
+function originalIndex(before) {
+  const pairs = [...before.matchAll(/\r\n/g)].map(({ index }, at) => index - at);
+  return (index) => index + pairs.filter((pair) => pair < index).length;
 }
 
 async function bash({ operations, commandPrefix, spawnHook }, cwd, { command, timeout }, signal, onUpdate) {
   let context = { command: commandPrefix ? `${commandPrefix}\n${command}` : command, cwd, env: { ...process.env } };
   if (spawnHook) context = spawnHook(context) ?? context;
-  const { code, output } = await run(operations, context, { timeout, signal, onUpdate });
-  const cut = truncateTail(output);
+  const { code, cut } = await run(operations, context, { timeout, signal, onUpdate });
   const shown = cut.truncated ? `${cut.content}\n\n[Showing the last ${cut.outputLines} of ${cut.totalLines} lines]` : cut.content || "(no output)";
   if (code !== 0) throw new Error(`${shown}\n\nCommand exited with code ${code}`);
   return text(shown, cut.truncated ? { truncation: cut } : undefined);
 }
 
-/** Runs a command through operations, keeping what it prints. */
+/** Bytes of the end of an output that are kept. Far more than is shown, so that the cut is never seen. */
+const KEPT = 1024 * 1024;
+
+/** The end of what a command prints, which may be more than the memory that all extensions have together. */
+class Output {
+  #parts = [];
+  #size = 0;
+  #lines = 0;
+  #bytes = 0;
+
+  push(data) {
+    const part = Buffer.from(data);
+    this.#parts.push(part);
+    this.#size += part.length;
+    while (this.#size - this.#parts[0].length >= KEPT) this.#drop(this.#parts.shift());
+  }
+
+  #drop(part) {
+    this.#size -= part.length;
+    this.#bytes += part.length;
+    for (let at = part.indexOf(10); at >= 0; at = part.indexOf(10, at + 1)) this.#lines += 1;
+  }
+
+  get text() { return Buffer.concat(this.#parts).toString("utf8"); }
+
+  /** What is shown of it, with the counts of all of it. */
+  get cut() {
+    const cut = truncateTail(this.text);
+    return { ...cut, totalLines: cut.totalLines + this.#lines, totalBytes: cut.totalBytes + this.#bytes };
+  }
+}
+
+/** Runs a command through operations, keeping the end of what it prints. */
 async function run(operations, { command, cwd, env }, { timeout, signal, onUpdate }) {
-  const parts = [];
+  const output = new Output();
   let last = 0;
   const onData = (data) => {
-    parts.push(Buffer.from(data));
+    output.push(data);
     const now = Date.now();
     if (!onUpdate || now - last < UPDATE_EVERY) return;
     last = now;
-    onUpdate(text(truncateTail(Buffer.concat(parts).toString("utf8")).content));
+    onUpdate(text(output.cut.content));
   };
-  const output = () => Buffer.concat(parts).toString("utf8");
   try {
     const { exitCode } = await operations.exec(command, cwd, { onData, signal, timeout, env });
-    return { code: exitCode, output: output() };
+    return { code: exitCode, cut: output.cut };
   } catch (error) {
-    const before = output() ? `${output()}\n\n` : "";
+    const { content } = output.cut;
+    const before = content ? `${content}\n\n` : "";
     if (signal?.aborted) throw new Error(`${before}Command aborted`, { cause: error });
     const late = /^timeout:(.*)$/.exec(error.message);
     throw new Error(late ? `${before}Command timed out after ${late[1]} seconds` : before + error.message, { cause: error });
@@ -99,24 +149,27 @@ async function run(operations, { command, cwd, env }, { timeout, signal, onUpdat
 
 /** The answer to a `user_bash` event whose handler gave operations. */
 async function operationsToolBash(operations, { command, cwd }, signal) {
-  const parts = [];
-  const printed = () => Buffer.concat(parts).toString("utf8");
+  const output = new Output();
   let code;
   try {
-    ({ exitCode: code } = await operations.exec(command, cwd, { onData: (data) => parts.push(Buffer.from(data)), signal }));
+    ({ exitCode: code } = await operations.exec(command, cwd, { onData: (data) => output.push(data), signal }));
   } catch (error) {
     // An aborted command still has the output that it printed before.
-    if (!signal?.aborted) throw Object.assign(new Error(error?.message ?? String(error)), { printed: printed() });
+    if (!signal?.aborted) throw Object.assign(new Error(error?.message ?? String(error)), { printed: output.cut.content });
   }
   const cancelled = signal?.aborted === true;
-  const cut = truncateTail(printed());
-  return { output: cut.content, exitCode: cancelled ? undefined : code ?? undefined, cancelled, truncated: cut.truncated };
+  const { content, truncated } = output.cut;
+  return { output: content, exitCode: cancelled ? undefined : code ?? undefined, cancelled, truncated };
 }
+
+/** Silence of the outputs after a shell's end, in ms. Its descendants may keep the pipes open for any time. */
+const IDLE = 100;
 
 /** A local shell as operations. */
 function createLocalBashOperations({ shellPath } = {}) {
   return {
-    exec: (command, cwd, { onData, signal, timeout, env }) => new Promise((resolve, reject) => {
+    async exec(command, cwd, { onData, signal, timeout, env }) {
+      if (signal?.aborted) throw new Error("aborted");
       const child = spawn(shellPath ?? "/bin/bash", ["-c", command], { cwd, env: env ?? process.env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
       let late = false;
       const kill = () => {
@@ -128,18 +181,48 @@ function createLocalBashOperations({ shellPath } = {}) {
       };
       const timer = timeout > 0 ? setTimeout(() => { late = true; kill(); }, timeout * 1000) : undefined;
       signal?.addEventListener("abort", kill, { once: true });
-      child.stdout.on("data", onData);
-      child.stderr.on("data", onData);
-      child.on("error", reject);
-      child.on("close", (code, name) => {
+      try {
+        const exitCode = await exited(child, onData);
+        if (signal?.aborted) throw new Error("aborted");
+        if (late) throw new Error(`timeout:${timeout}`);
+        return { exitCode };
+      } finally {
         clearTimeout(timer);
         signal?.removeEventListener("abort", kill);
-        if (signal?.aborted) reject(new Error("aborted"));
-        else if (late) reject(new Error(`timeout:${timeout}`));
-        else resolve({ exitCode: code ?? (name ? 137 : null) });
-      });
-    }),
+      }
+    },
   };
 }
 
-module.exports = { OPERATED: { read, write, edit, bash }, operationsToolBash, createLocalBashOperations };
+/** @returns {Promise<number|null>} the exit code, once the outputs are closed or nothing comes from them any more */
+function exited(child, onData) {
+  return new Promise((resolve, reject) => {
+    let code;
+    let idle;
+    const end = () => {
+      clearTimeout(idle);
+      for (const pipe of [child.stdout, child.stderr]) pipe.destroy();
+      resolve(code);
+    };
+    const endWhenIdle = () => {
+      clearTimeout(idle);
+      // When the event loop was busy, timers run before the pipes are read: what waits in them comes first.
+      const own = setTimeout(() => setImmediate(() => { if (own === idle) end(); }), IDLE);
+      idle = own;
+    };
+    const heard = (data) => {
+      onData(data);
+      if (code !== undefined) endWhenIdle();
+    };
+    child.stdout.on("data", heard);
+    child.stderr.on("data", heard);
+    child.on("error", reject);
+    child.on("exit", (status, name) => {
+      code = status ?? (name ? 137 : null);
+      endWhenIdle();
+    });
+    child.on("close", end);
+  });
+}
+
+module.exports = { OPERATED: { read, write, edit, bash }, Output, operationsToolBash, createLocalBashOperations };

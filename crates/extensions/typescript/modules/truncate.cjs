@@ -32,7 +32,9 @@ function result(content, kept, cut, by, { maxLines, maxBytes, all, totalBytes },
 }
 
 function settings(content, { maxLines = DEFAULT_MAX_LINES, maxBytes = DEFAULT_MAX_BYTES } = {}) {
-  return { maxLines, maxBytes, all: content.split("\n"), totalBytes: size(content) };
+  // The last line feed ends a line and begins none.
+  const all = content === "" ? [] : content.replace(/\n$/, "").split("\n");
+  return { maxLines, maxBytes, all, totalBytes: size(content) };
 }
 
 /** Keeps whole lines from the beginning. */

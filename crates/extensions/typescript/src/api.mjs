@@ -75,7 +75,7 @@ function registrations(session, extension) {
       extension.tools.set(tool.name, tool);
       // The state of the agent follows later; the extension may ask now.
       const { state } = session;
-      if (state.activeTools && !state.activeTools.includes(tool.name)) state.activeTools = [...state.activeTools, tool.name];
+      if (state.activeTools) state.activeTools = withRegistered(state.activeTools, tool);
       changed();
     },
     unregisterTool(name) {
@@ -131,6 +131,12 @@ function registrations(session, extension) {
   };
 }
 
+/** The active tools after a tool was registered, as the agent takes them. */
+function withRegistered(active, { name, exposure, defaultActive }) {
+  if (exposure === "hidden") return active.filter((other) => other !== name);
+  return defaultActive === false || active.includes(name) ? active : [...active, name];
+}
+
 /** The command line does not know what kind a flag is: a boolean one may have taken the next word, a string one may have none. */
 function given({ type }, value) {
   if (type === "boolean") return typeof value === "string" ? value !== "false" : value;
@@ -172,7 +178,7 @@ function messages(session, act) {
 /** Makes tools the active ones. The state of the agent follows later; extensions may ask now. */
 export function chooseTools(session, names) {
   session.tell("setActiveTools", { names });
-  const known = new Set(allTools(session).map(({ name }) => name));
+  const known = new Set(allTools(session).filter(({ exposure }) => exposure !== "hidden").map(({ name }) => name));
   session.state.activeTools = names.filter((name) => known.has(name));
 }
 
@@ -182,9 +188,9 @@ function allTools(session) {
   for (const extension of session.extensions) {
     for (const tool of extension.tools.values()) {
       if (known.has(tool.name)) continue;
-      const { name, description, parameters, promptGuidelines } = tool;
+      const { name, description, parameters, promptGuidelines, exposure = "direct" } = tool;
       const sourceInfo = { path: extension.path, source: "extension", scope: extension.scope, origin: "top-level" };
-      known.set(name, { name, description, parameters, promptGuidelines, sourceInfo });
+      known.set(name, { name, description, parameters, promptGuidelines, exposure, sourceInfo });
     }
   }
   return [...known.values()];

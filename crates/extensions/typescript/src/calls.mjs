@@ -73,7 +73,8 @@ async function executeTool(session, { extension: path, name, toolCallId, args },
   };
   const context = session.contexts.toolContext(extension, toolCallId, signal);
   const order = executeOrder(session, extension, tool.execute);
-  const result = await tool.execute(toolCallId, args, ...order(signal, onUpdate, context));
+  const run = async () => tool.execute(toolCallId, args, ...order(signal, onUpdate, context));
+  const result = await (tool.executionMode === "sequential" ? session.sequence.run(String(toolCallId), signal, run) : run());
   if (typeof result === "string") return { content: [{ type: "text", text: result }] };
   // The model must not take a missing result for an empty one. Today's pi fails in these words.
   if (result === undefined || result === null) throw new TypeError(`Cannot read properties of ${result} (reading 'isError')`);

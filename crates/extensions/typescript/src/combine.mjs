@@ -118,37 +118,43 @@ const beforeAgentStart = (event, session) => {
   const messages = [];
   event.systemPromptOptions = session.promptOptions(event.systemPromptOptions);
   const before = structuredClone(event.systemPromptOptions);
+  const given = event.systemPrompt ?? "";
   let hookMessage = false;
+  /** The prompt that the options give so far. A handler may have put anything there, and a failure here would lose the answers of all handlers. */
+  const prompt = () => {
+    const options = event.systemPromptOptions ?? {};
+    if (typeof options.forceSystemPrompt === "string") return options.forceSystemPrompt;
+    // The agent's own prompt has no place for these.
+    const added = Object.entries(options.sections ?? {}).filter(([name, text]) => before.sections[name] !== text);
+    const rules = [].concat(options.promptGuidelines ?? []).filter((rule) => !before.promptGuidelines.includes(rule)).map((rule) => `- ${rule}`);
+    if (rules.length > 0) added.push(["rules", rules.join("\n")]);
+    return [given, ...added.map(([name, text]) => `<${name}>\n${text}\n</${name}>`)].join("\n\n");
+  };
   return {
     event: () => event,
     take(result, extension) {
-      const options = event.systemPromptOptions ?? {};
       const added = [].concat(result?.message ?? [], result?.messages ?? []);
       if (added.length > 0 && !(extension.kind === "hook" && isHookEra(session) && hookMessage)) {
         messages.push(...added);
         hookMessage = true;
       }
-      let forced = options.forceSystemPrompt;
+      let forced;
       if (typeof result?.systemPromptAppend === "string") forced = `${event.systemPrompt ?? ""}\n\n${result.systemPromptAppend}`;
       if (typeof result?.systemPrompt === "string") forced = result.systemPrompt;
-      if (typeof forced === "string") session.promptOverride = event.systemPrompt = options.forceSystemPrompt = forced;
+      if (forced !== undefined) event.systemPromptOptions = Object.assign(event.systemPromptOptions ?? {}, { forceSystemPrompt: forced });
+      // The next handler may make a whole prompt of it, which must have what this one added.
+      const now = prompt();
+      if (now !== (event.systemPrompt ?? "")) session.promptOverride = event.systemPrompt = now;
     },
     done() {
       session.promptOverride = undefined;
     },
     value() {
-      // A handler may have put anything there, and a failure here would lose the answers of all handlers.
-      const options = event.systemPromptOptions ?? {};
-      const { selectedTools, forceSystemPrompt: forced } = options;
-      const [sections, promptGuidelines] = [options.sections ?? {}, [].concat(options.promptGuidelines ?? [])];
+      const { selectedTools } = event.systemPromptOptions ?? {};
       if (Array.isArray(selectedTools) && String(selectedTools) !== String(before.selectedTools)) chooseTools(session, selectedTools);
-      // The agent's own prompt has no place for these.
-      const added = Object.entries(sections).filter(([name, text]) => before.sections[name] !== text);
-      const rules = promptGuidelines.filter((rule) => !before.promptGuidelines.includes(rule)).map((rule) => `- ${rule}`);
-      if (rules.length > 0) added.push(["rules", rules.join("\n")]);
-      let prompt = typeof forced === "string" ? forced : undefined;
-      if (added.length > 0) prompt ??= [event.systemPrompt ?? "", ...added.map(([name, text]) => `<${name}>\n${text}\n</${name}>`)].join("\n\n");
-      return messages.length === 0 && prompt === undefined ? undefined : { messages, systemPrompt: prompt };
+      const made = prompt();
+      const systemPrompt = made === given ? undefined : made;
+      return messages.length === 0 && systemPrompt === undefined ? undefined : { messages, systemPrompt };
     },
   };
 };

@@ -192,11 +192,13 @@ class ToolContext extends HandlerContext {
    */
   async executeTool(name, args, { signal, onUpdate } = {}) {
     this.#session.assertLive();
+    const toolCall = { type: "toolCall", name, arguments: args ?? {} };
     try {
-      return await this.#session.call("tool.execute", { name, args, callerId: this.#callId },
+      const { isError, ...result } = await this.#session.call("tool.execute", { name, args, callerId: this.#callId },
         { signal: signal ?? this.#signal, onUpdate });
+      return { toolCall, result, isError: isError === true };
     } catch (error) {
-      return { content: [{ type: "text", text: error.message }], details: {}, isError: true };
+      return { toolCall, result: { content: [{ type: "text", text: error.message }], details: {} }, isError: true };
     }
   }
 }

@@ -65,6 +65,8 @@ export class Events {
     const event = raw && typeof raw === "object" ? raw : {};
     event.type ??= name;
     if (signal && (name === "session_before_compact" || name === "session_before_tree")) event.signal ??= signal;
+    // As in pi, where the event of the provider has the message so far, too.
+    if (name === "message_update" && event.assistantMessageEvent) event.assistantMessageEvent.partial ??= event.message;
     // As in pi, where the member exists also without instructions.
     if (name === "session_before_compact") event.customInstructions ??= undefined;
     const combine = (COMBINE[name] ?? observe)(event, session);

@@ -1,8 +1,8 @@
 /** `pi.exec`: a program with arguments, run without a shell, in the host's own environment. */
 import { spawn } from "node:child_process";
 
-/** Bytes kept of each output. A program that writes more is stopped. */
-const MAX_OUTPUT = 64 * 1024 * 1024;
+/** Bytes kept of both outputs together, by default. A program that writes more is stopped. */
+const MAX_OUTPUT = 128 * 1024 * 1024;
 /** From the polite signal to the other one, in ms. */
 const GRACE = 5000;
 /** Silence of the outputs after the program's end, in ms. Its descendants may keep the pipes open for any time. */
@@ -11,11 +11,15 @@ const IDLE = 100;
 /**
  * @param {string} command
  * @param {string[]} args
- * @param {{cwd?: string, timeout?: number, signal?: AbortSignal, env?: object, stdin?: string}} options timeout in ms
+ * @param {{cwd?: string, timeout?: number, signal?: AbortSignal, env?: object, stdin?: string, maxBuffer?: number}} options timeout in ms,
+ *   maxBuffer in bytes of both outputs
  * @returns {Promise<{stdout: string, stderr: string, code: number, killed: boolean, truncated: boolean}>}
  */
-export function exec(command, args, { cwd, timeout, signal, env, stdin }) {
+export function exec(command, args, { cwd, timeout, signal, env, stdin, maxBuffer = MAX_OUTPUT }) {
   return new Promise((resolve) => {
+    if (!Number.isInteger(maxBuffer) || maxBuffer < 0) throw new RangeError("maxBuffer must be a number of bytes");
+    let room = maxBuffer;
+    let truncated = false;
     let killed = false;
     let settled = false;
     /** The exit code once the program has ended, null when a signal ended it. */
@@ -34,7 +38,6 @@ export function exec(command, args, { cwd, timeout, signal, env, stdin }) {
       clearTimeout(idle);
       signal?.removeEventListener("abort", stop);
       for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.destroy();
-      const truncated = isCut();
       // Output that is not whole is no success, as in pi.
       resolve({ stdout: out(), stderr: problem ?? err(), code: truncated && code === 0 ? 1 : code, killed, truncated });
     };
@@ -52,13 +55,18 @@ export function exec(command, args, { cwd, timeout, signal, env, stdin }) {
       child.kill("SIGTERM");
       hard = setTimeout(() => child.kill("SIGKILL"), GRACE);
     };
+    const fitting = (part) => {
+      const kept = part.subarray(0, room);
+      room -= kept.length;
+      truncated ||= kept.length < part.length;
+      return kept;
+    };
     const heard = () => {
-      if (isCut()) stop();
+      if (truncated) stop();
       else if (exit !== undefined) endWhenIdle();
     };
-    const out = collect(child.stdout, heard);
-    const err = collect(child.stderr, heard);
-    const isCut = () => out.isCut() || err.isCut();
+    const out = collect(child.stdout, fitting, heard);
+    const err = collect(child.stderr, fitting, heard);
     if (stdin !== undefined) child.stdin.on("error", () => {}).end(stdin);
     if (timeout > 0) late = setTimeout(stop, timeout);
     if (signal?.aborted) stop();
@@ -74,20 +82,17 @@ export function exec(command, args, { cwd, timeout, signal, env, stdin }) {
 }
 
 /**
- * @param {() => void} heard called with every part
- * @returns {{(): string, isCut(): boolean}} what came so far, the beginning of it when it is very long
+ * @param {import("node:stream").Readable} stream
+ * @param {(part: Buffer) => Buffer} fitting what there is room for of a part
+ * @param {() => void} heard called after every part
+ * @returns {() => string} what was kept so far
  */
-function collect(stream, heard) {
+function collect(stream, fitting, heard) {
   const parts = [];
-  let length = 0;
-  let isCut = false;
   stream.on("data", (part) => {
-    isCut ||= length + part.length > MAX_OUTPUT;
-    if (length < MAX_OUTPUT) {
-      length += part.length;
-      parts.push(part);
-    }
+    const kept = fitting(part);
+    if (kept.length > 0) parts.push(kept);
     heard();
   });
-  return Object.assign(() => Buffer.concat(parts).subarray(0, MAX_OUTPUT).toString("utf8"), { isCut: () => isCut });
+  return () => Buffer.concat(parts).toString("utf8");
 }

@@ -25,14 +25,20 @@ export class Extension {
     this.heard = new Set();
   }
 
-  /** The members line.rs lists for an extension. */
-  describe() {
+  /**
+   * The members line.rs lists for an extension.
+   * @param {{name: string}[]} [builtIn] the tools of the agent itself
+   */
+  describe(builtIn = []) {
+    // Tools cannot be unregistered in pi: an extension takes one back by this exposure. One in the place of a built-in tool stays, since
+    // the model would get the built-in tool otherwise.
+    const isTold = ({ name, exposure }) => exposure !== "hidden" || builtIn.some((tool) => tool.name === name);
     return {
       path: this.path,
       ...(this.given ? { given: this.given } : {}),
       kind: this.kind,
       scope: this.scope,
-      tools: [...this.tools.values()].map(describeTool),
+      tools: [...this.tools.values()].filter(isTold).map(describeTool),
       commands: [...this.commands].map(([name, { description, argumentHint, getArgumentCompletions }]) => (
         { name, description, argumentHint, completes: typeof getArgumentCompletions === "function" || undefined })),
       flags: [...this.flags].map(([name, flag]) => ({ name, ...flag })),

@@ -39,7 +39,7 @@ export async function loadAll(session, specs) {
       told.push(await loadOne(session, extension));
     }
   }
-  return told.map((item) => (item instanceof Extension ? item.describe() : item));
+  return told.map((item) => (item instanceof Extension ? item.describe(session.state.builtinTools) : item));
 }
 
 /** @returns {Promise<Extension|object>} the extension, or what to tell of its failure */

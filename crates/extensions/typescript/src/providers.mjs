@@ -118,7 +118,7 @@ export const PROVIDER_CALLS = {
   "provider.refreshModels": refresh,
   "provider.oauth.login": (session, { oauth }, params, { signal, extension }) => oauth.login(loginCallbacks(session, extension, signal)),
   "provider.oauth.refresh": (session, { oauth }, { credentials }, { signal }) => oauth.refreshToken(credentials, signal),
-  "provider.oauth.key": (session, { oauth }, { credentials }) => ({ apiKey: oauth.getApiKey(credentials) }),
+  "provider.oauth.key": async (session, { oauth }, { credentials }) => ({ apiKey: await oauth.getApiKey(credentials) }),
   "provider.oauth.models": (session, { oauth }, { models, credentials }) => oauth.modifyModels?.(models, credentials) ?? models,
 };
 

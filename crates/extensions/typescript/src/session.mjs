@@ -6,6 +6,7 @@ import { Events } from "./events.mjs";
 import { LiveEntries } from "./entries.mjs";
 import { Models } from "./models.mjs";
 import { Bus } from "./bus.mjs";
+import { Sequence } from "./sequence.mjs";
 import { ContextMaker } from "./context.mjs";
 import { loadAll } from "./loader.mjs";
 
@@ -44,6 +45,7 @@ export class Session {
     this.models = new Models(this);
     this.contexts = new ContextMaker(this);
     this.events = new Events(this);
+    this.sequence = new Sequence();
     /** What hears of sessions that extensions opened beside this one, by handle (modules/agent-session.cjs). */
     this.agentSessions = undefined;
     /** The system prompt of the run being prepared, while before_agent_start handlers run. */
@@ -140,7 +142,7 @@ export class Session {
     const changed = [...this.#dirty];
     this.#dirty.clear();
     for (const extension of changed) {
-      this.host.peer.send({ type: "changed", session: this.handle, ...extension.describe() });
+      this.host.peer.send({ type: "changed", session: this.handle, ...extension.describe(this.state.builtinTools) });
     }
   }
 

@@ -98,11 +98,18 @@ test("before_agent_start: changed options of the prompt count", async () => {
       pi.on("before_agent_start", (e, ctx) => ({ message: { customType: "t", content: ctx.getSystemPrompt() + " " + pi.getActiveTools() } }));`),
     { state: { systemPrompt: "base", tools: [{ name: "read" }, { name: "bash" }], activeTools: ["read"] } });
     const start = async (prompt) => (await agent.event("before_agent_start", { prompt, systemPrompt: "base" })).value;
-    assert.deepEqual(await start("go"), { messages: [{ customType: "t", content: "base read" }],
-      systemPrompt: "base\n\n<house>\nNo shouting\n</house>\n\n<rules>\n- Be kind\n</rules>" });
+    const added = "base\n\n<house>\nNo shouting\n</house>\n\n<rules>\n- Be kind\n</rules>";
+    assert.deepEqual(await start("go"), { messages: [{ customType: "t", content: `${added} read` }], systemPrompt: added });
     assert.deepEqual((await agent.call("setActiveTools")).params, { names: ["read", "bash", "nothing"] });
     assert.deepEqual(await start("force"), { messages: [{ customType: "t", content: "all of it read,bash" }], systemPrompt: "all of it" });
   });
+});
+
+test("before_agent_start: a prompt that is replaced as a whole has the sections before it", async () => {
+  const { value } = await combined("before_agent_start", { prompt: "p", systemPrompt: "base" },
+    `pi.on("before_agent_start", (e) => { e.systemPromptOptions.sections.house = "No shouting"; });`,
+    `pi.on("before_agent_start", (e) => ({ systemPrompt: e.systemPrompt + " B" }));`);
+  assert.equal(value.systemPrompt, "base\n\n<house>\nNo shouting\n</house> B");
 });
 
 test("input: transforms chain, handled stops", async () => {
@@ -157,6 +164,15 @@ test("message_end: replaced in turn, never with another role", async () => {
     `pi.on("message_end", (e) => ({ message: { ...e.message, content: [1] } }));`);
   assert.deepEqual(value, { message: { role: "assistant", content: [1] } });
   assert.match(errors[0].error, /role assistant/);
+});
+
+test("message_update: the event of the provider has the message so far", async () => {
+  await withAgent(async (agent) => {
+    await agent.open(pair(`pi.on("message_update", (e) => pi.setSessionName(e.assistantMessageEvent.partial.content[0].text));`));
+    const event = { message: { role: "assistant", content: [{ type: "text", text: "so far" }] }, assistantMessageEvent: { type: "text_delta", contentIndex: 0, delta: "far" } };
+    agent.send({ type: "event", session: "s1", name: "message_update", event });
+    assert.equal((await agent.call("setSessionName")).params.name, "so far");
+  });
 });
 
 test("before_provider_request and headers", async () => {

@@ -93,6 +93,8 @@ test("truncation", () => {
   const tail = agent.truncateTail(`a\n${"é".repeat(60_000)}`, { maxBytes: 101 });
   assert.deepEqual([tail.lastLinePartial, tail.content], [true, "é".repeat(50)]);
   assert.equal(agent.truncateHead("short").truncated, false);
+  const whole = agent.truncateTail("line\n".repeat(2000));
+  assert.deepEqual([whole.truncated, whole.totalLines, whole.content.length], [false, 2000, 10_000]);
   assert.deepEqual([agent.formatSize(5), agent.formatSize(51_200), agent.formatSize(3_145_728)], ["5B", "50.0KB", "3.0MB"]);
   assert.equal(agent.truncateLine("x".repeat(600)).wasTruncated, true);
 });
@@ -110,6 +112,14 @@ test("messages: for the model, as text, in tokens", () => {
   assert.equal(ai.isContextOverflow({ stopReason: "error", errorMessage: "429 rate limit: too many tokens" }), false);
   assert.deepEqual(ai.parseStreamingJson('{"path": "a/b", "edits": [{"old": "x\\n'), { path: "a/b", edits: [{ old: "x\n" }] });
   assert.equal(ai.clampThinkingLevel({ reasoning: true }, "xhigh"), "high");
+  assert.equal(ai.clampThinkingLevel({ reasoning: true, thinkingLevelMap: { medium: null } }, "medium"), "high");
+  assert.equal(ai.calculateCost({ cost: { input: 3, output: 15, cacheRead: 0, cacheWrite: 4 } }, { cacheWrite: 2_000_000, cacheWrite1h: 1_000_000 }).total, 10);
+  assert.equal(ai.isRecoverableLength({ stopReason: "length", usage: { output: 5 } }, 6), true);
+  const system = [{ role: "system", content: "A", sections: { b: "B", c: "C" } }, { role: "user", content: "u" }, { role: "system", content: "", sections: { c: null } }];
+  assert.equal(ai.getCurrentSystemPrompt(system), "A\n\nB");
+  assert.equal(ai.getCurrentSystemMessage(system).content, "A\n\nB");
+  assert.equal(agent.estimateTokens({ role: "user", content: [{ type: "image" }] }), 1200);
+  assert.equal(agent.serializeConversation([{ role: "assistant", content: [{ type: "thinking", thinking: "hm" }, { type: "text", text: "yes" }] }]), "[Assistant]: yes");
 });
 
 test("frontmatter", () => {
@@ -142,12 +152,54 @@ test("session files: open, list, in memory", async () => {
   const [info] = await agent.SessionManager.list("/w", dir);
   assert.deepEqual([info.firstMessage, info.messageCount, info.name, info.modified.getTime()], ["first", 1, "named", 5]);
   assert.throws(() => manager.appendCustomEntry("x"), /not available headless/);
+  fs.writeFileSync(path.join(dir, "damaged.jsonl"), `${JSON.stringify({ type: "message", id: "1", parentId: null })}\n`);
+  let turned = false;
+  setImmediate(() => { turned = true; });
+  assert.deepEqual([(await agent.SessionManager.list("/w", dir)).length, turned], [1, true]);
   const memory = agent.SessionManager.inMemory("/m");
   const first = memory.appendMessage({ role: "user", content: "a" });
   memory.appendCustomEntry("k", { n: 1 });
   memory.branch(first);
   memory.appendMessage({ role: "user", content: "b" });
   assert.deepEqual(memory.buildSessionContext().messages.map(({ content }) => content), ["a", "b"]);
+});
+
+test("the context of a session: edits of answers, older compactions, the prompt", () => {
+  const memory = agent.SessionManager.inMemory("/m");
+  const say = (role, content) => memory.appendMessage({ role, content });
+  say("system", "P");
+  const kept = say("user", "a");
+  memory.appendCompaction("old", kept, 1);
+  const answer = say("assistant", [{ type: "text", text: "b" }]);
+  memory.appendCompaction("new", kept, 2);
+  memory.appendContextEdit(answer, { content: "c" });
+  assert.deepEqual(memory.buildSessionContext().messages.map(({ summary, content }) => summary ?? content), ["new", "a", [{ type: "text", text: "c" }]]);
+});
+
+test("tools over an extension's operations: edits keep line ends and do not overlap", async () => {
+  let stored = "a\r\nb\nc\n";
+  const operations = { readFile: async () => Buffer.from(stored), writeFile: async (_, text) => { stored = text; } };
+  const tool = agent.createEditTool("/w", { operations });
+  const edit = (...edits) => tool.execute("t", { path: "f", edits: edits.map(([oldText, newText]) => ({ oldText, newText })) });
+  await edit(["b\nc", "B\nC"], ["a", "A\nA"]);
+  assert.equal(stored, "A\r\nA\r\nB\nC\n");
+  await assert.rejects(edit(["A\nB", "x"], ["B\nC", "y"]), /edits\[0\] and edits\[1\] overlap/);
+  await assert.rejects(edit(["B\nC", "B\nC"]), /No changes/);
+  assert.equal(stored, "A\r\nA\r\nB\nC\n");
+});
+
+test("tools over an extension's operations: long output, an abort before the start, pipes that stay open", async () => {
+  const { Output } = require("../modules/tool-ops.cjs");
+  const output = new Output();
+  for (let part = 0; part < 64; part += 1) output.push("line\n".repeat(10_000));
+  assert.ok(output.text.length < 1_200_000);
+  assert.deepEqual([output.cut.totalLines, output.cut.totalBytes, output.cut.outputLines], [640_000, 3_200_000, 2000]);
+  const local = agent.createLocalBashOperations();
+  await assert.rejects(local.exec("echo x", "/", { onData() {}, signal: AbortSignal.abort() }), /aborted/);
+  let printed = "";
+  const { exitCode } = await local.exec("sleep 60 & echo $!; exit 3", "/", { onData: (data) => { printed += data; } });
+  process.kill(Number(printed));
+  assert.equal(exitCode, 3);
 });
 
 test("one change of a file at a time", async () => {

@@ -60,6 +60,51 @@ test("tools registered later are told before whatever follows", async () => {
   });
 });
 
+test("a hidden tool is taken back, and one that starts inactive is told as such", async () => {
+  await withAgent(async (agent) => {
+    const [item] = await agent.open(one(`
+      const tool = (name, more) => pi.registerTool({ name, description: name, parameters: {}, async execute() {}, ...more });
+      tool("shown");
+      tool("later", { defaultActive: false });
+      tool("never", { exposure: "hidden" });
+      tool("bash", { exposure: "hidden" });
+      pi.registerCommand("go", { handler: async (_, ctx) => {
+        tool("shown", { exposure: "hidden" });
+        ctx.ui.notify(JSON.stringify(pi.getActiveTools()));
+      } });`), { state: { activeTools: ["read"], builtinTools: [{ name: "bash" }] } });
+    // Without it, the model would get the built-in tool of that name.
+    assert.deepEqual(item.tools.map(({ name, defaultActive }) => [name, defaultActive]), [["shown", undefined], ["later", false], ["bash", undefined]]);
+    await agent.run("command.run", { name: "go" });
+    assert.equal((await agent.call("ui.notify")).params.message, '["read"]');
+    assert.deepEqual((await agent.wait({ type: "changed" })).tools.map(({ name }) => name), ["later", "bash"]);
+  });
+});
+
+test("sequential tools run one after the other, calls inside them at once", async () => {
+  await withAgent(async (agent) => {
+    agent.answers = { "tool.execute": async ({ name, callerId }, self) => (await self.run("tool.execute", { name, toolCallId: `${callerId}/1`, args: {} })).value };
+    await agent.open(one(`
+      const order = [];
+      const tool = (name, execute) => pi.registerTool({ name, executionMode: "sequential", parameters: {}, execute });
+      tool("inner", async () => ({ content: [] }));
+      tool("outer", async (id, p, signal, onUpdate, ctx) => {
+        order.push(id);
+        await ctx.executeTool("inner", {});
+        order.push(id);
+        return { content: [], details: [...order] };
+      });
+      tool("deaf", () => new Promise(() => {}));`));
+    const run = (name, toolCallId) => agent.run("tool.execute", { name, toolCallId, args: {} });
+    const [, second] = await Promise.all([run("outer", "a"), run("outer", "b")]);
+    assert.deepEqual(second.value.details, ["a", "a", "b", "b"]);
+    run("deaf", "c").catch(() => {});
+    const waiting = run("outer", "d");
+    // The sixth request is the call of the tool that ignores the abort.
+    agent.send({ type: "cancel", id: 6 });
+    assert.equal((await waiting).type, "result");
+  });
+});
+
 test("commands: arguments, completion, errors; flags; shortcuts", async () => {
   await withAgent(async (agent) => {
     const [item] = await agent.open(one(`
@@ -136,11 +181,12 @@ test("exec: a descendant that holds the pipes, output that is cut", async () => 
     await agent.open(one(`pi.registerCommand("go", { handler: async (_, ctx) => {
       const held = await pi.exec("sh", ["-c", "sleep 60 & echo $! >&2; echo hi"]);
       process.kill(Number(held.stderr));
-      const cut = await pi.exec("yes");
-      ctx.ui.notify(JSON.stringify([held.stdout, held.code, held.killed, cut.code, cut.killed, cut.truncated]));
+      const cut = await pi.exec("yes", [], { maxBuffer: 1001 });
+      const both = await pi.exec("sh", ["-c", "printf 123; printf 45 >&2"], { maxBuffer: 5 });
+      ctx.ui.notify(JSON.stringify([held.stdout, held.code, held.killed, cut.code, cut.killed, cut.truncated, cut.stdout.length, both.truncated]));
     } });`));
     await agent.run("command.run", { name: "go" });
-    assert.equal((await agent.call("ui.notify")).params.message, '["hi\\n",0,false,1,true,true]');
+    assert.equal((await agent.call("ui.notify")).params.message, '["hi\\n",0,false,1,true,true,1001,false]');
   });
 });
 
@@ -173,8 +219,9 @@ test("other tools from inside a tool", async () => {
       return { content: [], details: [await ctx.executeTool("inner", { a: 1 }), await ctx.executeTool("bad", {})] }; } });`));
     const { value } = await agent.run("tool.execute", { name: "outer", toolCallId: "o", args: {} });
     assert.deepEqual((await agent.call("tool.execute")).params, { name: "inner", args: { a: 1 }, callerId: "o" });
-    assert.deepEqual(value.details[0], { content: [], isError: false });
-    assert.deepEqual(value.details[1], { content: [{ type: "text", text: "no such tool" }], details: {}, isError: true });
+    assert.deepEqual(value.details[0], { toolCall: { type: "toolCall", name: "inner", arguments: { a: 1 } }, result: { content: [] }, isError: false });
+    assert.deepEqual(value.details[1], { toolCall: { type: "toolCall", name: "bad", arguments: {} },
+      result: { content: [{ type: "text", text: "no such tool" }], details: {} }, isError: true });
   });
 });
 
@@ -233,6 +280,21 @@ test("providers: calls are named, whole providers find their key, and who regist
     assert.deepEqual(agent.seen.filter(({ type }) => type === "update").map((u) => u.value), [{ type: "toolcall_start", contentIndex: 0, id: "c1", toolName: "ls" }]);
     const passed = await ask({ messages: [{ role: "user", content: "u" }] });
     assert.deepEqual(JSON.parse(passed.value.content[0].text).messages, [{ role: "user", content: "u" }]);
+  });
+});
+
+test("whole providers: a login is told, renewed and gives its key", async () => {
+  await withAgent(async (agent) => {
+    const [item] = await agent.open(one(`
+      pi.registerProvider({ id: "whole", name: "Whole", getModels: () => [], streamSimple() {}, auth: { oauth: { name: "Sign in",
+        login: async () => ({ type: "oauth", access: "a", refresh: "r", expires: 1 }),
+        refresh: async (credential) => ({ ...credential, access: credential.access + "2" }),
+        toAuth: async (credential) => ({ apiKey: "key of " + credential.access }) } } });`));
+    assert.deepEqual(item.providers[0].config.oauth, { name: "Sign in", changesModels: false });
+    const ask = (method, credentials) => agent.run(`provider.oauth.${method}`, { provider: "whole", credentials });
+    assert.equal((await ask("login")).value.access, "a");
+    assert.equal((await ask("refresh", { access: "a" })).value.access, "a2");
+    assert.deepEqual((await ask("key", { access: "a2" })).value, { apiKey: "key of a2" });
   });
 });
 

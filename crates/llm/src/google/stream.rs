@@ -111,6 +111,8 @@ pub(crate) struct GeminiParser {
     answer: Answer,
     /// Text or reasoning that a part of the same kind would continue.
     open: Option<Open>,
+    /// Parts with an empty text and no signature are left out.
+    omits_empty_text: bool,
     /// Ids of the calls so far.
     ids: HashSet<String>,
     /// Time and number in the ids that the provider leaves out.
@@ -128,6 +130,7 @@ impl GeminiParser {
         Self {
             answer: Answer::new(request),
             open: None,
+            omits_empty_text: request.conventions.omits_empty_text,
             ids: HashSet::new(),
             timestamp: request.timestamp,
             numbers,
@@ -168,15 +171,18 @@ impl GeminiParser {
     }
 
     fn part(&mut self, part: &Part<'_>, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
-        if let Some(text) = part.text.0.as_deref() {
+        let signature = part.thought_signature.filled();
+        // A signature belongs to the text before it, or comes back to the provider with a text of its own.
+        let is_omitted = |text: &&str| self.omits_empty_text && text.is_empty() && signature.is_none();
+        if let Some(text) = part.text.0.as_deref().filter(|text| !is_omitted(text)) {
             let block = self.block(part.thought == Some(true), out)?;
             self.answer.delta(block, text, out)?;
-            if let Some(signature) = part.thought_signature.filled() {
+            if let Some(signature) = signature {
                 self.answer.seal(block, signature.to_owned())?;
             }
         }
         if let Some(call) = &part.function_call {
-            self.call(call, part.thought_signature.filled(), out)?;
+            self.call(call, signature, out)?;
         }
         Ok(())
     }

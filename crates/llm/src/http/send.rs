@@ -22,8 +22,8 @@ pub(crate) struct Patience {
     pub(crate) retries: u32,
     /// A provider that asks for a longer wait is not waited for.
     pub(crate) longest_wait: Duration,
-    /// How long a provider may be silent.
-    pub(crate) idle: Duration,
+    /// How long an attempt may wait for the beginning of a response.
+    pub(crate) response: Duration,
 }
 
 /// A failed attempt.
@@ -48,7 +48,7 @@ pub(crate) async fn send(
         let granted = line.grant(access, &request, &body).await?;
         let url = address(&granted.url)?;
         let sent = line.exchange(&url, &granted.headers, &body, access.wants_http1());
-        let failure = match timeout(patience.idle, sent).await {
+        let failure = match timeout(patience.response, sent).await {
             Ok(Ok(response)) if response.status().is_success() && !is_document(&response) => {
                 tracing::debug!(status = response.status().as_u16(), "response");
                 return Ok(response);
@@ -61,7 +61,7 @@ pub(crate) async fn send(
             Err(_) => Failure {
                 fault: Fault::new(format!(
                     "Request timed out: no response for {} s",
-                    patience.idle.as_secs_f64()
+                    patience.response.as_secs_f64()
                 )),
                 again: true,
             },

@@ -216,3 +216,26 @@ fn google_tool_schemas_have_no_const() {
     });
     assert_eq!(sent, &expected);
 }
+
+#[test]
+fn google_empty_text_is_omitted_if_wanted() {
+    let chunks = [
+        parts(json!([{"functionCall": {"name": "t"}}])),
+        parts(json!([{"text": ""}])),
+        finish("STOP"),
+    ];
+    let blocks = |omits_empty_text: bool| {
+        let mut request = request(model(API));
+        request.conventions.omits_empty_text = omits_empty_text;
+        let family = Family::of(API).unwrap();
+        let mut parser = family.parser(&request, &CallNumbers::default());
+        let mut out = Vec::new();
+        for chunk in &chunks {
+            assert!(parser.event("", &chunk.to_string(), &mut out).is_ok());
+        }
+        assert!(parser.end(&mut out).is_ok());
+        parser.answer().done(&mut out);
+        last(&out).0["content"].as_array().unwrap().len()
+    };
+    assert_eq!((blocks(false), blocks(true)), (2, 1));
+}

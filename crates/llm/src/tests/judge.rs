@@ -99,6 +99,22 @@ fn transient_faults_are_retryable() {
         "Provider returned an error",
         "The server had an error; please retry your request",
         "request to https://x failed, reason: connect",
+        // Node and Bun.
+        "read ECONNRESET",
+        "ECONNRESET: The socket connection was closed unexpectedly.",
+        "connect ECONNREFUSED 127.0.0.1:11434",
+        "connect ETIMEDOUT 104.18.7.192:443",
+        "getaddrinfo ENOTFOUND api.anthropic.com",
+        "getaddrinfo EAI_AGAIN api.openai.com",
+        "terminated: other side closed (UND_ERR_SOCKET)",
+        // Providers, in a stream and as a response.
+        "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}",
+        "503 The model is overloaded. Please try again later.",
+        "The engine is currently overloaded, please try again later (engine_overloaded_error)",
+        "Error Code server_error: The server had an error while processing your request",
+        "rpc error: code = ResourceExhausted desc = Too many concurrent requests",
+        "{\"error\":{\"code\":\"ServerOverloaded\",\"message\":\"Try again later\"}}",
+        "OverloadedError: try again later",
     ] {
         assert!(is_retryable(text), "{text}");
     }
@@ -117,8 +133,27 @@ fn permanent_faults_and_exhausted_plans_are_not_retryable() {
         "403 billing problem, server error",
         "maximum is 15000 tokens",
         "Provider finish_reason: content_filter",
+        // Words that contain `enotfound` or `terminated`.
+        "ResourceNotFoundException: Could not resolve the foundation model",
+        "404 {\"error\":{\"code\":\"ResourceNotFound\",\"message\":\"The resource was not found.\"}}",
+        "400 Unterminated string in JSON at position 12",
+        "429 {\"error\":{\"type\":\"GoUsageLimitError\"}}",
+        "429 {\"error\":{\"code\":\"billing_hard_limit_reached\"}}",
     ] {
         assert!(!is_retryable(text), "{text}");
+    }
+}
+
+#[test]
+fn rejected_credentials_allow_fallback() {
+    for text in [
+        "401 {\"type\":\"error\",\"error\":{\"type\":\"authentication_error\",\"message\":\"invalid x-api-key\"}}",
+        "litellm.AuthenticationError: Incorrect API key provided",
+        "Could not load AWS credentials: no profile",
+        "Invalid credential",
+        "{\"error\":{\"message\":\"Unauthorized\"}}",
+    ] {
+        assert!(!is_retryable(text) && is_unavailable(text), "{text}");
     }
 }
 

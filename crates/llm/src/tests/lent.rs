@@ -26,7 +26,7 @@ fn request() -> ModelRequest {
     let model = json!({"id": "m", "name": "M", "api": "theirs", "provider": "p", "baseUrl": "",
         "cost": {"input": 1e5, "output": 2e5, "cacheRead": 0, "cacheWrite": 0}});
     let mut request = ModelRequest::new(serde_json::from_value(model).unwrap(), 7);
-    request.idle_timeout = Duration::from_secs(5);
+    request.timeouts = Duration::from_secs(5).into();
     request
 }
 
@@ -106,6 +106,10 @@ async fn invalid_delegated_stream_ends_are_errors() {
         message.error_message.as_deref(),
         Some("The provider gave no reason")
     );
+    assert_eq!(message.http_status, None);
+    let refused = json!({"content": [], "stopReason": "error", "errorMessage": "busy", "errorStatus": 503});
+    let (_, message) = told([], Some(Ok(refused)), none()).await;
+    assert_eq!(message.http_status, Some(503));
 }
 
 #[tokio::test(start_paused = true)]

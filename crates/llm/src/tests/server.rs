@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{last, model, request};
 use crate::request::ModelRequest;
-use crate::{Client, ClientConfig, ModelEvent, ProxyConfig};
+use crate::{Client, ClientConfig, ModelEvent, ProxyConfig, Timeouts};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 const TEXT: &str = "data: {\"id\":\"c\",\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n";
@@ -243,16 +243,24 @@ async fn unresolvable_host_is_named_in_error() {
 #[tokio::test]
 async fn silent_server_times_out_before_and_during_answer() {
     let keeps_alive = format!("{HEAD}{}", chunk(TEXT));
-    for (bytes, expected) in [
-        (Vec::new(), "Request timed out: no response for 0.15 s"),
+    let (short, long) = (Duration::from_millis(150), Duration::from_secs(600));
+    for (bytes, response, idle, expected) in [
+        (
+            Vec::new(),
+            short,
+            long,
+            "Request timed out: no response for 0.15 s",
+        ),
         (
             keeps_alive.into_bytes(),
+            long,
+            short,
             "Stream timed out: nothing came for 0.15 s",
         ),
     ] {
         let server = serve(vec![Act::Hang(bytes)]).await;
         let mut request = ask(&server.url);
-        request.idle_timeout = Duration::from_millis(150);
+        request.timeouts = Timeouts { response, idle };
         let text = error_text(&answer(request).await);
         assert_eq!(text, expected);
         assert!(crate::is_retryable(&text));

@@ -199,6 +199,31 @@ async fn progress_extends_mcp_timeout_even_when_flooding() {
 }
 
 #[tokio::test]
+async fn mcp_timeout_stands_still_while_user_is_asked() {
+    let play = |mut wire: play::Wire| async move {
+        wire.offer(json!([tool("a")])).await;
+        let call = wire.until("tools/call").await;
+        let question = json!({"message": "may I?", "requestedSchema": {"type": "object", "properties": {}}});
+        wire.say(json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": question}))
+            .await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let withdrawn = json!({"requestId": "q"});
+        wire.say(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": withdrawn}))
+            .await;
+        wire.answer(&call, text("late")).await;
+        wire.next().await;
+    };
+    let says = Says(Arc::default(), None);
+    let mut server = played_with(play, says, json!({"timeout": 1}));
+    settled(&mut server).await;
+    assert_eq!(
+        call(&server, "a").await,
+        Ok("late".to_owned()),
+        "after more than a second"
+    );
+}
+
+#[tokio::test]
 async fn mcp_server_that_does_not_read_times_out() {
     let mut server = played(async |mut wire| {
         wire.offer(json!([tool("a")])).await;

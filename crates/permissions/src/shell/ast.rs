@@ -44,6 +44,8 @@ pub(super) struct Compound {
 pub(super) struct Assignment {
     pub(super) name: String,
     pub(super) subscript: Option<Word>,
+    /// `+=`: behind what the variable has.
+    pub(super) appends: bool,
     pub(super) value: Value,
 }
 
@@ -154,6 +156,17 @@ impl Word {
         });
     }
 
+    /// The parts, and whether each stands in quotes.
+    pub(super) fn with_quotes(&self) -> impl Iterator<Item = (&Part, bool)> {
+        let mut is_quoted = false;
+        self.parts.iter().map(move |part| {
+            if let Part::Text { quoted, .. } = part {
+                is_quoted = *quoted;
+            }
+            (part, is_quoted)
+        })
+    }
+
     /// The word without its quotes. Expansions leave nothing.
     pub(super) fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
@@ -163,22 +176,34 @@ impl Word {
         texts.collect()
     }
 
-    /// The word with something unknown in place of a text.
-    pub(super) fn replaced(&self, placeholder: &str) -> Self {
+    /// The word with a part that is not known in place of a text.
+    pub(super) fn replaced(&self, placeholder: &str, with: &Part) -> Self {
         let text = self.text();
         if self.is_dynamic() || !text.contains(placeholder) {
             return self.clone();
         }
         let mut word = Self::default();
+        // No shell splits it.
+        word.push_quoted_text("");
         for (at, piece) in text.split(placeholder).enumerate() {
             if at > 0 {
-                word.parts.push(Part::Unknown);
+                word.parts.push(with.clone());
             }
             if !piece.is_empty() {
                 word.push_quoted_text(piece);
             }
         }
         word
+    }
+
+    /// Ends quotes before an expansion that does not stand in them.
+    pub(super) fn end_quotes(&mut self) {
+        if let Some(Part::Text { quoted: true, .. }) = self.parts.last() {
+            self.parts.push(Part::Text {
+                text: String::new(),
+                quoted: false,
+            });
+        }
     }
 
     /// True if its text begins with something that only its run decides.

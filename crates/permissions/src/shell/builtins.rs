@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use super::ast::{Part, Word};
+use super::bindings::POSITIONAL;
+use super::computed;
 use super::cursor::is_name;
 use super::programs::{self, Class};
 use super::steps::{Input, Language, Step, Steps};
@@ -13,10 +15,16 @@ const SETTINGS: &str = " allexport braceexpand errexit errtrace functrace hashal
     globasciiranges globskipdots globstar huponexit inherit_errexit lastpipe nocaseglob nullglob xpg_echo cdable_vars \
     cmdhist histappend login_shell nocasematch checkwinsize extglob ";
 
+/// Programs that make files with the names in their arguments.
+const MAKING: &str = " cp link ln mkdir mkfifo mv tee touch ";
+
 /// Programs and builtins that run none of their arguments; some assign variables or make files.
 pub(super) fn quiet(steps: &mut Steps<'_>, name: &str, words: &[Word]) {
     let arguments = words.get(1..).unwrap_or_default();
     let is = |word: &Word, text: &str| word.literal().is_some_and(|literal| literal == text);
+    if programs::has(MAKING, name) {
+        option_files(steps, arguments);
+    }
     match name {
         "test" | "[" => {
             for pair in arguments.windows(2) {
@@ -32,12 +40,12 @@ pub(super) fn quiet(steps: &mut Steps<'_>, name: &str, words: &[Word]) {
                 let text = option.text();
                 if text.starts_with("-v") || arguments.get(1).is_some_and(|name| may_name(option, name)) {
                     match text.strip_prefix("-v").filter(|name| !name.is_empty()) {
-                        Some(name) if !option.changes() => assigned_name(steps, &Word::literal_of(name)),
+                        Some(name) if !option.changes() => computed_name(steps, &Word::literal_of(name)),
                         Some(_) => unknown_name(steps),
                         None => arguments
                             .get(1)
                             .into_iter()
-                            .for_each(|word| assigned_name(steps, word)),
+                            .for_each(|word| computed_name(steps, word)),
                     }
                 }
             }
@@ -52,6 +60,19 @@ pub(super) fn quiet(steps: &mut Steps<'_>, name: &str, words: &[Word]) {
             }
         }
         _ => {}
+    }
+}
+
+/// Files whose names are options: another program of the line may get them by a pattern, as in `tar cf a.tar *`.
+fn option_files(steps: &mut Steps<'_>, arguments: &[Word]) {
+    let mut is_behind = false;
+    for text in arguments.iter().map(Word::text) {
+        let name = programs::base_name(&text);
+        if name.starts_with('-') && (is_behind || name.len() < text.len()) {
+            name.split('=').for_each(|piece| steps.guess(piece));
+            steps.guess(name.get(2..).unwrap_or_default());
+        }
+        is_behind |= text == "--";
     }
 }
 
@@ -71,6 +92,14 @@ fn assigned_name(steps: &mut Steps<'_>, word: &Word) {
     if programs::variable(name) != programs::Variable::Other {
         steps.hide();
     }
+}
+
+/// A variable whose name is an argument takes a text that the line computes.
+fn computed_name(steps: &mut Steps<'_>, word: &Word) {
+    assigned_name(steps, word);
+    let text = word.text();
+    let name = text.split('[').next().unwrap_or_default();
+    steps.push(Step::Computed(name.to_owned()));
 }
 
 fn unknown_name(steps: &mut Steps<'_>) {
@@ -97,6 +126,7 @@ pub(super) fn declaring(steps: &mut Steps<'_>, builtin: &str, words: &[Word]) {
         let Some(name) = name else {
             // `export "$name=$value"` only takes names, and never a subscript.
             steps.push(Step::AssignedUnknown);
+            steps.guess(text.split_once('=').map_or("", |(_, value)| value));
             if builtin != "export" {
                 steps.hide();
             }
@@ -107,6 +137,10 @@ pub(super) fn declaring(steps: &mut Steps<'_>, builtin: &str, words: &[Word]) {
             continue;
         }
         let variable = name.trim_end_matches('+');
+        if variable.len() < name.len() && programs::variable(variable) != programs::Variable::Other {
+            // It goes on with a value of before.
+            steps.hide();
+        }
         if is_integer {
             steps.push(Step::Calculated(variable.to_owned()));
         }
@@ -137,7 +171,9 @@ pub(super) fn builtin<'w>(steps: &mut Steps<'w>, name: &str, words: &'w [Word], 
         "let" => arguments
             .iter()
             .for_each(|word| steps.push(Step::Arithmetic(Cow::Borrowed(word)))),
-        "read" | "getopts" | "unset" | "mapfile" | "readarray" | "wait" => names(steps, name, arguments),
+        "read" | "getopts" | "unset" | "mapfile" | "readarray" | "wait" => {
+            names(steps, name, arguments, input)
+        }
         "set" | "shopt" => settings(steps, name, arguments),
         "hash" | "enable" => {
             // `-p` and `-f` give names to other programs.
@@ -250,7 +286,12 @@ fn alias(steps: &mut Steps<'_>, arguments: &[Word]) {
 }
 
 /// Builtins whose arguments are names of variables.
-fn names(steps: &mut Steps<'_>, builtin: &str, arguments: &[Word]) {
+fn names(steps: &mut Steps<'_>, builtin: &str, arguments: &[Word], input: &Input) {
+    // Names of files are no options.
+    let assigns: fn(&mut Steps<'_>, &Word) = match (builtin, input) {
+        ("read" | "mapfile" | "readarray", Input::Names) => assigned_name,
+        _ => computed_name,
+    };
     // Letters of options that take a value.
     let valued = match builtin {
         "read" => "adinNptu",
@@ -276,7 +317,7 @@ fn names(steps: &mut Steps<'_>, builtin: &str, arguments: &[Word]) {
             } else {
                 next.cloned()
             };
-            value_of_option(steps, builtin, letter, value.filter(|_| !word.changes()));
+            value_of_option(steps, builtin, letter, value.filter(|_| !word.changes()), assigns);
             continue;
         }
         match builtin {
@@ -285,17 +326,23 @@ fn names(steps: &mut Steps<'_>, builtin: &str, arguments: &[Word]) {
             "unset" => variable_name(steps, word),
             "getopts" if is_first => {}
             "getopts" => {
-                assigned_name(steps, word);
+                assigns(steps, word);
                 return;
             }
-            _ => assigned_name(steps, word),
+            _ => assigns(steps, word),
         }
         is_first = false;
     }
 }
 
 /// The value of an option of such a builtin; none if it is not known.
-fn value_of_option(steps: &mut Steps<'_>, builtin: &str, letter: char, value: Option<Word>) {
+fn value_of_option(
+    steps: &mut Steps<'_>,
+    builtin: &str,
+    letter: char,
+    value: Option<Word>,
+    assigns: fn(&mut Steps<'_>, &Word),
+) {
     let takes_line = letter == 'C';
     let takes_name = builtin == "read" && letter == 'a' || builtin == "wait";
     match value {
@@ -304,7 +351,7 @@ fn value_of_option(steps: &mut Steps<'_>, builtin: &str, letter: char, value: Op
             if builtin == "read" {
                 steps.push(Step::Listed(name.text()));
             }
-            assigned_name(steps, &name);
+            assigns(steps, &name);
         }
         None if takes_line || takes_name => unknown_name(steps),
         _ => {}
@@ -314,7 +361,13 @@ fn value_of_option(steps: &mut Steps<'_>, builtin: &str, letter: char, value: Op
 /// The positional parameters, which may be the options of a program.
 fn positional(steps: &mut Steps<'_>, words: &[Word]) {
     let texts: Vec<String> = words.iter().map(Word::text).collect();
-    steps.assigned("positional", Word::literal_of(&texts.join(" ")));
+    steps.assigned(POSITIONAL, Word::literal_of(&texts.join(" ")));
+    words
+        .iter()
+        .for_each(|word| steps.assigned(POSITIONAL, word.clone()));
+    if words.iter().any(computed::is_in) {
+        steps.push(Step::Computed(POSITIONAL.to_owned()));
+    }
 }
 
 fn settings(steps: &mut Steps<'_>, builtin: &str, arguments: &[Word]) {

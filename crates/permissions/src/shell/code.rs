@@ -2,25 +2,11 @@
 //! not known to be harmless is opaque. Scripts in files are beyond rules.
 
 use super::ast::Word;
+use super::computed;
 use super::node;
 use super::planted;
+use super::python;
 use super::steps::{Input, Language, Steps};
-
-/// Modules of Python that run no program with names that are not listed in [`PYTHON_RUNS`].
-const PYTHON_MODULES: &str = " argparse base64 collections configparser copy csv dataclasses datetime decimal difflib enum fractions \
-    functools glob hashlib html io itertools json math operator os pathlib platform pprint random re shutil socket statistics \
-    string struct sys sysconfig tarfile tempfile textwrap time toml tomllib tomli traceback typing unicodedata urllib uuid \
-    xml yaml zipfile zlib numpy pandas requests torch site path request parse http client ";
-/// Names with which Python runs programs, or text as code.
-const PYTHON_RUNS: &str = " breakpoint builtins call check_call check_output code codecs compile ctypes eval exec execfile \
-    fork forkpty getattr getoutput getstatusoutput globals help importlib input load_module loads_ locals modules \
-    multiprocessing os_system pipes platform_popen Popen popen posix pty run runpy setattr spawn startfile subprocess system \
-    vars exec_module asyncio unsafe_load full_load unpickle pickle marshal shelve timeit cProfile pdb sh fabric pexpect \
-    attrgetter methodcaller get_field get_type_hints ForwardRef UnsafeLoader _get_command_stdout ";
-/// Modules that Python runs from the command line with code or programs in their arguments.
-const PYTHON_MAINS: [&str; 9] = [
-    "timeit", "pdb", "cProfile", "profile", "trace", "runpy", "code", "doctest", "pty",
-];
 
 /// What an option of an interpreter is.
 enum CodeOption {
@@ -49,7 +35,7 @@ pub(super) const PYTHON: Coding = Coding {
     short: "c",
     ends: "WX",
     long: &[],
-    is_quiet: is_quiet_python,
+    is_quiet: python::is_quiet,
 };
 pub(super) const PERL: Coding = Coding {
     language: Language::Other,
@@ -121,13 +107,22 @@ pub(super) fn interpreter<'w>(
 ) {
     let gives_code = |word: &Word| {
         let text = word.text();
-        options.iter().any(|option| {
-            text == *option
-                || text.starts_with(&format!("{option}="))
-                || option.len() <= 2 && text.len() > 2 && text.starts_with(option)
-        })
+        // Letters in one word, as in `ruby -we code`.
+        let letters = text.strip_prefix('-').unwrap_or_default();
+        let is_group = letters.ends_with('e')
+            && letters.len() <= 4
+            && letters.chars().all(|letter| letter.is_ascii_lowercase());
+        is_group && options.contains(&"-pe")
+            || text.contains("data:")
+            || options.iter().any(|option| {
+                text == *option
+                    || text.starts_with(&format!("{option}="))
+                    || option.len() <= 2 && text.len() > 2 && text.starts_with(option)
+            })
     };
-    if arguments.iter().any(gives_code) {
+    // A debugger reads commands in addition to the program in its arguments.
+    let reads_commands = options.contains(&"-iex") && !matches!(input, Input::Session);
+    if reads_commands || arguments.iter().any(gives_code) {
         arguments.iter().for_each(|word| steps.guess(&word.text()));
         return steps.hide();
     }
@@ -201,11 +196,9 @@ pub(super) fn coded<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &'w
             script = script.or(Some(word));
             continue;
         }
-        if coding.language == Language::Python && text == "-m" {
-            let module = next.map(Word::text).unwrap_or_default();
-            if PYTHON_MAINS.contains(&module.as_str()) {
-                steps.hide();
-            }
+        if coding.language == Language::Python && script.is_none() && !has_code && python::runs_module(&text)
+        {
+            python::module(steps, &text, arguments.get(at + 1..).unwrap_or_default(), input);
             has_code = true;
             continue;
         }
@@ -225,6 +218,15 @@ pub(super) fn coded<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &'w
         if !is_known || word.changes() {
             steps.hide();
         }
+    }
+    // Perl opens its arguments, and runs one with a bar.
+    let is_pipe = |word: &Word| word.text().trim().starts_with('|') || word.text().trim().ends_with('|');
+    if coding.short.contains('E')
+        && arguments
+            .iter()
+            .any(|word| is_pipe(word) || computed::is_in(word))
+    {
+        steps.hide();
     }
     if !has_code {
         file_or_input(steps, script, input, coding.language, coding.is_quiet);
@@ -278,7 +280,8 @@ pub(super) fn script_in<'w>(
         }
         // Long options may be shortened.
         let is_long = |option: &str| name.len() > 2 && name.starts_with("--") && option.starts_with(name);
-        if files.iter().copied().any(is_long) || text.starts_with(files.first().copied().unwrap_or("-f")) {
+        let is_short = |option: &&str| option.len() == 2 && text.starts_with(*option);
+        if files.iter().copied().any(is_long) || files.iter().any(is_short) {
             has_script = true;
             at += script_file(steps, word, arguments.get(at), input, is_quiet);
         } else if name == "-e" || is_long("--expression") || is_long("--source") {
@@ -485,39 +488,6 @@ fn skip_replacement(letters: &[char], mut at: usize, end: char) -> Option<usize>
         }
         at += 1;
     }
-}
-
-/// Python that imports known modules, and names nothing that runs programs or text.
-pub(super) fn is_quiet_python(code: &str) -> bool {
-    let mut is_known = code.is_ascii() || !words(code).any(|word| !word.is_ascii());
-    for line in code.split(['\n', ';']) {
-        let line = line.trim();
-        if line.starts_with("import ") || line.starts_with("from ") || line.contains(" import ") {
-            let names = words(line).filter(|word| !["import", "from", "as"].contains(word));
-            let from = line.starts_with("from ");
-            for (at, name) in names.enumerate() {
-                if (!from || at == 0) && !lists(PYTHON_MODULES, name) && name.len() > 2 {
-                    is_known = false;
-                }
-            }
-        }
-        if line.ends_with('\\') || line.contains("*") && line.contains("import") {
-            is_known = false;
-        }
-    }
-    is_known
-        && !words(code).any(|word| {
-            let runs = lists(PYTHON_RUNS, word)
-                || word.starts_with("exec")
-                || word.starts_with("spawn")
-                || word.starts_with("posix");
-            runs || word.starts_with("__")
-                && word != "__name__"
-                && word != "__version__"
-                && word != "__file__"
-                || word.starts_with("_os")
-                || word == "_sys"
-        })
 }
 
 /// Perl that only substitutes: `s/a/b/g`.

@@ -67,8 +67,14 @@ impl<'c, 'a> WordParser<'c, 'a> {
             },
             '\'' => self.single_quotes(word)?,
             '"' => self.double_quotes(word)?,
-            '$' => self.dollar(word, Place::Unquoted)?,
-            '`' => self.backticks(word, Place::Unquoted)?,
+            '$' => {
+                word.end_quotes();
+                self.dollar(word, Place::Unquoted)?;
+            }
+            '`' => {
+                word.end_quotes();
+                self.backticks(word, Place::Unquoted)?;
+            }
             '\0' => return Err(Unclear),
             letter => word.push(letter, false),
         }

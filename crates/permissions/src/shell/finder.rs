@@ -1,6 +1,6 @@
 //! `find` and `fd`: options behind which a program follows.
 
-use super::ast::Word;
+use super::ast::{Part, Word};
 use super::runs::MAX_BEHIND;
 use super::steps::{Step, Steps};
 
@@ -49,7 +49,7 @@ pub(super) fn finder<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word
         if let Some(program) = glued.filter(|program| !program.is_empty()) {
             let behind = arguments.get(at + 1..).unwrap_or_default();
             let words: Vec<Word> = std::iter::once(Word::literal_of(program))
-                .chain(behind.iter().map(|word| word.replaced("{}")))
+                .chain(behind.iter().map(|word| word.replaced("{}", &Part::Unknown)))
                 .collect();
             steps.push(Step::Replaced(arguments.get(at..).unwrap_or_default(), words));
             continue;
@@ -75,7 +75,10 @@ pub(super) fn finder<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word
         if found > MAX_BEHIND || runs_found {
             steps.hide();
         }
-        let replaced = command.iter().map(|word| word.replaced("{}")).collect();
+        let replaced = command
+            .iter()
+            .map(|word| word.replaced("{}", &Part::Unknown))
+            .collect();
         steps.push(Step::Replaced(command, replaced));
     }
 }

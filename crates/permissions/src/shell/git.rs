@@ -8,8 +8,10 @@ use super::steps::{Step, Steps};
 /// Subcommands of `git` behind which a command follows.
 const GIT_RUNS: [[&str; 2]; 3] = [["bisect", "run"], ["submodule", "foreach"], ["hook", "run"]];
 /// Options of its subcommands whose values are commands.
-const GIT_COMMANDS: [&str; 25] = [
+const GIT_COMMANDS: [&str; 27] = [
     "--access-hook",
+    "--authors-prog",
+    "--header-cmd",
     "--exec",
     "-x",
     "--extcmd",
@@ -36,11 +38,14 @@ const GIT_COMMANDS: [&str; 25] = [
     "--trailer-command",
 ];
 /// Options that are beginnings of those, and mean something else.
-const GIT_WHOLE: [&str; 11] = [
+const GIT_WHOLE: [&str; 14] = [
+    "--author",
     "--cc",
     "--commit",
     "--edit",
     "--env",
+    "--head",
+    "--header",
     "--index",
     "--parent",
     "--set",

@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use super::ast::{
     Assignment, Compound, List, Node, Parameter, Part, Redirect, RedirectKind, Simple, Value, Word,
 };
+use super::bindings::Bindings;
+use super::computed;
 use super::cursor::{Cursor, Shared};
+use super::forms::Forms;
 use super::grammar::CommandParser;
 use super::planted::Planted;
 use super::programs::{self, Class};
@@ -17,9 +20,8 @@ use super::{builtins, runs, values};
 
 /// How deep lines may stand in the arguments of commands.
 const MAX_DEPTH: usize = 16;
-/// Forms of a line that are compared with rules, and their bytes; a line with more is opaque.
-const MAX_FORMS: usize = 4_000;
-const MAX_FORM_BYTES: usize = 4 << 20;
+/// How often commands are judged with values that commands before gave to variables; a line that needs more is opaque.
+const VALUE_ROUNDS: usize = 6;
 /// Bytes of texts that may be lines; a line with more is opaque. Each such text can contain others.
 const MAX_GUESSED_BYTES: usize = 4 << 20;
 
@@ -27,11 +29,11 @@ const MAX_GUESSED_BYTES: usize = 4 << 20;
 #[derive(Debug)]
 pub(super) struct Judge {
     pub(super) commands: Vec<String>,
-    pub(super) forms: Vec<String>,
+    pub(super) forms: Forms,
     pub(super) plain: bool,
     pub(super) opaque: bool,
     variables: Variables,
-    form_bytes: usize,
+    bindings: Bindings,
     guessed_bytes: usize,
     depth: usize,
     /// Depth of guesses: texts that may be lines. A part of them that is not understood does not make the line opaque.
@@ -65,11 +67,11 @@ impl Judge {
     pub(super) fn new() -> Self {
         Self {
             commands: Vec::new(),
-            forms: Vec::new(),
+            forms: Forms::default(),
             plain: true,
             opaque: false,
             variables: Variables::default(),
-            form_bytes: 0,
+            bindings: Bindings::default(),
             guessed_bytes: 0,
             depth: 0,
             guesses: 0,
@@ -85,6 +87,7 @@ impl Judge {
     /// The line itself.
     pub(super) fn whole(&mut self, text: &str) {
         self.text(text, true);
+        self.with_values();
         self.opaque |= self.made.keys().any(|made| self.variables.calculates(made));
         for (name, texts) in std::mem::take(&mut self.made) {
             // `fish` runs every such file in its folder of settings.
@@ -94,44 +97,40 @@ impl Judge {
                 &name
             };
             if let Some(language) = self.run.get(run).copied() {
-                texts
-                    .into_iter()
-                    .for_each(|text| self.made_script(language, text));
+                let steps = texts.into_iter().map(|text| runs::made_script(language, text));
+                steps.flatten().for_each(|step| self.take(step));
             }
         }
         self.read_planted();
-        if self.variables.are_unsafe() {
-            self.opaque = true;
+        self.opaque |= self.variables.are_unsafe() || self.forms.is_cut;
+    }
+
+    /// Judges commands with the values that the line gives to their variables. A command can give others.
+    fn with_values(&mut self) {
+        let mut judged = 0;
+        for _ in 0..VALUE_ROUNDS {
+            for (name, value) in self.bindings.assigned_again() {
+                self.assigned(&name, &value);
+            }
+            if judged == self.bindings.count() {
+                return;
+            }
+            judged = self.bindings.count();
+            match self.bindings.resolved_commands() {
+                Some(commands) => commands
+                    .iter()
+                    .for_each(|(words, input)| self.program(words, input)),
+                None => return self.hide(),
+            }
         }
+        self.hide();
     }
 
     /// Programs may run what files say that the line makes.
     fn read_planted(&mut self) {
         let found = self.planted.commands();
         self.opaque |= found.is_cut;
-        found.commands.into_iter().for_each(|form| self.push_form(form));
-    }
-
-    /// The line runs a file that it makes itself, with this text if it is known.
-    fn made_script(&mut self, language: Language, text: Option<String>) {
-        let Some(text) = text else {
-            return self.hide();
-        };
-        let first = text
-            .lines()
-            .next()
-            .filter(|line| line.starts_with("#!"))
-            .unwrap_or_default();
-        let language = match language {
-            Language::Shell if first.contains("python") => Language::Python,
-            Language::Shell if !first.is_empty() && !first.ends_with("sh") => Language::Other,
-            language => language,
-        };
-        match language {
-            Language::Shell => self.line(&text),
-            Language::Python if super::code::is_quiet_python(&text) => {}
-            Language::Python | Language::Other => self.hide(),
-        }
+        found.commands.into_iter().for_each(|form| self.forms.push(form));
     }
 
     /// A file with this name is run.
@@ -242,11 +241,20 @@ impl Judge {
             }
             if words.is_none() {
                 self.variables.assign(name, false);
+                self.bindings.assign(name, &computed::word());
             }
         }
         self.redirects(&compound.redirects, inner);
+        let said = self.planted.said();
         for list in &compound.lists {
             self.list(list, inner);
+        }
+        let outputs = compound.redirects.iter();
+        for redirect in outputs.filter(|redirect| redirect.kind == RedirectKind::Output) {
+            for target in self.bindings.resolved(&redirect.target) {
+                self.makes(&target.text(), None);
+                self.planted.group_writes(&target, said);
+            }
         }
     }
 
@@ -276,9 +284,20 @@ impl Judge {
                 self.commands.push(shown.join(" "));
             }
         }
-        let is_fed = scope.is_fed || self.is_redirected;
-        let input = input(&simple.redirects, Scope { is_fed, ..scope });
+        let outer = match scope.is_fed || self.is_redirected {
+            _ if scope.is_listed => Input::Names,
+            true => Input::Unknown,
+            false => Input::Session,
+        };
+        let input = Input::of(&simple.redirects, scope.documents, outer);
         self.program(&simple.words, &input);
+        // A builtin could give its variable a longer value each time, as `export PATH=$PATH:bin` does.
+        let is_builtin = programs::class(programs::base_name(&program)) == Class::Builtin;
+        let names_variable =
+            DECLARING.contains(&program.as_str()) && simple.words.iter().any(Word::begins_dynamic);
+        if self.guesses == 0 && (!is_builtin || names_variable) {
+            self.bindings.note_command(&simple.words, &input);
+        }
     }
 
     fn assignment(&mut self, assignment: &Assignment, scope: Scope<'_>) {
@@ -293,6 +312,12 @@ impl Judge {
             Value::Scalar(word) => {
                 self.word(word, scope);
                 self.assigned(&assignment.name, word);
+                if assignment.appends {
+                    if programs::variable(&assignment.name) != programs::Variable::Other {
+                        self.hide();
+                    }
+                    self.bindings.append(&assignment.name, word);
+                }
             }
             Value::Array(values) => {
                 for (subscript, word) in values {
@@ -315,6 +340,7 @@ impl Judge {
     /// A variable takes a value.
     fn assigned(&mut self, name: &str, value: &Word) {
         self.variables.take(name, value);
+        self.bindings.assign(name, value);
         let candidates = values::candidates(name, &value.text());
         if candidates.is_cut {
             self.hide();
@@ -375,28 +401,32 @@ impl Judge {
 
     /// Files that a command writes. The text is known if a here-document is copied into them.
     fn writes(&mut self, simple: &Simple, copies: Option<&[Word]>, scope: Scope<'_>) {
-        let text = simple.redirects.iter().find_map(|redirect| match redirect.kind {
-            RedirectKind::Document(index) if copies.is_some() => {
-                scope.documents.get(index).and_then(Word::literal)
-            }
+        let document = simple.redirects.iter().find_map(|redirect| match redirect.kind {
+            RedirectKind::Document(index) => scope.documents.get(index).and_then(Word::literal),
             _ => None,
         });
-        let mut targets: Vec<&Word> = Vec::new();
-        for redirect in &simple.redirects {
-            if redirect.kind == RedirectKind::Output {
-                targets.push(&redirect.target);
-            }
-        }
-        targets.extend(copies.into_iter().flatten());
+        let text = document.clone().filter(|_| copies.is_some());
+        let outputs = simple
+            .redirects
+            .iter()
+            .filter(|redirect| redirect.kind == RedirectKind::Output);
+        let named = outputs
+            .map(|redirect| &redirect.target)
+            .chain(copies.into_iter().flatten());
+        let targets: Vec<Word> = named.flat_map(|word| self.bindings.resolved(word)).collect();
         for target in &targets {
             self.makes(&target.text(), text.clone());
         }
-        self.planted.writes(simple, &targets, text);
+        self.planted.writes(simple, &targets, document, scope.is_fed);
     }
 
     /// A file with this name is made.
     fn makes(&mut self, text: &str, content: Option<String>) {
         let name = programs::base_name(text);
+        if name.starts_with('-') {
+            // Another program may get it by a pattern and take it for an option.
+            name.split('=').for_each(|piece| self.guess(piece));
+        }
         if !name.is_empty() && !text.starts_with("/dev/") && self.guesses == 0 {
             self.made.entry(name.to_owned()).or_default().push(content);
         }
@@ -461,7 +491,10 @@ impl Judge {
         let Some(first) = words.first() else {
             return;
         };
-        self.form(words);
+        self.forms.command(words);
+        if self.guesses == 0 {
+            self.forms.open(words);
+        }
         if first.hides() {
             self.hide();
             return;
@@ -527,14 +560,15 @@ impl Judge {
             Step::Guess(text) => self.guess(&text),
             Step::Program(words, input) => self.program(words, input),
             Step::Replaced(shown, words) => {
-                self.form(shown);
+                self.forms.command(shown);
                 self.program(&words, &super::steps::UNKNOWN);
             }
-            Step::Form(words) => self.form(&words),
+            Step::Form(words) => self.forms.command(&words),
             Step::Runs(path, language) => self.runs(&path, language),
             Step::Makes(name) => self.makes(&name, None),
             Step::Assigned(name, value) => self.assigned(&name, &value),
             Step::AssignedText(name) => self.variables.assign(&name, false),
+            Step::Computed(name) => self.bindings.assign(&name, &computed::word()),
             Step::AssignedUnknown => self.variables.assign_unknown(),
             Step::Arithmetic(word) => self.arithmetic(&word),
             Step::Calculated(name) => self.variables.calculate_name(&name),
@@ -542,56 +576,4 @@ impl Judge {
             Step::Declared(name) => self.variables.declare(&name),
         }
     }
-
-    /// What rules that forbid compare: with and without quotes, and by the program's name alone.
-    fn form(&mut self, words: &[Word]) {
-        let shown: Vec<String> = words.iter().map(Word::shown).collect();
-        let plain: Vec<String> = words.iter().map(Word::text).collect();
-        let (shown, plain) = (shown.join(" "), plain.join(" "));
-        if let Some(text) = words.first().map(Word::text)
-            && let Some((_, name)) = text.rsplit_once('/')
-        {
-            let rest = plain.strip_prefix(text.as_str()).unwrap_or_default();
-            self.push_form(format!("{name}{rest}"));
-        }
-        if shown != plain {
-            self.push_form(shown);
-        }
-        self.push_form(plain);
-    }
-
-    pub(super) fn push_form(&mut self, form: String) {
-        self.form_bytes += form.len();
-        if self.forms.len() >= MAX_FORMS || self.form_bytes > MAX_FORM_BYTES {
-            self.opaque = true;
-        } else {
-            self.forms.push(form);
-        }
-    }
-}
-
-/// What a simple command reads.
-fn input(redirects: &[Redirect], scope: Scope<'_>) -> Input {
-    let mut input = if scope.is_listed {
-        Input::Names
-    } else if scope.is_fed {
-        Input::Unknown
-    } else {
-        Input::Session
-    };
-    for redirect in redirects {
-        match redirect.kind {
-            RedirectKind::HereString => {
-                let mut text = redirect.target.clone();
-                text.push('\n', true);
-                input = Input::Text(text);
-            }
-            RedirectKind::Document(index) => {
-                input = Input::Text(scope.documents.get(index).cloned().unwrap_or_default());
-            }
-            RedirectKind::Input | RedirectKind::Duplicate => input = Input::Unknown,
-            RedirectKind::Output => {}
-        }
-    }
-    input
 }

@@ -12,11 +12,14 @@
 //! parentheses.
 
 mod ast;
+mod bindings;
 mod builtins;
 mod code;
+mod computed;
 mod cursor;
 mod expansion;
 mod finder;
+mod forms;
 mod git;
 mod grammar;
 mod judge;
@@ -24,6 +27,7 @@ mod node;
 mod options;
 mod planted;
 mod programs;
+mod python;
 mod runs;
 mod simple;
 mod steps;
@@ -70,6 +74,8 @@ pub(super) struct Script {
     commands: Vec<String>,
     /// Everything that a rule that forbids could mean.
     forms: Vec<String>,
+    /// Commands of which the line computes a part: the texts between those parts.
+    open_forms: Vec<Vec<String>>,
     plain: bool,
     opaque: bool,
 }
@@ -91,7 +97,8 @@ impl Script {
             plain: judge.plain && !judge.opaque,
             opaque: judge.opaque,
             commands: judge.commands,
-            forms: judge.forms,
+            forms: judge.forms.texts,
+            open_forms: judge.forms.open,
         }
     }
 
@@ -133,6 +140,11 @@ impl Script {
     /// Everything that a rule that forbids could mean.
     pub(super) fn forms(&self) -> impl Iterator<Item = &str> {
         self.forms.iter().map(String::as_str)
+    }
+
+    /// Commands of which the line computes a part: the texts between those parts.
+    pub(super) fn open_forms(&self) -> &[Vec<String>] {
+        &self.open_forms
     }
 
     /// True if it does nothing but run its commands with the words that stand there.

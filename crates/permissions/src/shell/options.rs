@@ -18,8 +18,8 @@ const COMMANDS: [(&str, &[&str]); 66] = [
     ("cc", &COMPILER),
     ("clang", &COMPILER),
     ("clang++", &COMPILER),
-    ("cmake", &["-P", "-E"]),
-    ("ctags", &["--options"]),
+    ("cmake", &["-P@", "-E"]),
+    ("ctags", &["--options@"]),
     ("diff3", &["--diff-program"]),
     ("dnf", &["--setopt", "-c@", "--config@"]),
     (
@@ -82,7 +82,7 @@ const COMMANDS: [(&str, &[&str]); 66] = [
     ("mysql", &["-e", "--execute", "--pager"]),
     ("nc", &["-e", "-c", "--exec", "--sh-exec"]),
     ("ncat", &["-e", "-c", "--exec", "--sh-exec", "--lua-exec"]),
-    ("nmap", &["--script"]),
+    ("nmap", &["--script@"]),
     (
         "npm",
         &[
@@ -110,8 +110,8 @@ const COMMANDS: [(&str, &[&str]); 66] = [
         "rustdoc",
         &["-C", "--codegen", "-Z", "--runtool", "--test-builder"],
     ),
-    ("scp", &["-S", "-o", "-D"]),
-    ("sftp", &["-S", "-o", "-D"]),
+    ("scp", &["-S", "-o", "-D", "-F@"]),
+    ("sftp", &["-S", "-o", "-D", "-F@"]),
     ("socat", &["EXEC", "SYSTEM", "exec", "system"]),
     ("sort", &["--compress-program", "--compress-prog"]),
     ("split", &["--filter"]),
@@ -126,6 +126,7 @@ const COMMANDS: [(&str, &[&str]); 66] = [
             "--to-command",
             "--checkpoint-action",
             "--rsh-command",
+            "--rmt-command",
             "-F",
             "--info-script",
             "--new-volume-script",
@@ -225,7 +226,8 @@ fn other_arguments<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word],
         let text = word.text();
         text.starts_with('.') && !text.starts_with("./") && !text.starts_with("..")
     };
-    if name == "sqlite3" && arguments.iter().any(is_command) {
+    let runs_editor = |word: &Word| is_editing(&word.text());
+    if name == "sqlite3" && arguments.iter().any(|word| is_command(word) || runs_editor(word)) {
         steps.hide();
     }
     let reads = |word: &Word| {
@@ -257,6 +259,13 @@ fn other_arguments<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word],
             false
         }
         "psql" | "sqlite3" | "mysql" | "sftp" => true,
+        "tar" | "bsdtar" => {
+            // A list of files in the input may have options.
+            if reads_list(arguments) && !matches!(input, Input::Session | Input::Names) {
+                steps.hide();
+            }
+            false
+        }
         _ => false,
     };
     if reads_input {
@@ -271,6 +280,23 @@ fn other_arguments<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word],
         arguments.iter().for_each(|word| steps.guess(&word.text()));
         package_program(steps, arguments, input);
     }
+}
+
+/// Returns true for `tar -T -` and `tar --files-from=-`.
+fn reads_list(arguments: &[Word]) -> bool {
+    let is_list = |option: &str| {
+        let is_group = !option.starts_with("--") && option.ends_with('T');
+        is_group || option.len() > 4 && "--files-from".starts_with(option)
+    };
+    let texts: Vec<String> = arguments.iter().map(Word::text).collect();
+    let is_input = |text: &str| text == "-" || text.starts_with("/dev/");
+    texts
+        .windows(2)
+        .any(|pair| matches!(pair, [option, file] if is_list(option) && is_input(file)))
+        || texts.iter().any(|text| {
+            let glued = text.split_once(['=', 'T']);
+            glued.is_some_and(|(option, file)| is_input(file) && (option == "-" || is_list(option)))
+        })
 }
 
 /// Compares what an option may name, also if the option is not known: the words in it, and the word behind a long one.
@@ -469,7 +495,14 @@ fn option_value(steps: &mut Steps<'_>, program: &str, word: &Word, option: &str)
 /// SQL without commands of the client.
 fn is_quiet_sql(text: &str) -> bool {
     let is_command = |line: &str| line.trim_start().starts_with('.') || line.contains("system");
-    !text.contains(['!', '\\']) && !text.lines().any(is_command)
+    !text.contains(['!', '\\']) && !text.lines().any(is_command) && !is_editing(text)
+}
+
+/// Functions of `sqlite3` that run a program or load code.
+fn is_editing(text: &str) -> bool {
+    let mut text = text.to_ascii_lowercase();
+    text.retain(|letter| !letter.is_whitespace());
+    text.contains("edit(") || text.contains("load_extension(")
 }
 
 /// Long options may be shortened.

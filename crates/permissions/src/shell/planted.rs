@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::ast::{RedirectKind, Simple, Word};
+use super::computed;
 use super::programs::{self, Class};
 use super::values::Candidates;
 
@@ -31,6 +32,8 @@ const CODE_ENDS: &str = " R awk bb c cc cjs cljs cpp cr cs cts cxx d dart el ex 
     mjs ml mm mts nim php pl pm ps py pyi r rake rb rs scala scm sty swift tcl tex ts tsx v vim vue zig ";
 /// Ends of the names of documents, which programs do not run.
 const DOCUMENT_ENDS: &str = " adoc markdown md rst ";
+/// Programs that copy their input to a file in their arguments.
+const COPYING: &str = " cp dd install sponge tee ";
 /// What programs of other languages call to run a command.
 const CALLS: &str = " call exec execFile execFileSync execSync execl execlp execv execve execvp getoutput popen run shell \
     spawn spawnSync subprocess sy sys syscmd esyscmd system write18 ";
@@ -40,6 +43,8 @@ const CALLS: &str = " call exec execFile execFileSync execSync execl execlp exec
 enum Reader {
     /// Any program, such as `git` or `make`.
     Any,
+    /// Any program besides the one that writes it.
+    Another,
     /// Any program but `git`.
     Compiler,
     /// A program with the name of the file in its arguments, but for `git`.
@@ -51,35 +56,102 @@ enum Reader {
 pub(super) struct Planted {
     /// Who reads the file, its name and its text.
     files: Vec<(Reader, String, String)>,
+    /// What the commands of the pipeline at hand say, as far as it stands in the line.
+    said: Vec<String>,
+    /// What all commands so far say.
+    texts: Vec<String>,
     runs_git: bool,
-    runs_others: bool,
+    /// How many programs that run others.
+    runs_others: usize,
     /// Arguments of other programs than `git`.
     arguments: BTreeSet<String>,
 }
 
 impl Planted {
-    /// A command writes to these files, perhaps a here-document.
-    pub(super) fn writes(&mut self, command: &Simple, targets: &[&Word], document: Option<String>) {
+    /// A command writes to these files: its text, a here-document, or what commands before it in a pipeline say.
+    pub(super) fn writes(
+        &mut self,
+        command: &Simple,
+        targets: &[Word],
+        document: Option<String>,
+        is_fed: bool,
+    ) {
         let arguments: Vec<String> = command.words.iter().skip(1).map(Word::text).collect();
         let program = command.words.first().map(Word::text).unwrap_or_default();
+        let program = programs::base_name(&program);
         let is_in_place = |word: &String| word.starts_with("-i") || word.starts_with("--in-place");
         let edits = program == "sed" && arguments.iter().any(is_in_place);
-        let text = document.or_else(|| match program.as_str() {
-            "echo" | "printf" => Some(arguments.join(" ").replace("\\n", "\n").replace("\\t", " ")),
-            "sed" if edits => Some(arguments.join("\n")),
-            _ => {
-                let mut redirects = command.redirects.iter();
-                let text = redirects.find(|redirect| redirect.kind == RedirectKind::HereString);
-                text.map(|redirect| redirect.target.text())
+        let text = document.or_else(|| text_of(command, program, &arguments, edits));
+        if !is_fed {
+            self.said.clear();
+        }
+        self.said.extend(text.clone());
+        self.texts.extend(text.clone());
+        let copies = edits || programs::has(COPYING, program);
+        let named = arguments.iter().filter(|_| copies);
+        let named = named.map(|path| path.strip_prefix("of=").unwrap_or(path).to_owned());
+        let paths: Vec<String> = targets.iter().map(Word::text).chain(named).collect();
+        let texts = match text {
+            _ if paths.is_empty() => Vec::new(),
+            Some(text) => vec![text],
+            None => self.said.clone(),
+        };
+        for text in texts {
+            for path in &paths {
+                if let Some(reader) = reader(path) {
+                    let name = programs::base_name(path).to_owned();
+                    self.files.push((reader, name, text.clone()));
+                }
             }
-        });
-        let Some(text) = text else { return };
-        let edited = arguments.into_iter().filter(|_| edits);
-        for path in targets.iter().map(|word| word.text()).chain(edited) {
-            if let Some(reader) = reader(&path) {
-                let name = programs::base_name(&path).to_owned();
-                self.files.push((reader, name, text.clone()));
+            if targets.iter().any(computed::is_in) {
+                // It may be the name of any file.
+                self.files.push((Reader::Any, String::new(), text));
             }
+        }
+        let is_code = matches!(
+            programs::class(program),
+            Class::Awk | Class::Python | Class::Perl | Class::Node | Class::Interpreter(_)
+        );
+        if is_code {
+            let said = self.said.iter().map(String::as_str);
+            let code: Vec<&str> = arguments.iter().map(String::as_str).chain(said).collect();
+            self.writes_by_code(&code.join("\n"));
+        }
+    }
+
+    /// How many texts commands have said so far.
+    pub(super) fn said(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// A group of commands writes to this file what they said behind the first texts.
+    pub(super) fn group_writes(&mut self, target: &Word, said: usize) {
+        let path = target.text();
+        let reader = match computed::is_in(target) {
+            true => Some(Reader::Any),
+            false => reader(&path),
+        };
+        let Some(reader) = reader else { return };
+        let name = programs::base_name(&path).to_owned();
+        for text in self.texts.get(said..).unwrap_or_default() {
+            self.files.push((reader, name.clone(), text.clone()));
+        }
+    }
+
+    /// Code in another language may write settings that it names.
+    fn writes_by_code(&mut self, code: &str) {
+        let writes = ["write", ">", "'w", "\"w", "'a", "\"a"]
+            .iter()
+            .any(|sign| code.contains(sign));
+        let is_settings = |word: &&str| {
+            let mut folders = word.split('/').rev().skip(1);
+            programs::has(SETTINGS, programs::base_name(word))
+                || folders.any(|folder| programs::has(FOLDERS, folder))
+        };
+        if writes && words(code).iter().any(is_settings) {
+            // Escaped ends of lines stand before words.
+            let text = code.replace("\\n", "\n").replace("\\t", " ");
+            self.files.push((Reader::Another, String::new(), text));
         }
     }
 
@@ -89,7 +161,7 @@ impl Planted {
             Class::Quiet | Class::Builtin | Class::Sed => {}
             Class::Git => self.runs_git = true,
             _ => {
-                self.runs_others = true;
+                self.runs_others += 1;
                 for word in words.iter().skip(1) {
                     let text = word.text();
                     let name = text.rsplit(['/', '=', '@']).next().unwrap_or_default();
@@ -104,8 +176,9 @@ impl Planted {
         let mut found = Candidates::default();
         for (reader, name, text) in std::mem::take(&mut self.files) {
             let is_read = match reader {
-                Reader::Any => self.runs_git || self.runs_others,
-                Reader::Compiler => self.runs_others,
+                Reader::Any => self.runs_git || self.runs_others > 0,
+                Reader::Another => self.runs_git || self.runs_others > 1,
+                Reader::Compiler => self.runs_others > 0,
                 Reader::Named => self.arguments.contains(&name),
             };
             if !is_read {
@@ -117,6 +190,19 @@ impl Planted {
             }
         }
         found
+    }
+}
+
+/// What a command writes, if it stands in the line.
+fn text_of(command: &Simple, program: &str, arguments: &[String], edits: bool) -> Option<String> {
+    match program {
+        "echo" | "printf" => Some(arguments.join(" ").replace("\\n", "\n").replace("\\t", " ")),
+        "sed" if edits => Some(arguments.join("\n")),
+        _ => {
+            let mut redirects = command.redirects.iter();
+            let text = redirects.find(|redirect| redirect.kind == RedirectKind::HereString);
+            text.map(|redirect| redirect.target.text())
+        }
     }
 }
 

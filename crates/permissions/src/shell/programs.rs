@@ -125,11 +125,14 @@ pub(super) fn has(list: &str, name: &str) -> bool {
     !name.is_empty() && list.split_ascii_whitespace().any(|known| known == name)
 }
 
+/// The name without its version: `python` for `python3.12`.
+pub(super) fn family(name: &str) -> &str {
+    name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.' || letter == '-')
+}
+
 /// What a program does with its arguments. Numbers behind names are versions.
 pub(super) fn class(name: &str) -> Class {
-    let family =
-        name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.' || letter == '-');
-    let known = [name, family]
+    let known = [name, family(name)]
         .into_iter()
         .map(class_of)
         .find(|class| *class != Class::Other);

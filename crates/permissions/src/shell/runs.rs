@@ -1,13 +1,16 @@
 //! Programs that run what stands in their arguments: which part of them is a command, and which a line.
 
 use super::ast::{Part, Word};
+use super::bindings::POSITIONAL;
 use super::code;
+use super::computed;
 use super::finder;
 use super::git;
 use super::options;
 use super::planted;
 use super::programs::{self, Class};
-use super::steps::{Input, Language, SESSION, Steps, UNKNOWN};
+use super::python;
+use super::steps::{Input, Language, SESSION, Step, Steps, UNKNOWN};
 use super::xargs;
 
 /// Words behind a program that are looked at as the beginning of another command, at most.
@@ -37,6 +40,7 @@ pub(super) fn runner<'w>(
     if let Class::Finder | Class::Git | Class::Options(_) = class {
         expanded_options(steps, class, arguments);
     }
+    computed::hide_options(steps, class, name, arguments);
     match class {
         Class::Wrapper => wrapper(steps, name, words, input),
         Class::LineWrapper => line_wrapper(steps, words, input),
@@ -46,14 +50,14 @@ pub(super) fn runner<'w>(
         Class::Git => git::git(steps, arguments),
         Class::Options(valued) => options::value_options(steps, name, valued, arguments, input),
         Class::Interpreter(valued) => code::interpreter(steps, valued, arguments, input),
-        Class::Awk => code::script_in(
-            steps,
-            arguments,
-            input,
-            code::is_quiet_awk,
-            &["-f", "--file"],
-            &["-v", "-F"],
-        ),
+        Class::Awk => {
+            if arguments.iter().any(|word| word.text().starts_with("-W")) {
+                // `mawk -W exec file`.
+                steps.hide();
+            }
+            let files = ["-f", "--file", "-E", "--exec"];
+            code::script_in(steps, arguments, input, code::is_quiet_awk, &files, &["-v", "-F"]);
+        }
         Class::Sed => code::script_in(
             steps,
             arguments,
@@ -217,6 +221,9 @@ pub(super) fn line_wrapper<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: 
             _ => placed > 1 || MANAGERS.contains(&name),
         };
     }
+    if name == "ssh" && words.windows(2).any(gives_settings) && !matches!(input, Input::Session) {
+        steps.hide();
+    }
     if name == "script" && !matches!(input, Input::Session) {
         // A shell reads the input.
         steps.hide();
@@ -229,6 +236,13 @@ pub(super) fn line_wrapper<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: 
             steps.hide();
         }
     }
+}
+
+/// Returns true for `ssh -F /dev/stdin`: settings in the input, which can have a `ProxyCommand`.
+fn gives_settings(pair: &[Word]) -> bool {
+    let mut texts = pair.iter().map(Word::text);
+    let (option, file) = (texts.next().unwrap_or_default(), texts.next().unwrap_or_default());
+    option.ends_with('F') && file.starts_with("/dev/") || option.contains("F/dev/")
 }
 
 /// Returns true for a word that cannot be the value of an option before it.
@@ -302,9 +316,7 @@ fn foreign(steps: &mut Steps<'_>, code: Option<String>) {
 
 /// The arguments of a shell: a line behind `-c`, a script, or nothing.
 fn shell<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word], input: &'w Input) {
-    let family =
-        name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.' || letter == '-');
-    let is_foreign = !programs::has(LIKE_BASH, family);
+    let is_foreign = !programs::has(LIKE_BASH, programs::family(name));
     startup_files(steps, is_foreign);
     if is_foreign && let Input::Text(text) = input {
         foreign(steps, text.literal());
@@ -430,6 +442,25 @@ pub(super) fn run_script<'w>(steps: &mut Steps<'w>, word: &'w Word, input: &'w I
     }
 }
 
+/// What happens when the line runs a file that it makes itself, with this text if it is known. None: nothing.
+pub(super) fn made_script(language: Language, text: Option<String>) -> Option<Step<'static>> {
+    let Some(text) = text else {
+        return Some(Step::Hide);
+    };
+    let first = text.lines().next().filter(|line| line.starts_with("#!"));
+    let first = first.unwrap_or_default();
+    let language = match language {
+        Language::Shell if first.contains("python") => Language::Python,
+        Language::Shell if !first.is_empty() && !first.ends_with("sh") => Language::Other,
+        language => language,
+    };
+    match language {
+        Language::Shell => Some(Step::Line(text)),
+        Language::Python => (!python::is_quiet(&text)).then_some(Step::Hide),
+        Language::Other => Some(Step::Hide),
+    }
+}
+
 /// Words that bash may make into options: `{-exec,program}`, `$option program`. What stands behind such a word may be the command of
 /// an option, so that rules that forbid compare it. It hides nothing: most such words are names of files.
 fn expanded_options<'w>(steps: &mut Steps<'w>, class: Class, arguments: &'w [Word]) {
@@ -465,6 +496,10 @@ pub(super) fn unlisted<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: &Inp
         lines.for_each(|line| steps.guess(line.trim_start_matches(['!', ' ', '\t'])));
         planted::called(&text).iter().for_each(|call| steps.guess(call));
     }
+    if words.iter().skip(1).any(computed::is_in) {
+        // It may be a function.
+        steps.push(Step::Computed(POSITIONAL.to_owned()));
+    }
     let name = words.first().map(Word::text).unwrap_or_default();
     let is_roff = ROFF.contains(&programs::base_name(&name));
     for (at, word) in words.iter().enumerate().skip(1) {
@@ -488,9 +523,14 @@ pub(super) fn unlisted<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: &Inp
             continue;
         }
         steps.form(behind);
+        let is_piped = |text: &&str| text.starts_with('|') || text.ends_with('|');
+        let piped = Some(text.trim())
+            .filter(is_piped)
+            .map(|text| text.trim_matches('|'));
         let options = text.split_whitespace().skip(1).filter(|_| text.starts_with('-'));
         for piece in text
-            .split(['=', ',', '{', '}', '!', ':'])
+            .split(['=', ',', '{', '}', '(', ')', '!', ':'])
+            .chain(piped)
             .chain([text.get(2..).unwrap_or_default()])
             .chain(options)
         {

@@ -124,7 +124,8 @@ impl CommandParser<'_, '_> {
                 Err(error) => return Err(error),
             }
         }
-        if !(self.cursor.eat("=")? || self.cursor.eat("+=")?) {
+        let appends = self.cursor.eat("+=")?;
+        if !appends && !self.cursor.eat("=")? {
             if subscript.is_some()
                 && self
                     .cursor
@@ -153,6 +154,7 @@ impl CommandParser<'_, '_> {
         Ok(Some(Assignment {
             name,
             subscript,
+            appends,
             value,
         }))
     }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::ast::Word;
+use super::ast::{Redirect, RedirectKind, Word};
 
 /// Who reads a file that is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,28 @@ pub(super) enum Input {
     Names,
     /// A file, or what another command writes.
     Unknown,
+}
+
+impl Input {
+    /// What a simple command reads: its own redirection, or what the command around it gives.
+    pub(super) fn of(redirects: &[Redirect], documents: &[Word], outer: Self) -> Self {
+        let mut input = outer;
+        for redirect in redirects {
+            match redirect.kind {
+                RedirectKind::HereString => {
+                    let mut text = redirect.target.clone();
+                    text.push('\n', true);
+                    input = Self::Text(text);
+                }
+                RedirectKind::Document(index) => {
+                    input = Self::Text(documents.get(index).cloned().unwrap_or_default());
+                }
+                RedirectKind::Input | RedirectKind::Duplicate => input = Self::Unknown,
+                RedirectKind::Output => {}
+            }
+        }
+        input
+    }
 }
 
 /// The input of a program that another one feeds.
@@ -54,6 +76,8 @@ pub(super) enum Step<'w> {
     Assigned(String, Word),
     /// A variable takes a text that is not known.
     AssignedText(String),
+    /// A variable takes a text that the line computes.
+    Computed(String),
     /// A variable takes a value whose name is not known.
     AssignedUnknown,
     /// Bash calculates a text.

@@ -306,6 +306,11 @@ fn copied_files(node: &Node) -> BTreeSet<String> {
         .collect()
 }
 
+/// Returns true if bash itself fills the variable with a text that the line can choose.
+pub(super) fn is_filled(name: &str) -> bool {
+    FILLED.contains(&name) && !["OLDPWD", "PWD"].contains(&name)
+}
+
 fn is_descriptor(path: &str) -> bool {
     path.starts_with("/dev/") || path.starts_with("/proc/")
 }

@@ -1,6 +1,7 @@
 //! `xargs`: its options, its program, and what it adds to the arguments of the program.
 
-use super::ast::Word;
+use super::ast::{Part, Word};
+use super::computed;
 use super::programs::{self, Class};
 use super::steps::{Input, Step, Steps, UNKNOWN};
 
@@ -85,7 +86,14 @@ pub(super) fn xargs<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &In
         steps.program(command, &UNKNOWN);
         takes_unknown(steps, command, reads_names);
     } else {
-        let words = command.iter().map(|word| word.replaced(&replaced)).collect();
+        let with = match reads_names {
+            true => Part::Unknown,
+            false => computed::part(),
+        };
+        let words = command
+            .iter()
+            .map(|word| word.replaced(&replaced, &with))
+            .collect();
         steps.push(Step::Replaced(command, words));
     }
 }

@@ -105,7 +105,7 @@ impl Accounts for Logins {
         let providers = self.providers();
         Box::pin(async move {
             for provider in providers {
-                let removed = store.remove(&provider.id).await;
+                let removed = store.remove_login(&provider.id).await;
                 removed.map_err(|error| error.to_string())?;
             }
             Ok(())

@@ -114,10 +114,13 @@ fn runtime() -> std::io::Result<Runtime> {
     Ok(runtime)
 }
 
-/// Waits until the refreshes of logins under way are stored. The end of the runtime would drop them, and with them tokens that
-/// the provider gives only once.
+/// Waits until the refreshes of logins under way are stored, of models and of MCP servers. The end of the runtime would drop them, and
+/// with them tokens that the provider gives only once.
 fn finish_logins(runtime: &Runtime, setup: &Setup) {
-    runtime.block_on(setup.agent.client.finish_logins());
+    let agent = &setup.agent;
+    runtime.block_on(async {
+        tokio::join!(agent.client.finish_logins(), agent.mcp.logins.finish());
+    });
 }
 
 /// Checks the command line against the extensions and opens the session that it means. Nothing is open and no process of an

@@ -1,15 +1,15 @@
 //! `pinion models update [--from URL|FILE]` and `pinion models status [--json]`: the list of known models, renewed or looked
 //! at. What a list must be like is `models::snapshot`'s business.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use config::trust::Trust;
+use files::Mode;
 use jiff::Timestamp;
 use llm::limits::MAX_DOCUMENT_BYTES;
 use models::snapshot::{self, Built};
@@ -125,28 +125,10 @@ fn parse(bytes: &[u8]) -> anyhow::Result<Value> {
     serde_json::from_slice(bytes).context("it is not JSON")
 }
 
-/// Puts a file in place as a whole or not at all.
+/// Writes the list in one step, with the directories that are missing.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder)?;
-    let new = path.with_extension(format!("{}.new", std::process::id()));
-    let mut open = OpenOptions::new();
-    let file = open
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&new);
-    let written = file.and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, path)?;
-        File::open(folder)?.sync_all()
-    });
-    if written.is_err() {
-        let _gone = fs::remove_file(&new);
-    }
-    written
+    fs::create_dir_all(path.parent().unwrap_or(path))?;
+    files::replace(path, text.as_bytes(), Mode::Set(0o600))
 }
 
 fn status(args: &Args, env: &Environment) -> anyhow::Result<()> {

@@ -260,9 +260,12 @@ impl Screen {
     }
 
     /// Waits until `show` can take an event. Only this program sends events to the writer, so the place stays free.
-    async fn ready(&self) -> anyhow::Result<()> {
-        if let Self::Json(sender, _) = self {
-            drop(sender.reserve().await?);
+    async fn ready(&mut self) -> anyhow::Result<()> {
+        if let Self::Json(sender, writer) = self {
+            let is_gone = sender.reserve().await.is_err();
+            if is_gone {
+                return Err(failure(writer).await);
+            }
         }
         Ok(())
     }
@@ -302,12 +305,21 @@ impl Screen {
     async fn close(&mut self) -> anyhow::Result<()> {
         match self {
             Self::Text(printer) => printer.finish().await?,
-            Self::Json(sender, _) => {
+            Self::Json(sender, writer) => {
                 let (done, wait) = tokio::sync::oneshot::channel();
-                sender.send(Outgoing::Flush(done)).await?;
-                wait.await?;
+                // Not kept if it is refused: the wait ends when `done` is dropped.
+                drop(sender.send(Outgoing::Flush(done)).await);
+                if wait.await.is_err() {
+                    return Err(failure(writer).await);
+                }
             }
         }
         Ok(())
     }
+}
+
+/// Why the writer of JSON lines has ended before its sender.
+async fn failure(writer: &mut StdoutWriter) -> anyhow::Error {
+    let outcome = writer.ended().await;
+    outcome.err().unwrap_or(serve::Error::Closed).into()
 }

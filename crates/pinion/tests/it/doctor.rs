@@ -409,6 +409,32 @@ fn doctor_project_section_depends_on_trust() {
 }
 
 #[test]
+fn doctor_counts_rules_and_names_broken_ones() {
+    let world = World::new([]);
+    for (name, condition) in [("no-unsafe", "unsafe"), ("broken", "'('")] {
+        let text = format!("---\ncondition: {condition}\n---\nDo not.");
+        world.dir.write(format!(".pi/rules/{name}.md"), &text).unwrap();
+    }
+    let (_, report) = examine(&world, &[], &[]);
+    let rules = report["resources"]["rules"].as_array().unwrap();
+    assert_eq!(rules.len(), 1, "{rules:?}");
+    assert_eq!(
+        (&rules[0]["name"], &rules[0]["scope"]),
+        (&json!("no-unsafe"), &json!("project"))
+    );
+    let messages = messages(&report).join("\n");
+    assert!(
+        messages.contains("broken.md: condition \"(\" cannot be used"),
+        "{messages}"
+    );
+    let shown = visit(&world, &[], &[]).out;
+    assert!(
+        shown.contains("1 (1 of the project, 0 of yours); 1 problem (see below)"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn doctor_counts_sessions() {
     let world = World::new([testkit::llm::Reply::text(["ok"])]);
     let done = world.run(&["--model", "mock-anthropic/claude-mock", "-p", "Hi"], "");

@@ -6,6 +6,7 @@ use serde_json::json;
 use testkit::llm::Reply;
 
 use crate::background::{TOOLS, process, start};
+use crate::extensions::{can_run, command, extended};
 use crate::kit::{LONG, World, of_type, text, until};
 
 /// Settings with which the end of a process wakes the session.
@@ -225,5 +226,31 @@ fn exit_before_an_abort_waits_for_the_next_prompt() {
     assert_eq!(requests.len(), 4);
     let told = requests[3].body["messages"].to_string();
     assert!(told.contains("Process p1 exited with code 0"), "{told}");
+    pi.finish();
+}
+
+#[test]
+fn abort_of_extension_holds_earlier_exits_back() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [
+            start("b", "until [ -e go ]; do sleep 0.05; done"),
+            Reply::text(["half"]).gate("never").then_text([" LATE"]),
+            Reply::text(["never"]),
+        ],
+        r#"pi.registerCommand("stop", { handler: async (_args, ctx) => ctx.abort() });"#,
+    );
+    wakes(&world);
+    let pi = world.start();
+    pi.prompt("Go");
+    world.server.wait_gate("never", LONG).unwrap();
+    std::fs::write(world.dir.cwd().join("go"), "").unwrap();
+    pi.wait("process_end");
+    command(&pi, "/stop");
+    // A wakeup would begin its run before the session answers.
+    until("the end of the run", || pi.state()["isStreaming"] == false);
+    assert_eq!(world.server.requests().len(), 2);
     pi.finish();
 }

@@ -239,7 +239,7 @@ fn extension_tool_calls_pass_through_hooks() {
               ctx.executeTool("inner", {}),
               ctx.executeTool("nothing", {}),
             ]);
-            const lines = results.map(({ content, details, isError }) => [isError, content[0].text.trim().split("\n")[0], details?.parent].join("|"));
+            const lines = results.map(({ result, isError }) => [isError, result.content[0].text.trim().split("\n")[0], result.details?.parent].join("|"));
             return { content: [{ type: "text", text: [...lines, ...updates].join("\n") }] };
           } });
         "#,
@@ -279,9 +279,9 @@ fn permissions_and_abort_apply_to_nested_calls() {
         pi.registerTool({ name: "outer", label: "Outer", description: "Outer", parameters: { type: "object", properties: {} },
           async execute(_id, _params, _signal, _update, ctx) {
             const denied = await ctx.executeTool("bash", { command: "curl example.org" });
-            ctx.ui.notify(denied.content[0].text);
-            const slow = await ctx.executeTool("bash", { command: "sleep 30" });
-            return slow;
+            ctx.ui.notify(denied.result.content[0].text);
+            const { result } = await ctx.executeTool("bash", { command: "sleep 30" });
+            return result;
           } });
         "#,
     );
@@ -1031,7 +1031,7 @@ fn nested_call_asks_permission_and_ends_with_tool() {
         ],
         r#"
         const tool = (name, execute) => pi.registerTool({ name, label: name, description: name, parameters: { type: "object", properties: {} }, execute });
-        tool("waits", (_id, _params, _signal, _update, ctx) => ctx.executeTool("bash", { command: "echo hi" }));
+        tool("waits", (_id, _params, _signal, _update, ctx) => ctx.executeTool("bash", { command: "echo hi" }).then(({ result }) => result));
         tool("leaves", async (_id, _params, _signal, _update, ctx) => {
           ctx.executeTool("bash", { command: "sleep 30" });
           await new Promise((resolve) => setTimeout(resolve, 300));

@@ -135,8 +135,8 @@ fn extension_model_requests_stay_outside_conversation() {
           const stream = ai.streamSimple(ctx.model, context(args), { maxTokens: 77, temperature: 0.25 });
           let deltas = "";
           for await (const event of stream) if (event.type === "text_delta") deltas += event.delta;
-          const { content, usage, stopReason, errorMessage } = await stream.result();
-          ctx.ui.notify(JSON.stringify({ deltas, text: content[0]?.text, output: usage.output, stopReason, failed: Boolean(errorMessage) }));
+          const { content, usage, stopReason, errorStatus } = await stream.result();
+          ctx.ui.notify(JSON.stringify({ deltas, text: content[0]?.text, output: usage.output, stopReason, errorStatus }));
         } });
         pi.registerCommand("forever", { handler: async (_args: string, ctx: any) => {
           const { stopReason } = await ai.completeSimple(ctx.model, context("forever"), { signal: AbortSignal.timeout(300) });
@@ -163,8 +163,8 @@ fn extension_model_requests_stay_outside_conversation() {
     let note = notes(&command(&pi, "/aside bad luck")).remove(0);
     let told: Value = serde_json::from_str(&note).unwrap();
     assert_eq!(
-        (&told["stopReason"], &told["failed"]),
-        (&json!("error"), &json!(true))
+        (&told["stopReason"], &told["errorStatus"]),
+        (&json!("error"), &json!(529))
     );
     assert_eq!(notes(&command(&pi, "/forever")), ["aborted"]);
     // The connection of the request that was aborted is closed.
@@ -714,5 +714,32 @@ fn cost_limit_refuses_unpriced_model_of_extension() {
         "{note}"
     );
     assert_eq!(world.server.requests().len(), 0);
+    pi.finish();
+}
+
+#[test]
+fn requests_of_extension_count_before_the_next() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["ok"]).repeat()],
+        r#"
+        pi.registerCommand("ask", { handler: async (_args: string, ctx: any) => {
+          const context = { messages: [{ role: "user", content: "Hi", timestamp: 1 }] };
+          const seen: string[] = [];
+          for (let n = 0; n < 3; n += 1) {
+            const { stopReason, errorMessage } = await ai.completeSimple(ctx.model, context, {});
+            seen.push(errorMessage ?? stopReason);
+          }
+          ctx.ui.notify(seen.join("; "));
+        } });
+        "#,
+    );
+    let pi = world.start_with(&["--max-turns", "2"]);
+    let note = notes(&command(&pi, "/ask")).remove(0);
+    let is_refused = note.contains("Limit reached: 2 turns");
+    assert!(note.starts_with("stop; stop; ") && is_refused, "{note}");
+    assert_eq!(world.server.requests().len(), 2);
     pi.finish();
 }

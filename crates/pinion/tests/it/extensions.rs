@@ -576,6 +576,37 @@ fn extension_actions_apply_in_order() {
 }
 
 #[test]
+fn extension_receives_events_of_clients_once() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["a"])],
+        r#"
+        const seen = [];
+        for (const name of ["entry_appended", "session_info_changed", "thinking_level_changed", "agent_start", "message_start", "message_end",
+          "agent_settled", "bash_execution_end"]) pi.on(name, () => { seen.push(name); });
+        pi.registerCommand("do", { handler: async () => {
+          pi.appendEntry("kit", { n: 1 });
+          pi.setSessionName("named");
+          pi.setThinkingLevel("high");
+          pi.sendMessage({ customType: "kit", content: "a note", display: true });
+        } });
+        pi.registerCommand("seen", { handler: async (_a, ctx) => { ctx.ui.notify(seen.splice(0).join(" ")); } });
+        "#,
+    );
+    let pi = world.start();
+    let sent = kinds(&command(&pi, "/do"))[..5].join(" ");
+    assert_eq!(notes(&command(&pi, "/seen")), [sent]);
+    pi.data(json!({"type": "bash", "command": "true"}));
+    pi.say("Go");
+    let run = "agent_start message_start message_end message_start message_end agent_settled";
+    let shell_and_run = format!("bash_execution_end {run}");
+    assert_eq!(notes(&command(&pi, "/seen")), [shell_and_run]);
+    pi.finish();
+}
+
+#[test]
 fn message_without_turn_follows_active_turn() {
     if !can_run() {
         return;

@@ -229,6 +229,45 @@ fn hooks_learn_of_retries_and_queued_messages() {
 }
 
 #[test]
+fn hooks_receive_events_of_clients_once() {
+    let world = World::new([Reply::text(["done"])]);
+    let told = [
+        "entry_appended",
+        "thinking_level_changed",
+        "bash_execution_start",
+        "bash_execution_end",
+        "agent_settled",
+    ];
+    for event in told {
+        hook(&world, &format!("{event}.sh"), &format!("cat >> {event}.log"));
+    }
+    let entry = json!({"type": "custom_message", "customType": "kit", "content": "noted", "display": true});
+    let answer = json!({"entries": [entry]});
+    hook(
+        &world,
+        "agent_before_settle.sh",
+        &format!("cat > /dev/null; echo '{answer}'"),
+    );
+    let pi = speaking(&world, "pi-delta");
+    pi.say("Go");
+    pi.data(json!({"type": "set_thinking_level", "level": "high"}));
+    pi.data(json!({"type": "bash", "command": "true"}));
+    assert!(failures(&pi).is_empty(), "{:?}", failures(&pi));
+    pi.finish();
+    let events = |name: &str| {
+        let written = written(&world, &format!("{name}.log")).into_iter();
+        written.map(|line| line["event"].clone()).collect::<Vec<_>>()
+    };
+    let is_added = |event: &&Value| event["entry"]["customType"] == "kit";
+    assert_eq!(events("entry_appended").iter().filter(is_added).count(), 1);
+    assert_eq!(events("thinking_level_changed")[0]["level"], "high");
+    assert_eq!(events("bash_execution_start")[0]["command"], "true");
+    for once in told.into_iter().skip(1) {
+        assert_eq!(events(once).len(), 1, "{once}");
+    }
+}
+
+#[test]
 fn hooks_can_cancel_session_changes_and_commands() {
     let world = World::new([Reply::text(["a"])]);
     for event in [

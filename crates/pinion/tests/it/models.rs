@@ -71,7 +71,7 @@ fn models_update_renews_model_list() {
     // Only the file itself is left behind.
     let left = crate::kit::files_below(&world.dir.agent_dir());
     assert!(
-        !left.iter().any(|path| path.to_string_lossy().ends_with(".new")),
+        !left.iter().any(|path| path.to_string_lossy().ends_with(".tmp")),
         "{left:?}"
     );
     std::fs::write(&file, "damaged").unwrap();

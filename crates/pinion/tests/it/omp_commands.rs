@@ -238,6 +238,29 @@ fn failed_answer_has_http_status() {
 }
 
 #[test]
+fn replaced_failed_answer_keeps_http_status() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::error(ErrorKind::Auth)],
+        r#"
+        pi.on("message_end", ({ message }) => {
+          if (message.role === "assistant") return { message: { ...message, errorMessage: "refused" } };
+        });
+        "#,
+    );
+    let pi = start(&world, &[]);
+    let lines = say(&pi, "Hello");
+    let error = &of_type(&lines, "prompt_result")[0]["error"];
+    assert_eq!(
+        (&error["message"], &error["httpStatus"]),
+        (&json!("refused"), &json!(401))
+    );
+    end(&pi);
+}
+
+#[test]
 fn answer_with_reasoning_only_is_followed_by_text() {
     let world = World::new([Reply::new().thinking(["hm"], "c2ln"), Reply::text(["Done."])]);
     let pi = world.start_with(&["--rpc-dialect", "omp-now"]);
@@ -282,4 +305,58 @@ fn slash_command_whose_message_begins_no_run_has_result() {
     );
     assert_eq!(pi.state()["isSettled"], true);
     end(&pi);
+}
+
+#[test]
+fn empty_answer_is_followed_by_text() {
+    let world = World::new([Reply::new(), Reply::text(["Done."])]);
+    let pi = world.start_with(&["--rpc-dialect", "omp-now"]);
+    let lines = say(&pi, "Hello");
+    assert_eq!(of_type(&lines, "agent_end").len(), 1);
+    let messages = pi.messages();
+    let roles: Vec<_> = messages.iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["user", "developer", "assistant"]);
+    let asked = world.server.requests()[1].body["messages"].to_string();
+    assert!(asked.contains("was empty"), "{asked}");
+    end(&pi);
+
+    let world = World::new([Reply::new()]);
+    let pi = world.start();
+    pi.say("Hello");
+    assert_eq!(world.server.requests().len(), 1, "other dialects end the run");
+    pi.finish();
+}
+
+#[test]
+fn newest_client_negotiates_version_2_only() {
+    let world = World::new([]);
+    let pi = world.start_with(&["--rpc-dialect", "omp-now"]);
+    let refused = pi.error(json!({"type": "negotiate_protocol", "protocolVersion": 1}));
+    assert_eq!(refused, "Unsupported RPC protocol version: 1");
+    pi.data(json!({"type": "negotiate_protocol", "protocolVersion": 2}));
+    end(&pi);
+}
+
+#[test]
+fn empty_session_is_exported_into_new_directory() {
+    let world = World::new([]);
+    let pi = world.start_with(&["--rpc-dialect", "omp-now"]);
+    let path = "no/such/page.html";
+    let exported = pi.data(json!({"type": "export_html", "outputPath": path}));
+    assert_eq!(exported["path"], path);
+    assert!(world.dir.cwd().join(path).exists());
+    end(&pi);
+}
+
+#[test]
+fn end_of_input_shows_end_of_aborted_answer() {
+    let world = World::new([Reply::text(["half"]).gate("mid").then_text([" whole"])]);
+    let pi = world.start_with(&["--rpc-dialect", "omp-now"]);
+    pi.data(json!({"type": "prompt", "message": "Hello"}));
+    pi.wait_update("text_delta");
+    pi.agent.close_stdin();
+    let turn = pi.wait("turn_end");
+    assert_eq!(turn["message"]["stopReason"], "aborted");
+    assert_eq!(pi.agent.wait_exit(crate::kit::LONG).unwrap().code(), Some(0));
+    assert_eq!(of_type(&pi.lines(), "agent_end").len(), 0, "as in oh-my-pi");
 }

@@ -229,3 +229,26 @@ fn first_readme_command_works() {
     assert!(done.out.contains("a-file-to-list"), "{}", done.out);
     assert!(done.err.contains("not an AI"), "{}", done.err);
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn full_disk_behind_stdout_is_a_failure() {
+    let world = World::new([Reply::text(["one"]), Reply::text(["two"])]);
+    for args in [&["-p", "Go"][..], &["--mode", "json", "Go"], &["schema"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+        let output = Command::new(PROGRAM)
+            .args(MODEL)
+            .args(args)
+            .env_clear()
+            .envs(world.dir.env())
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .current_dir(world.dir.cwd())
+            .stdin(Stdio::null())
+            .stdout(full.unwrap())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
+        assert!(said.contains("No space left on device"), "{args:?}: {said}");
+    }
+}

@@ -203,12 +203,15 @@ impl Connection {
         stream.write(numbering, now, out, |encoder, out| encoder.flush_due(now, out));
         // After the deltas: if some were written, there was no silence.
         if stream.heartbeat_at(heartbeat).is_some_and(|at| at <= now) {
-            let event = stream.activity.heartbeat(now.duration_since(stream.said));
-            let numbering = self.numbers.of(from, self.options.sequence);
-            stream.write(numbering, now, out, |encoder, out| {
-                encoder.event(&event, now, out)
-            });
-            // Also if the dialect has no such line: the next one is due after another silence, not at once.
+            // As of its other events, a client gets none of a session that it left out.
+            if self.options.wants_session(from.map(AsRef::as_ref)) {
+                let event = stream.activity.heartbeat(now.duration_since(stream.said));
+                let numbering = self.numbers.of(from, self.options.sequence);
+                stream.write(numbering, now, out, |encoder, out| {
+                    encoder.event(&event, now, out)
+                });
+            }
+            // Also if no line was written: the next one is due after another silence, not at once.
             stream.said = now;
         }
     }

@@ -5,6 +5,7 @@
 mod announced;
 mod answer;
 mod continued_runs;
+mod early_ends;
 mod failures;
 mod json;
 mod long_text;
@@ -12,6 +13,7 @@ mod message_ids;
 mod pending;
 mod prompts;
 mod repeats;
+mod steps;
 mod vocabulary;
 
 use std::time::Instant;
@@ -27,10 +29,12 @@ pub(crate) use self::repeats::Segment;
 use self::announced::Announced;
 use self::answer::{Answer, Prose};
 use self::continued_runs::ContinuedRun;
+use self::early_ends::EarlyEnds;
 use self::long_text::{LongText, ends_long_text, has_long_text};
 use self::message_ids::MessageIds;
 use self::pending::{Delta, Kind, Pending, Stage, block};
 use self::prompts::{Line, Prompts};
+use self::steps::write_event;
 use self::vocabulary::Vocabulary;
 use crate::limits::{REPEATED_ANSWER, SMALL_ANSWER};
 use crate::manner::{Manner, Spoken, WantedUi};
@@ -65,6 +69,7 @@ pub struct Encoder {
     /// The answer that streams in, kept for the cumulative form only.
     answer: Option<Answer>,
     announced: Announced,
+    early_ends: EarlyEnds,
     pending: Pending,
     /// Parts of the batch that are to be written again; none when each line must be complete in the batch.
     repeats: Option<Repeats>,
@@ -190,7 +195,12 @@ impl Encoder {
         self.flush(now, out);
         // Read once per line: the reading thread may detect the dialect between two lines, never within one.
         let manner = self.spoken.manner();
-        if matches!(event, Event::MessageEnd { message } if message.as_assistant().is_some()) {
+        if let Event::MessageEnd { message } = event
+            && let Some(message) = message.as_assistant()
+        {
+            if let Some(end) = self.early_ends.before_end(message) {
+                self.early_end(&end, &message.usage, now, out);
+            }
             // The next answer is small again: it must not inherit the pace of this one.
             self.pending.reset();
             // In the delta form, the text is known from the ends of blocks.
@@ -218,6 +228,9 @@ impl Encoder {
             // together.
             self.form = form(manner);
             self.answer = (self.form == Form::Cumulative).then(|| Answer::begin(message));
+            // Without the answer the text of a block is not known before its end.
+            let is_on = self.answer.is_some() && manner.dialect.is_newest_omp();
+            self.early_ends.begin(is_on);
         }
     }
 
@@ -337,6 +350,9 @@ impl Encoder {
             // No message_start was seen; show at least the content.
             self.answer = Some(Answer::begin(&wire::AssistantMessage::begin("", "", "", 0)));
         }
+        if let Some(end) = self.early_ends.before(event) {
+            self.early_end(&end, usage, now, out);
+        }
         match event {
             StreamEvent::TextDelta { content_index, delta } => {
                 self.delta(*content_index, Kind::Prose(Prose::Text), delta, usage, now, out);
@@ -360,12 +376,24 @@ impl Encoder {
 
     /// The start or the end of a block.
     fn edge(&mut self, event: &StreamEvent, usage: &Usage, now: Instant, out: &mut Vec<u8>) {
-        let (index, stage) = block(event);
         // The block's deltas come before its end.
-        self.flush_block(index, now, out);
+        self.flush_block(block(event).0, now, out);
         if let Some(answer) = &mut self.answer {
             answer.apply(event);
         }
+        if !self.early_ends.take(event) {
+            self.write_edge(event, usage, now, out);
+        }
+    }
+
+    /// Writes the end of a block that oh-my-pi ends before the provider does. Its text so far is all of it.
+    fn early_end(&mut self, end: &StreamEvent, usage: &Usage, now: Instant, out: &mut Vec<u8>) {
+        self.flush_block(block(end).0, now, out);
+        self.write_edge(end, usage, now, out);
+    }
+
+    fn write_edge(&mut self, event: &StreamEvent, usage: &Usage, now: Instant, out: &mut Vec<u8>) {
+        let (index, stage) = block(event);
         let size = self.size();
         // Asked after the change of the answer: the cost of announcing a block is that of the answer with the block.
         let is_left_out = match stage {
@@ -520,56 +548,6 @@ fn form(manner: Manner) -> Form {
     } else {
         Form::Cumulative
     }
-}
-
-/// Writes the fields of a start or an end, without braces. The text of a block that ended is in the answer already, if one is
-/// kept, as it is to be written.
-fn write_event(
-    out: &mut Vec<u8>,
-    event: &StreamEvent,
-    answer: Option<&Answer>,
-    repeats: Option<&mut Repeats>,
-) {
-    let (kind, index, content): (&[u8], _, _) = match event {
-        StreamEvent::ToolcallEnd {
-            content_index,
-            tool_call,
-        } => {
-            out.extend_from_slice(b"\"type\":\"toolcall_end\",\"contentIndex\":");
-            json::value(out, content_index);
-            out.extend_from_slice(b",\"toolCall\":");
-            answer::tool_call(out, tool_call);
-            return;
-        }
-        StreamEvent::TextEnd {
-            content_index,
-            content,
-        } => (b"\"type\":\"text_end\",\"contentIndex\":", content_index, content),
-        StreamEvent::ThinkingEnd {
-            content_index,
-            content,
-        } => (
-            b"\"type\":\"thinking_end\",\"contentIndex\":",
-            content_index,
-            content,
-        ),
-        _ => {
-            json::fields(out, event);
-            // The caller adds members after these, so the object stays open.
-            if out.last() == Some(&b'}') {
-                out.pop();
-            }
-            return;
-        }
-    };
-    out.extend_from_slice(kind);
-    json::value(out, index);
-    out.extend_from_slice(b",\"content\":\"");
-    // The text of a block can be megabytes: it is taken from the answer, where it is escaped already.
-    if !answer.is_some_and(|answer| answer.write_prose(*index, repeats, out)) {
-        json::escape(out, content);
-    }
-    out.push(b'"');
 }
 
 fn write_delta(out: &mut Vec<u8>, delta: &Delta) {

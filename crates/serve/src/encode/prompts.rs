@@ -8,7 +8,7 @@ use wire::message::StopReason;
 use wire::reply::{Accepted, CommandStage, Disposition};
 use wire::{AssistantMessage, Dialect, Event, Reply, Response};
 
-use super::failures::{http_status, may_pass};
+use super::failures::may_pass;
 use super::json as text;
 use crate::limits::OPEN_PROMPTS;
 
@@ -283,7 +283,7 @@ fn outcome(answer: &AssistantMessage) -> (&'static str, Option<Map<String, Value
             error.insert("provider".to_owned(), answer.provider.as_str().into());
             error.insert("model".to_owned(), answer.model.as_str().into());
             error.insert("retryable".to_owned(), may_pass(answer).into());
-            if let Some(status) = http_status(answer) {
+            if let Some(status) = answer.http_status {
                 error.insert("httpStatus".to_owned(), status.into());
             }
             ("error", Some(error))

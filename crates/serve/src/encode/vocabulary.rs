@@ -8,16 +8,18 @@ use serde_json::{Map, Value, json};
 use wire::content::UserBlock;
 use wire::dialect::{BUSY, COMPACTING, CompactionEvents};
 use wire::event::{CompactionReason, CompactionResult};
-use wire::omp::{PAGE_BUSY, PAGE_STALE};
+use wire::omp::{PAGE_BUSY, PAGE_STALE, SILENT_ANSWER};
 use wire::reply::Messages;
-use wire::state::OutputCounts;
+use wire::state::{BashResult, OutputCounts};
 use wire::ui::UiMethod;
 use wire::{AssistantMessage, Dialect, Event, Message, Reply, Response, StopReason, ToolResult};
 
-use super::failures::http_status;
 use super::json as text;
 use crate::limits::{FRAME_BYTES, REASSEMBLED_BYTES};
 use crate::manner::Manner;
+
+/// The line before the output of a shell command that was aborted, in today's oh-my-pi.
+const CANCELLED: &str = "[Command cancelled]\n";
 
 /// What must be remembered from one line to the next.
 #[derive(Debug, Default)]
@@ -124,17 +126,7 @@ impl Vocabulary {
         }
         match &response.outcome {
             Ok(Reply::Bash(result)) if manner.dialect.counts_bash_output() => {
-                let mut line = object(response);
-                // Today's oh-my-pi counts no line in an empty output, xcsh counts one.
-                let is_empty = manner.dialect.has_omp_members() && result.output.is_empty();
-                let counts = match is_empty {
-                    true => Some(OutputCounts::default()),
-                    false => result.counts,
-                };
-                if let (Some(counts), Some(Value::Object(data))) = (&counts, line.get_mut("data")) {
-                    data.extend(object(counts));
-                }
-                push(&line, out);
+                bash(response, result, manner, out);
             }
             Ok(Reply::Stats(stats)) if manner.dialect.has_omp_members() => {
                 let mut line = object(response);
@@ -149,9 +141,40 @@ impl Vocabulary {
                 Some(messages) => with_member(response, "data", json!({ "messages": messages }), out),
                 None => push(response, out),
             },
+            Ok(Reply::MessagesPage(page)) if manner.dialect.is_newest_omp() => {
+                let mut data = object(page);
+                if let Some(messages) = all_known(&page.messages, manner) {
+                    data.insert("messages".to_owned(), messages.into());
+                }
+                with_member(response, "data", data.into(), out);
+            }
             _ => push(response, out),
         }
     }
+}
+
+/// Writes the result of a shell command of the user, with its counts.
+fn bash(response: &Response, result: &BashResult, manner: Manner, out: &mut Vec<u8>) {
+    let mut line = object(response);
+    // Today's oh-my-pi counts no line in an empty output, xcsh counts one.
+    let is_empty = manner.dialect.has_omp_members() && result.output.is_empty();
+    let counts = match is_empty {
+        true => Some(OutputCounts::default()),
+        false => result.counts,
+    };
+    if let Some(Value::Object(data)) = line.get_mut("data") {
+        if let Some(counts) = &counts {
+            data.extend(object(counts));
+        }
+        // The counts are those of the output alone.
+        if result.cancelled && manner.dialect.is_newest_omp() {
+            data.insert(
+                "output".to_owned(),
+                format!("{CANCELLED}{}", result.output).into(),
+            );
+        }
+    }
+    push(&line, out);
 }
 
 /// Writes a message that begins or ends.
@@ -426,6 +449,13 @@ fn known(message: &Message, manner: Manner) -> Option<Value> {
     if let (true, Some(answer)) = (manner.dialect.has_omp_members(), message.as_assistant()) {
         return answer_of_omp(message, answer);
     }
+    if let (true, Message::Custom(hidden)) = (manner.dialect.is_newest_omp(), message)
+        && hidden.custom_type == SILENT_ANSWER
+    {
+        // oh-my-pi has a role for its own messages to the model; files have the role of pi.
+        let content = json!([{"type": "text", "text": hidden.content.text()}]);
+        return Some(json!({"role": "developer", "content": content, "timestamp": hidden.timestamp}));
+    }
     let role = message.role();
     if role == "custom" && manner.dialect.custom_role() != role {
         let mut shown = object(message);
@@ -448,7 +478,7 @@ fn known(message: &Message, manner: Manner) -> Option<Value> {
 
 /// An answer with the members of today's oh-my-pi, if it has any of them.
 fn answer_of_omp(message: &Message, answer: &AssistantMessage) -> Option<Value> {
-    let (status, reasoning) = (http_status(answer), answer.usage.reasoning);
+    let (status, reasoning) = (answer.http_status, answer.usage.reasoning);
     if status.is_none() && reasoning.is_none() {
         return None;
     }

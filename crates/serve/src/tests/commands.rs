@@ -1,11 +1,16 @@
 //! The commands of a connection under both kinds of rules: those of stdio and those of a server with many clients.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
-use wire::{Command, Dialect, Reply};
+use session::{ClientId, Origin};
+use wire::{Command, Dialect, Event, Reply};
 
 use crate::connection::{
-    ConnectionRules, EventNumbers, FixedOption, FollowUp, NegotiatedOptions, UnknownNumber,
+    Connection, ConnectionRules, EventNumbers, FixedOption, FollowUp, NegotiatedOptions, UnknownNumber,
 };
+use crate::encode::{Encoder, Form};
 use crate::manner::Manner;
 use crate::parse::{Inbound, parse_line};
 
@@ -179,4 +184,39 @@ fn protocol_is_the_same_for_both() {
     let (other, _) = answer(&shared(), &options(), &line).unwrap();
     assert_eq!(one, other);
     assert_eq!(one["version"], "1.0");
+}
+
+#[test]
+fn left_out_session_has_no_heartbeat() {
+    let mut connection = Connection::new(Encoder::new(Form::Delta), "1.0");
+    let side: Arc<str> = "side".into();
+    connection.join(&side);
+    let hello = br#"{"type":"hello","sessions":["side"],"heartbeat":1}"#;
+    let Inbound::Request(request) = parse_line(hello) else {
+        panic!("hello is a command");
+    };
+    let Command::Connection(command) = request.command else {
+        panic!("hello is for the connection");
+    };
+    let origin = Origin {
+        client: ClientId::default(),
+        id: None,
+        command: "hello",
+    };
+    let now = Instant::now();
+    let mut before = Vec::new();
+    connection.answer(None, origin, command, None, now, &mut before);
+    for session in [None, Some(&side)] {
+        connection.event(session, &Event::AgentStart, now, &mut before);
+    }
+    let later = now + Duration::from_secs(2);
+    let mut out = Vec::new();
+    connection.tick(later, &mut out);
+    let text = String::from_utf8(out).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(
+        text.contains("\"heartbeat\"") && text.contains("\"session\":\"side\""),
+        "{text}"
+    );
+    assert!(connection.next_deadline().unwrap() > later);
 }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use session::{ClientId, SessionRequest};
 use wire::event::CompactionReason;
 use wire::ui::{UiMethod, UiRequest};
 use wire::{AssistantMessage, Dialect, Event, Message, StreamEvent, Usage};
 
 use crate::encode::Encoder;
+use crate::intake;
 use crate::manner::{Spoken, WantedUi};
 use crate::parse::parse_line;
 
@@ -357,4 +359,38 @@ fn row_40_end_of_prompt_has_its_result() {
     let text = String::from_utf8(out).unwrap();
     let shown = text.lines().find(|line| line.contains("\"agent_end\"")).unwrap();
     assert!(shown.contains("\"result\":7"), "{shown}");
+}
+
+#[test]
+fn refusals_have_words_of_oh_my_pi() {
+    let refused = |dialect: Dialect, line: &str| {
+        let spoken = Spoken::new(dialect);
+        let inbound = parse_line(line.as_bytes());
+        let manner = spoken.hear(&inbound);
+        match intake::mail(inbound, manner, ClientId::default()) {
+            Some((SessionRequest::Reject(_, response), _)) => response.outcome.unwrap_err(),
+            other => panic!("{other:?}"),
+        }
+    };
+    for (line, words) in [
+        (
+            r#"{"type":"set_subagent_subscription","level":"all"}"#,
+            "Invalid subagent subscription level: all",
+        ),
+        (
+            r#"{"type":"set_subagent_subscription"}"#,
+            "Invalid subagent subscription level: undefined",
+        ),
+        (
+            r#"{"type":"get_subagent_messages","subagentId":"a","fromByte":"x"}"#,
+            "fromByte must be a finite number",
+        ),
+    ] {
+        assert_eq!(refused(Dialect::OmpNow, line), words);
+        assert_ne!(
+            refused(Dialect::Pi, line),
+            words,
+            "other dialects say what Pinion found"
+        );
+    }
 }

@@ -4,6 +4,7 @@ mod codec;
 mod commands;
 mod dialects;
 mod encode;
+mod newest_omp;
 mod parse;
 mod prompts;
 mod stdin;

@@ -46,12 +46,14 @@ fn events(encoder: &mut Encoder, events: &[Event]) -> Vec<Value> {
     own(&out)
 }
 
-fn end(stop_reason: StopReason, error: Option<&str>) -> Event {
-    let answer = AssistantMessage {
+fn end(stop_reason: StopReason) -> Event {
+    end_with(AssistantMessage {
         stop_reason,
-        error_message: error.map(str::to_owned),
         ..AssistantMessage::begin("api", "p", "m", 0)
-    };
+    })
+}
+
+fn end_with(answer: AssistantMessage) -> Event {
     Event::AgentEnd {
         messages: vec![Arc::new(Message::Assistant(answer))],
         will_retry: false,
@@ -79,7 +81,7 @@ fn accepted_prompt_gets_one_result() {
     let mut omp = encoder(Dialect::OmpNow);
     for id in ["1", "2"] {
         assert_eq!(prompt(&mut omp, id, Disposition::Started), [] as [Value; 0]);
-        let begun = [Event::AgentStart, end(StopReason::Stop, None)];
+        let begun = [Event::AgentStart, end(StopReason::Stop)];
         assert_eq!(events(&mut omp, &begun), [] as [Value; 0]);
         let expected = [
             result(id, true, "completed", true),
@@ -102,12 +104,7 @@ fn queued_prompt_stays_open_until_delivered() {
         events(&mut omp, &[aborted]),
         [result("1", true, "aborted", false)]
     );
-    let run = [
-        Event::AgentStart,
-        queue(&[]),
-        end(StopReason::Stop, None),
-        SETTLED,
-    ];
+    let run = [Event::AgentStart, queue(&[]), end(StopReason::Stop), SETTLED];
     let expected = [
         result("2", true, "completed", true),
         json!({"type": "session_settled"}),
@@ -119,12 +116,18 @@ fn queued_prompt_stays_open_until_delivered() {
 fn failed_run_reports_provider_error() {
     for (text, status, retryable) in [
         ("529 Overloaded", Some(529), true),
-        ("400 Wrong", Some(400), false),
-        ("fetch failed", None, true),
+        ("ValidationException: Wrong", Some(400), false),
+        ("503 fetch failed", None, true),
     ] {
         let mut omp = encoder(Dialect::OmpNow);
         prompt(&mut omp, "1", Disposition::Started);
-        let run = [Event::AgentStart, end(StopReason::Error, Some(text)), SETTLED];
+        let answer = AssistantMessage {
+            stop_reason: StopReason::Error,
+            error_message: Some(text.to_owned()),
+            http_status: status,
+            ..AssistantMessage::begin("api", "p", "m", 0)
+        };
+        let run = [Event::AgentStart, end_with(answer), SETTLED];
         let mut expected = result("1", true, "error", true);
         expected["error"] = json!({"message": text, "provider": "p", "model": "m", "retryable": retryable});
         if let Some(status) = status {
@@ -140,7 +143,7 @@ fn joined_prompt_is_reported_before_prompt_of_run() {
     prompt(&mut omp, "1", Disposition::Started);
     events(&mut omp, &[Event::AgentStart, queue(&["more"])]);
     prompt(&mut omp, "2", Disposition::Queued);
-    let reported = events(&mut omp, &[queue(&[]), end(StopReason::Stop, None), SETTLED]);
+    let reported = events(&mut omp, &[queue(&[]), end(StopReason::Stop), SETTLED]);
     let ids: Vec<_> = reported.iter().filter_map(|line| line["id"].as_str()).collect();
     assert_eq!(ids, ["2", "1"]);
 }
@@ -179,12 +182,7 @@ fn tree_move_with_queue_leaves_queued_prompt_open() {
     };
     let run = [Event::AgentStart, queue(&["later"]), aborted, moved];
     assert_eq!(events(&mut omp, &run), [result("1", true, "aborted", false)]);
-    let next = [
-        Event::AgentStart,
-        queue(&[]),
-        end(StopReason::Stop, None),
-        SETTLED,
-    ];
+    let next = [Event::AgentStart, queue(&[]), end(StopReason::Stop), SETTLED];
     let settled = json!({"type": "session_settled"});
     assert_eq!(
         events(&mut omp, &next),
@@ -220,10 +218,7 @@ fn slash_command_is_answered_once_and_reported_at_its_end() {
     assert_eq!(command(&mut omp, CommandStage::Begun), (1, vec![]));
     // The run of another prompt ends while the command works.
     prompt(&mut omp, "2", Disposition::Started);
-    let other = events(
-        &mut omp,
-        &[Event::AgentStart, end(StopReason::Stop, None), SETTLED],
-    );
+    let other = events(&mut omp, &[Event::AgentStart, end(StopReason::Stop), SETTLED]);
     assert_eq!(other[0], result("2", true, "completed", true));
     assert_eq!(other.len(), 2);
     let ended = command(&mut omp, CommandStage::Ended(false));
@@ -243,10 +238,7 @@ fn slash_command_with_run_is_reported_after_it() {
     let mut omp = encoder(Dialect::OmpNow);
     command(&mut omp, CommandStage::Begun);
     assert_eq!(command(&mut omp, CommandStage::Ended(true)), (0, vec![]));
-    let run = events(
-        &mut omp,
-        &[Event::AgentStart, end(StopReason::Stop, None), SETTLED],
-    );
+    let run = events(&mut omp, &[Event::AgentStart, end(StopReason::Stop), SETTLED]);
     assert_eq!(run[0], result("1", true, "completed", true));
 }
 
@@ -313,7 +305,7 @@ fn other_dialects_get_no_prompt_results() {
         let mut other = encoder(dialect);
         assert_eq!(prompt(&mut other, "1", Disposition::Handled), [] as [Value; 0]);
         prompt(&mut other, "2", Disposition::Started);
-        let run = [Event::AgentStart, end(StopReason::Stop, None), SETTLED];
+        let run = [Event::AgentStart, end(StopReason::Stop), SETTLED];
         assert_eq!(events(&mut other, &run), [] as [Value; 0], "{dialect:?}");
     }
 }

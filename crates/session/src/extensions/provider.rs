@@ -148,7 +148,7 @@ fn options(request: &ModelRequest) -> Map<String, Value> {
     );
     set(
         "timeoutMs",
-        json!(u64::try_from(request.idle_timeout.as_millis()).unwrap_or(u64::MAX)),
+        json!(u64::try_from(request.timeouts.response.as_millis()).unwrap_or(u64::MAX)),
     );
     set("maxRetries", json!(request.provider_retries));
     options

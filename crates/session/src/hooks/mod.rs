@@ -28,10 +28,11 @@ use extensions::combining::{Combining, Flow, Rule, rule};
 
 use self::telling::Telling;
 
-/// Does a hook want to know of this?
+/// Returns true if a hook subscribes to this event. A pattern can also mean the name of a tool of an MCP server before it was cut.
 fn wants(hook: &Hook, name: &str, event: &Value) -> bool {
     let tool = || event.get("toolName").and_then(Value::as_str).unwrap_or_default();
-    hook.event == name && (hook.tools.is_empty() || hook.tools.iter().any(|item| fits(item, tool())))
+    let means = |item: &String| fits(item, tool()) || ::mcp::may_have_been(item, tool());
+    hook.event == name && (hook.tools.is_empty() || hook.tools.iter().any(means))
 }
 
 /// Does an executable say nothing about this event? The end of a turn is a notice for them: it must not delay the next turn.

@@ -9,7 +9,7 @@ use process::{Ended, Reaper};
 use serde_json::{Value, json};
 
 use super::running::Exit;
-use super::{Answer, Facts, Hook, Hooks, answering};
+use super::{Answer, Facts, Hook, Hooks, answering, wants};
 
 fn exit(code: i32, stdout: &str, stderr: &str) -> Exit {
     Exit {
@@ -67,6 +67,22 @@ fn hook(event: &'static str, script: &str) -> std::sync::Arc<Hook> {
         timeout: Duration::from_secs(20),
         scope: Scope::User,
     })
+}
+
+#[test]
+fn hook_for_server_gets_tools_with_cut_names() {
+    let server = "s".repeat(60);
+    let for_tools = |pattern: String| Hook {
+        tools: vec![pattern],
+        ..(*hook("tool_call", "")).clone()
+    };
+    let event = json!({"toolName": format!("mcp__{}_0123abcd", &server[..50])});
+    assert!(wants(
+        &for_tools(format!("mcp__{server}__*")),
+        "tool_call",
+        &event
+    ));
+    assert!(!wants(&for_tools("mcp__t*".to_owned()), "tool_call", &event));
 }
 
 fn facts() -> Facts {

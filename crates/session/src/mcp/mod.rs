@@ -30,6 +30,8 @@ pub struct McpSetup {
     pub tmp_dir: PathBuf,
     /// How far the links of a project lead.
     pub boundaries: Boundaries,
+    /// Where logins are kept. The agents of a process share it, so that its end can wait for their refreshes.
+    pub logins: Logins,
 }
 
 /// The HTTP clients of the models: their proxies and certificates.

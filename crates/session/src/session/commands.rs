@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use agent::{Change, Input, QueueKind};
+use agent::{Change, QueueKind};
 use wire::changes::{Changes, ChangesParams, RewindParams, Rewound, UnrewindParams};
 use wire::command::{
     BashParams, BranchParams, CompactParams, CompleteParams, EditQueuedParams, EnabledParams, EntriesParams,
@@ -47,7 +47,7 @@ use super::Session;
 use super::asker::Asker;
 use super::conversation::Conversation;
 use super::export::Export;
-use super::extensions::login_providers;
+use super::extensions::{command_list, login_providers};
 use super::fallbacks::check_names;
 use super::run_limits::{check_new, limits_reply};
 use super::session_list::SessionList;
@@ -246,15 +246,14 @@ impl SessionHandler for Session {
         check_new(limits, self.driver.core.conversation.choice.asked_models())?;
         let reset = reset.unwrap_or(false);
         self.driver.core.apply(Change::Limits { limits, reset });
+        self.driver.core.machine.share_limits();
         self.get_limits(NoParams {}).await
     }
 
     async fn get_limits(&mut self, _: NoParams) -> Result<SessionLimits, String> {
         // Tasks count on the side until the next input; the reply must be complete.
-        if let Some(spent) = self.driver.extensions.tasks.spending.take() {
-            self.driver.drive(Input::Spent(spent)).await;
-        }
-        self.driver.core.machine.count_others();
+        let spending = &self.driver.extensions.tasks.spending;
+        self.driver.core.machine.count_tasks(spending);
         Ok(limits_reply(self.driver.core.machine.budget()))
     }
 
@@ -302,6 +301,7 @@ impl SessionHandler for Session {
             cwd,
             system_prompt,
             self.driver.core.tools.specs(),
+            self.driver.core.agent.options.dialect.is_newest_omp(),
         ) {
             Ok(export) => self.queries.run(responder, export.write()).await,
             Err(error) => responder.refuse(error).await,
@@ -414,7 +414,7 @@ impl SessionHandler for Session {
     }
 
     async fn get_commands(&mut self, _: NoParams) -> Result<Commands, String> {
-        Ok(self.driver.extensions.command_list(&self.driver.core))
+        Ok(command_list(&self.driver.extensions, &self.driver.core))
     }
 
     async fn get_available_commands(&mut self, _: NoParams) -> Result<AvailableCommands, String> {
@@ -505,9 +505,16 @@ impl SessionHandler for Session {
     }
 
     async fn negotiate_protocol(&mut self, params: NegotiateParams) -> Result<Negotiated, String> {
+        // oh-my-pi refuses the version that a connection begins with.
+        let lowest = match self.driver.core.agent.options.dialect.is_newest_omp() {
+            true => 2,
+            false => 1,
+        };
         // The connection has changed its framing by now. A client that asks for an unknown version goes on as before.
         match params.protocol_version.as_u64() {
-            Some(protocol_version @ 1..=2) => Ok(Negotiated { protocol_version }),
+            Some(version @ 1..=2) if version >= lowest => Ok(Negotiated {
+                protocol_version: version,
+            }),
             _ => Err(strings::unknown_protocol(&params.protocol_version)),
         }
     }

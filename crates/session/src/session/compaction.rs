@@ -12,6 +12,7 @@ use crate::outbox::Outbox;
 
 use super::asker::{Asked, EndedCompaction};
 use super::driver::Driver;
+use super::extension_models;
 use super::extension_notices;
 use super::extensions::{Continuation, cancels, failure, put, report};
 use super::session_core::SessionCore;
@@ -19,6 +20,8 @@ use super::summaries::Summaries;
 
 /// A manual compaction, once the run has ended.
 pub(super) async fn compact_now(driver: &mut Driver, asked: Asked) {
+    // While it is idle: an extension may have brought the model during a run.
+    extension_models::resolve(driver).await;
     // Before the plan, so that shell commands of the user are part of it.
     driver.core.add_shell_messages();
     // Before the input: hooks and the plan read the instructions there, and the end of the compaction finds who waits for it.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent::compaction::{Refusal, SummaryKind};
 use agent::{Activity, Effect, HookPoint, Input, ModelInput, Prepared, ToolInput, convert};
 use extensions::line::Failure;
 use llm::{ModelEvent, PromptHistory};
@@ -77,8 +78,8 @@ impl Driver {
             self.extensions.abort_run(self.core.machine.has_settled());
         }
         // Counted before the input, since what follows from the input depends on the limits that are left.
-        let spent = self.extensions.tasks.spending.take().map(Input::Spent);
-        let mut inputs: VecDeque<Input> = spent.into_iter().chain([input]).collect();
+        self.core.machine.count_tasks(&self.extensions.tasks.spending);
+        let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
             let mut effects = Vec::new();
             self.core.machine.step(input, &mut effects);
@@ -187,7 +188,7 @@ impl Driver {
             Effect::CancelRetryTimer => self.turn.retry_timer = None,
             Effect::CheckContext => inputs.push_back(Input::Context(self.summaries.must_compact(&self.core))),
             Effect::Compact(reason) => self.begin_compaction(reason),
-            Effect::EndCompaction(made) => self.summaries.end_compaction(made),
+            Effect::EndCompaction(made) => self.summaries.end_compaction(made.ok_or(Refusal::Aborted)),
             Effect::CancelCompaction => self.summaries.cancel(),
             Effect::Idle => {
                 self.extensions.on_idle();
@@ -204,6 +205,9 @@ impl Driver {
     async fn call_model(&mut self) {
         // With the first request of a branch: rule files are read when there is an answer to watch.
         self.core.watch_rules().await;
+        let core = &mut self.core;
+        let fallbacks = &mut core.conversation.choice.fallbacks;
+        fallbacks.report_unknown(&core.agent.registry, &core.outbox).await;
         // Before the request lists the tools: the tool for the result is among them only while the run waits for one.
         self.core
             .tools
@@ -223,7 +227,8 @@ impl Driver {
         if let Some(turn) = turn {
             self.tell_subscribers(&event, turn);
         }
-        self.core.outbox.tell(event).await;
+        // Not `tell`: an event without a turn has no listeners, or the machine has waited for them.
+        self.core.outbox.tell_clients(Arc::new(event)).await;
     }
 
     /// Decides whether a call that hooks let through may run. `None` if the user is asked first.
@@ -245,6 +250,10 @@ impl Driver {
 
     /// Begins a compaction that hooks have nothing against; its outcome comes back as a wakeup.
     fn begin_compaction(&mut self, reason: CompactionReason) {
+        if let Err(error) = self.check_named() {
+            let refusal = Refusal::Failed(SummaryKind::History, error);
+            return self.summaries.end_compaction(Err(refusal));
+        }
         let spending = self.extensions.tasks.spending.clone();
         self.summaries.begin_compaction(&mut self.core, spending, reason);
     }
@@ -274,11 +283,19 @@ impl Driver {
         self.core.conversation.log.keep(batch, &self.core.outbox).await;
     }
 
+    /// Checks that the model is not a placeholder, which stands for a model of an extension that has not loaded. The conversation must
+    /// not reach another provider than the user's.
+    pub(super) fn check_named(&self) -> Result<(), String> {
+        let unresolved = self.extensions.providers.unresolved();
+        self.core.conversation.choice.check_named(unresolved)
+    }
+
     /// Sends the conversation to the model of the run: the model that was chosen when the run sent its first request.
     pub(super) fn ask_model(&mut self) {
         let (model, thinking) = self.core.conversation.choice.for_run();
-        // Extensions begin runs and change prices after the limits were checked.
-        if let Err(reason) = check_price(self.core.machine.budget(), &model) {
+        // Extensions begin runs, and change prices after the limits were checked.
+        let checked = self.check_named();
+        if let Err(reason) = checked.and_then(|()| check_price(self.core.machine.budget(), &model)) {
             // As a request that fails, so that the run ends like every other, with a message that says why.
             self.turn.request = Some(RunningRequest::refused(model, reason, CancellationToken::new()));
             return;
@@ -423,35 +440,23 @@ impl Driver {
         } = &mut self.core;
         let name = conversation.store_name(&params.name, outbox).await?;
         // Callers respond afterwards: the event precedes the response (behaviour.md 9.8).
-        self.emit(Event::SessionInfoChanged { name: Some(name) }).await;
+        outbox.tell(Event::SessionInfoChanged { name: Some(name) }).await;
         Ok(())
     }
 
     /// A message that no run produced joins the conversation.
     pub(super) async fn add_message(&mut self, message: Arc<Message>) {
         self.core.apply(agent::Change::Add(Arc::clone(&message)));
-        self.emit(Event::MessageStart {
+        let SessionCore {
+            conversation, outbox, ..
+        } = &mut self.core;
+        let start = Event::MessageStart {
             message: Arc::clone(&message),
-        })
-        .await;
+        };
+        outbox.tell(start).await;
         // As in a run: the message is on disk before the client hears of its end.
-        self.core
-            .conversation
-            .log
-            .persist(Arc::clone(&message), &self.core.outbox)
-            .await;
-        self.emit(Event::MessageEnd { message }).await;
-    }
-
-    /// Sends clients an event that no run produced. Extensions receive it, too, without an answer.
-    pub(super) async fn emit(&mut self, event: Event) {
-        let name = event.name();
-        // Serialised for listeners only, which most sessions do not have.
-        if self.extensions.has_listener(name) {
-            let told = serde_json::to_value(&event).unwrap_or_default();
-            self.extensions.tell_only(&mut self.core, name, &told);
-        }
-        self.core.outbox.tell(event).await;
+        conversation.log.persist(Arc::clone(&message), outbox).await;
+        outbox.tell(Event::MessageEnd { message }).await;
     }
 
     /// Data of an extension.
@@ -465,14 +470,12 @@ impl Driver {
             data: data.filter(|data| !data.is_null()),
             extra: wire::Extra::default(),
         });
-        let entry = self
-            .core
-            .conversation
-            .log
-            .append(body, &self.core.outbox)
-            .await
-            .map_err(|error| error.to_string())?;
-        self.emit(Event::EntryAppended { entry }).await;
+        let SessionCore {
+            conversation, outbox, ..
+        } = &mut self.core;
+        let appended = conversation.log.append(body, outbox).await;
+        let entry = appended.map_err(|error| error.to_string())?;
+        outbox.tell(Event::EntryAppended { entry }).await;
         Ok(())
     }
 

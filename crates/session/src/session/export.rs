@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use export::{ExportInput, Format};
+use export::{ExportError, ExportInput, Format};
 use store::SessionLog;
 use wire::reply::Exported;
 use wire::{Entry, SessionHeader, ToolSpec};
@@ -19,10 +19,12 @@ pub(super) struct Export {
     name: Option<String>,
     system_prompt: String,
     tools: Vec<ToolSpec>,
+    makes_directories: bool,
 }
 
 impl Export {
-    /// The export of a session to `path`, or to a file named after the session.
+    /// The export of a session to `path`, or to a file named after the session. If `is_lenient`, as in oh-my-pi, missing directories of
+    /// the path are made, and a session without messages is exported.
     ///
     /// # Errors
     /// When there is nothing to export.
@@ -32,8 +34,12 @@ impl Export {
         cwd: &Path,
         system_prompt: String,
         tools: Vec<ToolSpec>,
+        is_lenient: bool,
     ) -> Result<Self, String> {
-        export::check(log).map_err(|error| error.to_string())?;
+        match export::check(log) {
+            Err(ExportError::NothingToExport) if is_lenient => {}
+            checked => checked.map_err(|error| error.to_string())?,
+        }
         let default = || {
             // `check` has refused a session without a file.
             let file = log.path().unwrap_or(Path::new(""));
@@ -51,6 +57,7 @@ impl Export {
             name: log.session_name().map(str::to_owned),
             system_prompt,
             tools,
+            makes_directories: is_lenient,
         })
     }
 
@@ -61,6 +68,9 @@ impl Export {
     pub(super) async fn write(self) -> Result<Exported, String> {
         let path = self.path.clone();
         let written = tokio::task::spawn_blocking(move || {
+            if self.makes_directories {
+                make_directory_of(&self.target)?;
+            }
             let input = ExportInput {
                 header: &self.header,
                 entries: &self.entries,
@@ -77,4 +87,14 @@ impl Export {
             Err(error) => Err(error.to_string()),
         }
     }
+}
+
+/// Makes the missing directories of a path.
+fn make_directory_of(path: &Path) -> Result<(), ExportError> {
+    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    made.map_err(|source| ExportError::Io {
+        action: "cannot make the directory of",
+        path: path.to_path_buf(),
+        source,
+    })
 }

@@ -93,6 +93,8 @@ async fn on_request(
         Ok(request) => extension_requests::perform(driver, waiting, (place, id), request).await,
         Err(error) => Err(error),
     };
+    // As clients, an extension receives the events of its request before the answer.
+    driver.extensions.pass_on_events(&mut driver.core);
     let answer = outcome.map(|outcome| {
         defer(waiting, &mut driver.shells, outcome.deferred);
         outcome.answer
@@ -198,6 +200,8 @@ pub(super) async fn end(driver: &mut Driver, waiting: &mut DeferredActions) {
         let _in_time = tokio::time::timeout(limits::FAREWELL, answered).await;
     }
     let (core, extensions) = (&mut driver.core, &mut driver.extensions);
+    extensions.pass_on_events(core);
+    core.outbox.listeners().listen_to(Vec::new());
     // A list of this session's own goes with it. The list that all sessions share stays.
     core.agent.extensions.forget_models(extensions.providers.file());
     // A tool keeps the processes of its extension.

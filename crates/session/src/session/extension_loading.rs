@@ -371,6 +371,8 @@ pub(super) fn renew_processes(driver: &Driver) {
 
 /// The session goes on in another file; what extensions hold belongs to the old one.
 pub(super) fn leave(driver: &mut Driver, reason: &str) {
+    // Events of the session that is left are for its own extensions.
+    driver.extensions.pass_on_events(&mut driver.core);
     driver.extensions.leave(reason);
     use_registrations(&mut driver.extensions, &mut driver.core);
 }

@@ -218,18 +218,10 @@ pub(super) async fn resolve(driver: &mut Driver) {
 /// # Errors
 /// A sentence for the client that says why it cannot.
 pub(super) fn check_model(driver: &Driver) -> Result<(), String> {
-    match driver.extensions.providers.unresolved() {
-        // A client that chose a model itself does not need the model of the command line.
-        Some(error) if driver.core.conversation.choice.chosen.0.is_none() => Err(error.to_owned()),
-        _ => driver
-            .core
-            .agent
-            .check_credentials(&driver.core.conversation.choice.model),
-    }?;
-    check_limits(
-        driver.core.machine.budget(),
-        &driver.core.conversation.choice.model,
-    )
+    let choice = &driver.core.conversation.choice;
+    choice.check_named(driver.extensions.providers.unresolved())?;
+    driver.core.agent.check_credentials(&choice.model)?;
+    check_limits(driver.core.machine.budget(), &choice.model)
 }
 
 /// Begins a login. The response follows when it has ended.

@@ -94,7 +94,11 @@ pub(super) async fn perform(
             driver.choose_tools(names.into_iter(), ChosenBy::Session);
         }
         ExtensionRequest::SetThinkingLevel(params) => model_switch::select_level(driver, &params).await?,
-        ExtensionRequest::Abort => driver.drive(Input::Abort).await,
+        ExtensionRequest::Abort => {
+            // As for the command `abort`: a process that has ended must not begin another run at once.
+            driver.core.tools.processes().hold_wakeups();
+            driver.drive(Input::Abort).await;
+        }
         ExtensionRequest::Shutdown => driver.extensions.request_shutdown(),
         ExtensionRequest::Subsession(method, params) => {
             let subsessions = &mut driver.extensions.subsessions;
@@ -148,6 +152,9 @@ async fn begin(
             let (Some(id), Some(pool)) = (id, driver.extensions.links.pool().cloned()) else {
                 return Err("llm.stream needs somebody who takes the answer".to_owned());
             };
+            // Nothing else may have counted the request before: an extension also asks while no run is active.
+            let spending = &driver.extensions.tasks.spending;
+            driver.core.machine.count_tasks(spending);
             let (span, core) = (driver.core.outbox.trace().current(), &driver.core);
             let (budget, tasks) = (core.machine.budget(), &mut driver.extensions.tasks);
             stream_model(tasks, budget, &core.agent, &pool, (id, &params), span)?;

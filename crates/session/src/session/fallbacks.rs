@@ -4,6 +4,8 @@ use agent::RunBudget;
 use models::Registry;
 use wire::Model;
 
+use crate::outbox::Outbox;
+
 use super::run_limits::check_price;
 
 /// The fallback models of a session, and how far its current run has come with them.
@@ -15,6 +17,8 @@ pub(super) struct Fallbacks {
     prompt: Option<Vec<String>>,
     /// How many names the current run has used up.
     tried: usize,
+    /// The names of the session were not compared with the models that there are.
+    is_unchecked: bool,
 }
 
 impl Fallbacks {
@@ -26,6 +30,24 @@ impl Fallbacks {
     /// Sets the names of the session.
     pub(super) fn set(&mut self, names: Vec<String>) {
         self.session = names;
+        self.is_unchecked = true;
+    }
+
+    /// Tells clients once for each list which names of the session stand for no model. Call it when extensions have loaded, which bring
+    /// models. A local server may be started later, so its models are reported only when their turn comes.
+    pub(super) async fn report_unknown(&mut self, registry: &Registry, outbox: &Outbox) {
+        if !std::mem::take(&mut self.is_unchecked) {
+            return;
+        }
+        let is_local = |name: &str| {
+            name.split_once('/')
+                .is_some_and(|(provider, _)| registry.is_local(provider))
+        };
+        let names = self.session.iter().filter(|name| !is_local(name));
+        for reason in names.filter_map(|name| unknown(registry, name)) {
+            let notice = format!("fallbackModels in settings.json: {reason}");
+            outbox.notice("warning", notice).await;
+        }
     }
 
     /// A prompt begins, with names of its own or those of the session.
@@ -42,7 +64,7 @@ impl Fallbacks {
     }
 
     /// The next model that is known, has credentials and may be asked within the budget. The failed model is skipped.
-    /// `skipped` takes the reasons why the budget does not allow a model.
+    /// `skipped` takes the reasons why a name stands for no model, or the budget does not allow the model.
     pub(super) fn take_next(
         &mut self,
         failed: &Model,
@@ -54,6 +76,7 @@ impl Fallbacks {
             let name = self.current().get(self.tried)?.clone();
             // Also for a model that is skipped: each is tried once in a run.
             self.tried += 1;
+            skipped.extend(unknown(registry, &name));
             let model = find(registry, &name).filter(|model| {
                 // The names may include the model that has just failed.
                 let is_same = model.provider == failed.provider && model.id == failed.id;
@@ -76,6 +99,12 @@ fn find<'a>(registry: &'a Registry, name: &str) -> Option<&'a Model> {
     // Only the first `/` separates: ids of gateways contain further ones.
     let (provider, id) = name.split_once('/')?;
     registry.find(provider, id)
+}
+
+/// Why a name stands for no model, with the nearest models. None if it stands for one.
+fn unknown(registry: &Registry, name: &str) -> Option<String> {
+    let is_unknown = find(registry, name).is_none();
+    is_unknown.then(|| models::model_not_found(registry, name).to_string())
 }
 
 /// Checks names that a client sets.

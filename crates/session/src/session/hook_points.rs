@@ -112,7 +112,13 @@ impl Driver {
     async fn replacement(&self, old: &Message, mut answer: Value) -> Option<Message> {
         let new = answer.get_mut("message").map(Value::take)?;
         let refusal = match serde_json::from_value::<Message>(new) {
-            Ok(new) if std::mem::discriminant(&new) == std::mem::discriminant(old) => return Some(new),
+            Ok(mut new) if std::mem::discriminant(&new) == std::mem::discriminant(old) => {
+                // JSON has no member for it.
+                if let (Message::Assistant(new), Message::Assistant(old)) = (&mut new, old) {
+                    new.http_status = old.http_status.filter(|_| new.failed());
+                }
+                return Some(new);
+            }
             Ok(_) => "a message must keep its role".to_owned(),
             Err(error) => error.to_string(),
         };

@@ -49,8 +49,8 @@ impl RecordedMachine {
 
     /// What a task outside of a run may use; what it uses is counted here, or in `spending` until the session takes it.
     pub(super) fn task_budget(&mut self, spending: SharedSpending) -> TaskBudget {
-        // A new member counts only what comes after it joined, so what came before must be in the budget.
-        self.count_others();
+        // The budget is a copy: what other tasks used before must be in it, and a new member counts only what comes after it joined.
+        self.count_tasks(&spending);
         let account = self.account.as_ref().map(AccountMember::account);
         TaskBudget::new(self.machine.budget().clone(), spending, account)
     }
@@ -71,12 +71,33 @@ impl RecordedMachine {
         }
     }
 
-    /// Counts what others used of the account.
+    /// Counts what others used of the account, and takes over the limits that its owner has set.
     pub(super) fn count_others(&mut self) {
-        let others = self.account.as_mut().and_then(AccountMember::take);
+        let Some(account) = &mut self.account else { return };
+        let (others, limits) = (account.take(), account.take_limits());
+        // Not through `step`, which would note it as this session's own use. Such inputs have no effects.
         if let Some(spent) = others {
-            // Not through `step`, which would note it as this session's own use. Such an input has no effects.
             self.feed(Input::Spent(spent), &mut Vec::new());
+        }
+        if let Some(limits) = limits {
+            let reset = false;
+            self.feed(Change::Limits { limits, reset }.into(), &mut Vec::new());
+        }
+    }
+
+    /// Counts what tasks outside of runs used since the last time, and what others used of the account.
+    pub(super) fn count_tasks(&mut self, spending: &SharedSpending) {
+        match spending.take() {
+            // Such an input has no effects.
+            Some(spent) => self.step(Input::Spent(spent), &mut Vec::new()),
+            None => self.count_others(),
+        }
+    }
+
+    /// The limits have changed: sub-agents that work already have the rest of them.
+    pub(super) fn share_limits(&mut self) {
+        if let Some(account) = &mut self.account {
+            account.set_limits(self.machine.budget().left());
         }
     }
 

@@ -85,6 +85,7 @@ use tokio::time::Instant;
 use wire::event::CloseReason;
 use wire::table::Respond;
 
+use crate::event_scope::EventScope;
 use crate::limits;
 use crate::outbox::Responder;
 use crate::requests::RequestReceiver;
@@ -202,11 +203,16 @@ impl Session {
         }
     }
 
-    /// The client is gone: no more events (behaviour.md 11), except the ends of calls that waited for it.
+    /// The client is gone: no more events (behaviour.md 11), except the ends of calls that waited for it, and for today's oh-my-pi those
+    /// of messages and turns.
     async fn lose_client(&mut self) {
         let core = &mut self.driver.core;
         if !core.client_tools.are_asked() && !core.outbox.is_heard_to_the_end() {
-            core.outbox = core.outbox.without_events();
+            let scope = match core.agent.options.dialect.is_newest_omp() {
+                true => EventScope::Messages,
+                false => EventScope::Extensions,
+            };
+            core.outbox = core.outbox.at_end_of_input(scope);
         }
         self.driver.lose_client().await;
     }
@@ -249,6 +255,7 @@ impl Session {
             () = storage => Wakeup::StorageDue,
             () = wakeup::at(todo) => Wakeup::TodoDue,
             () = processes.exited() => Wakeup::ProcessExited,
+            () = core.outbox.listeners().filled() => Wakeup::ListenersDue,
             event = warming.next() => Wakeup::CacheWarming(event),
         }
     }
@@ -298,8 +305,8 @@ impl Session {
             Wakeup::Mcp(event) => self.on_mcp(event).await,
             Wakeup::Probed(probed) => model_switch::on_probed(&mut self.driver, *probed).await,
             Wakeup::CacheWarming(event) => cache_warming::on_event(&mut self.driver, event).await,
-            // Both only wake the loop: what may follow is done by `catch_up` below.
-            Wakeup::Queried | Wakeup::ProcessExited => {}
+            // They only wake the loop: what may follow is done below.
+            Wakeup::Queried | Wakeup::ProcessExited | Wakeup::ListenersDue => {}
             Wakeup::Closed => {
                 // No answer can come any more, so that every open dialog returns its default (GUARANTEES.md, 28).
                 self.driver.dialogs.lose_client();
@@ -307,7 +314,8 @@ impl Session {
                 self.withdraw_at_end().await;
             }
         }
-        // After each wake-up, since any of them may have opened or closed a dialog.
+        // After each wake-up, since any of them may have sent events, and opened or closed a dialog.
+        self.driver.extensions.pass_on_events(&mut self.driver.core);
         extension_notices::note_prompts(&mut self.driver);
         self.catch_up().await;
     }

@@ -86,6 +86,17 @@ impl ModelChoice {
         }
     }
 
+    /// Checks that the model is no placeholder. `unresolved` says why the model that the command line names is not known.
+    ///
+    /// # Errors
+    /// That reason, unless the client has chosen another model.
+    pub(super) fn check_named(&self, unresolved: Option<&str>) -> Result<(), String> {
+        match unresolved {
+            Some(error) if self.chosen.0.is_none() => Err(error.to_owned()),
+            _ => Ok(()),
+        }
+    }
+
     /// The models that the active run and the next one ask.
     pub(super) fn asked_models(&self) -> impl Iterator<Item = &Model> {
         let of_run = self.run_model.as_ref().map(|(model, _)| model);

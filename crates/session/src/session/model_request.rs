@@ -195,7 +195,7 @@ pub(super) fn request_for(agent: &Agent, model: Model, thinking: ThinkingLevel, 
     let mut request = ModelRequest::new(model, now);
     request.thinking = thinking;
     request.thinking_budgets = agent.budgets();
-    request.idle_timeout = agent.idle_timeout(&request.model);
+    request.timeouts = agent.timeouts(&request.model);
     // By default only the run tries again: attempts of both layers would multiply (pi-core.md, appendix A, row 16).
     request.provider_retries = agent.settings.retry.provider.max_retries.unwrap_or(0);
     request.max_retry_delay = agent.max_retry_delay();
@@ -205,8 +205,10 @@ pub(super) fn request_for(agent: &Agent, model: Model, thinking: ThinkingLevel, 
             full_usage: true,
             foreign_thinking: ForeignThinking::Omit,
             adaptive_thinking: AdaptiveThinking::ByFlag,
+            omits_empty_text: false,
         };
     }
+    request.conventions.omits_empty_text = agent.options.dialect.is_newest_omp();
     request
 }
 

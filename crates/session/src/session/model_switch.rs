@@ -47,6 +47,8 @@ pub(super) async fn on_probed(driver: &mut Driver, probed: Probed) {
             {
                 extension_notices::note_model(driver, &previous, "set");
             }
+            // As with other requests, the events come before the answer (`extension_events::on_request`).
+            driver.extensions.pass_on_events(&mut driver.core);
             driver.extensions.links.answer(id, Ok(json!(is_found)));
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use agent::Input;
-use agent::compaction::{self, Refusal, abandoned};
+use agent::compaction::{self, Refusal, SummaryKind, abandoned};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use wire::EntryBody;
@@ -24,6 +24,7 @@ use super::checkpoints;
 use super::conversation::{Conversation, Place};
 use super::deferred::DeferredAction;
 use super::driver::Driver;
+use super::extension_models;
 use super::extensions::{Continuation, cancels, put};
 use super::session_core::SessionCore;
 use super::summaries::{PendingNavigation, Summarised, Summariser, Summarising};
@@ -65,6 +66,10 @@ pub(super) async fn move_now(
             .map(|()| moved(None, None))
             .map_err(|error| error.to_string());
         return driver.extensions.links.reply(asker, outcome).await;
+    }
+    if params.summarize {
+        // While it is idle, as before a prompt.
+        extension_models::resolve(driver).await;
     }
     // Before the leaf moves: shell commands belong to the branch on which the user ran them.
     driver.core.add_shell_messages();
@@ -137,6 +142,11 @@ fn branch_to_summarise(driver: &mut Driver, params: &NavigateParams) -> Option<S
         .unwrap_or("root")
         .to_owned();
     let cancel = CancellationToken::new();
+    if let Err(error) = driver.check_named() {
+        let refusal = Refusal::Failed(SummaryKind::Branch, error);
+        let refused = async move { Summarised::Branch(Err(refusal)) };
+        return Some(Summarising::new(cancel, refused));
+    }
     let spending = driver.extensions.tasks.spending.clone();
     let mut summariser = Summariser::for_session(&mut driver.core, spending, None, cancel.clone());
     Some(Summarising::new(cancel, async move {

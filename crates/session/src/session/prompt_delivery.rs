@@ -260,6 +260,7 @@ fn stored_now(driver: &mut Driver, messages: &[Arc<Message>], answer: &Value) ->
 
 /// Begins a run without a command. Today's pi asks extensions about it, too.
 pub(super) async fn begin_run(driver: &mut Driver, messages: Vec<Arc<Message>>) {
+    extension_models::resolve(driver).await;
     // The system prompt of an extension counts for one run.
     driver.extensions.set_prompt(None);
     let is_asked = driver.core.is_newest_pi() && driver.extensions.has_listener("before_agent_start");

@@ -31,15 +31,10 @@ pub(super) fn listing(machine: &Machine) -> QueueItems {
     }
 }
 
-/// The texts that wait; none when there are none.
+/// The texts that wait, as `queue_update` shows them; none when there are none.
 pub(super) fn texts(machine: &Machine) -> Option<Queues> {
-    let mut queues = Queues::default();
-    for (_, kind, item) in machine.queues().items() {
-        match kind {
-            QueueKind::Steering => queues.steering.push(item.text.clone()),
-            QueueKind::FollowUp => queues.follow_up.push(item.text.clone()),
-        }
-    }
+    let (steering, follow_up) = machine.queues().texts();
+    let queues = Queues { steering, follow_up };
     (queues != Queues::default()).then_some(queues)
 }
 

@@ -15,7 +15,7 @@ use super::asker::{Asked, Asker};
 use super::change_request::ChangeAsker;
 use super::deferred::{DeferredAction, DeferredActions, begins_work, defer};
 use super::driver::Driver;
-use super::extensions::failure;
+use super::extensions::{command_list, failure};
 use super::mcp::McpEvent;
 use super::summaries::Summarised;
 use super::wakeup::Wakeup;
@@ -228,7 +228,7 @@ impl Session {
             }
             DeferredAction::Held(origin, command) => command.dispatch(self, origin).await,
             DeferredAction::Reloaded(responder) => {
-                let commands = driver.extensions.command_list(&driver.core);
+                let commands = command_list(&driver.extensions, &driver.core);
                 responder.respond(Ok(commands)).await;
             }
             DeferredAction::ExtensionPrompt(prompt) => prompt_delivery::deliver(driver, *prompt).await,

@@ -24,7 +24,7 @@ use super::deferred::{DeferredAction, DeferredActions};
 use super::dialogs::NoAnswer;
 use super::driver::Driver;
 use super::extension_loading;
-use super::extensions::{Continuation, cancels, put};
+use super::extensions::{Continuation, cancels, command_list, put};
 use super::file_search::directory;
 use super::router::refuse;
 use super::session_core::SessionCore;
@@ -422,7 +422,7 @@ pub(super) async fn reply(driver: &mut Driver, asker: ChangeAsker, outcome: Resu
         }
         ChangeAsker::Reload(responder) => {
             responder
-                .respond(outcome.map(|_| driver.extensions.command_list(&driver.core)))
+                .respond(outcome.map(|_| command_list(&driver.extensions, &driver.core)))
                 .await
         }
         ChangeAsker::Extension(id) => {

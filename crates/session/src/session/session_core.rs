@@ -209,7 +209,7 @@ impl SessionCore {
         Ok(names)
     }
 
-    /// The model that takes over. The client hears of models that a limit of the cost excludes.
+    /// The model that takes over. The client hears of models that do not exist, or that a limit of the cost excludes.
     pub(super) async fn fall_back(&mut self) -> Option<Fallback> {
         let (choice, mut skipped) = (&mut self.conversation.choice, Vec::new());
         let fallback = choice.fall_back(&self.agent.registry, self.machine.budget(), &mut skipped);

@@ -166,7 +166,7 @@ async fn fork_off(
     }
     // Only the file begins anew: the conversation stays as the model has it.
     if let Some((messages, kept)) = old {
-        driver.core.open_machine(messages);
+        driver.core.apply(agent::Change::Conversation(messages));
         driver.core.conversation.kept = kept;
     }
     Ok(())

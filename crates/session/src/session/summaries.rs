@@ -124,10 +124,10 @@ impl Summaries {
         }));
     }
 
-    /// Ends a compaction as hooks want it: made by them, or refused.
-    pub(super) fn end_compaction(&mut self, made: Option<Box<Finished>>) {
+    /// Ends a compaction for which no model is asked: hooks have made or refused it, or there is no model to ask.
+    pub(super) fn end_compaction(&mut self, made: Result<Box<Finished>, Refusal>) {
         // Through `running`, as the summary of a model: the outcome comes as a wake-up, when the machine has finished its step.
-        let done = async move { Summarised::Compaction(made.ok_or(Refusal::Aborted)) };
+        let done = async move { Summarised::Compaction(made) };
         self.running = Some(Summarising::new(CancellationToken::new(), done));
     }
 

@@ -42,6 +42,8 @@ pub(super) enum Wakeup {
     TodoDue,
     /// A background process has ended by itself.
     ProcessExited,
+    /// A task has sent an event that extensions or hooks listen to.
+    ListenersDue,
     /// The entry that is kept in a prompt cache.
     CacheWarming(WarmingEvent),
     Closed,
@@ -72,6 +74,7 @@ impl Wakeup {
                 | SessionRequest::Retire(_),
             )
             | Self::Queried
+            | Self::ListenersDue
             | Self::StorageDue
             | Self::Dialog(_)
             | Self::Closed => false,

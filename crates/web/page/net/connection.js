@@ -11,6 +11,8 @@ const FIRST_WAIT = 500;
 const LONGEST_WAIT = 10000;
 const ANSWER_WAIT = 30000;
 const PROBE_WAIT = 4000;
+/** How long an attempt may take. A gateway opens a session for up to 30 seconds first. */
+const CONNECT_WAIT = 40000;
 /** After so long without a word the page asks whether anybody is there. */
 const SILENCE = 25000;
 /** Commands that may take as long as they like. */
@@ -72,6 +74,7 @@ export class Connection {
     socket.onopen = () => {
       if (this.socket !== socket) return;
       this.isOpen = true;
+      timers.clear(this.retryTimer);
       this.failures = 0;
       this.heard = now();
       const again = this.wasOpen;
@@ -83,6 +86,8 @@ export class Connection {
     socket.onmessage = (message) => { if (this.socket === socket) this.take(message.data); };
     socket.onclose = (event) => { if (this.socket === socket) this.closed(event.code); };
     socket.onerror = () => {};
+    // Browsers wait minutes for a network that swallows everything.
+    this.retryTimer = timers.set(() => { if (this.socket === socket && !this.isOpen) this.closed(0); }, CONNECT_WAIT);
   }
 
   /** Connects at once if it is not connected: the network came back, somebody looks at the page. */

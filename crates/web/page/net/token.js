@@ -3,6 +3,9 @@
 
 const KEY = 'pinion-token';
 
+/** How long the reason of a refusal is waited for, in milliseconds. */
+const REFUSAL_WAIT = 10000;
+
 /** For browsers whose storage is off. */
 let inMemory = globalThis.pinionToken || '';
 
@@ -40,7 +43,9 @@ export function socketAddress() {
 export async function refusal() {
   const headers = { 'content-type': 'application/json' };
   if (token()) headers.authorization = `Bearer ${token()}`;
-  const answer = await fetch(below('api/command'), { method: 'POST', headers, body: '{"type":"get_state"}', cache: 'no-store' });
+  // The agent answers this command also while its sessions wait for something.
+  const answer = await fetch(below('api/command'), { method: 'POST', headers, body: '{"type":"list_open_sessions"}', cache: 'no-store',
+    signal: AbortSignal.timeout(REFUSAL_WAIT) });
   if (answer.status === 401 || answer.status === 403) return 'denied';
   if (answer.status === 503 || answer.status === 429) return 'busy';
   return null;

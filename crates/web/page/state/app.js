@@ -2,7 +2,7 @@
 // and commands. Views listen to it and ask it to do things; it touches no element.
 
 import { CommandError, Connection } from '../net/connection.js';
-import { loadControl } from './control.js';
+import { loadControl, watchShell } from './control.js';
 import { QUESTIONS } from './events.js';
 import { lastUsed, newestOther } from './recent.js';
 import { Session } from './session.js';
@@ -18,6 +18,8 @@ export class App {
     this.lastUsed = options.lastUsed || null;
     this.sessions = new Map();
     this.current = '';
+    /** Handle of the session that is shown once it is loaded; `current` is shown until then. */
+    this.wantedHandle = '';
     this.open = [];
     this.listed = [];
     this.commands = [];
@@ -211,14 +213,23 @@ export class App {
     else if (session) session.loaded = false;
   }
 
-  /** Shows a session that is open. */
+  /**
+   * Shows a session that is open, once it is loaded: until then the page shows the one before, and commands go to that one. It is not
+   * shown if the load fails, or another session is wanted meanwhile.
+   */
   async show(handle) {
     const before = this.current;
-    this.current = handle;
-    this.unread.delete(handle);
+    this.wantedHandle = handle;
+    const enter = (session) => {
+      if (this.wantedHandle !== handle) return;
+      this.current = handle;
+      this.unread.delete(handle);
+      this.emit('show', session);
+    };
     const session = this.sessionOf(handle);
-    if (session.loaded) this.emit('show', session);
-    else await this.load(handle, () => this.emit('show', session));
+    if (session.loaded) enter(session);
+    else await this.load(handle, enter);
+    if (this.current !== handle) return;
     this.refresh(0);
     if (before !== handle) this.refreshCommands();
   }
@@ -313,24 +324,11 @@ export class App {
     if (changes.parts.has('stale')) {
       this.load(session.handle).then(() => this.refreshLists()).catch((error) => this.failed(error));
     }
-    if (event.type === 'bash_execution_update') this.watchShell(session, session.shellName(event));
+    if (event.type === 'bash_execution_update') watchShell(this, session, session.shellName(event));
     if (changes.parts.has('settled') || changes.parts.has('usage') || changes.parts.has('refresh')) this.refresh();
     if (changes.parts.has('settled')) this.refreshLists();
     if (changes.notes) this.emit('notes', changes.notes);
     this.emit('change', { session, changes });
-  }
-
-  /** A shell command of another page: nobody says when it is over, but then the conversation is longer. */
-  watchShell(session, id) {
-    const item = session.shells.get(id);
-    if (!item || !item.pending || item.message.command) return;
-    clearTimeout(this.shellTimer);
-    this.shellTimer = setTimeout(async () => {
-      const state = await this.ask({ type: 'get_state' }, session.handle).catch(() => null);
-      if (!item.pending || !session.byKey.has(item.key)) return;
-      if (state && state.messageCount > session.messageCount) await this.load(session.handle).catch(() => {});
-      else this.watchShell(session, id);
-    }, 1500);
   }
 
   noteBusy(handle, event) {
@@ -386,7 +384,9 @@ export class App {
   }
 
   async refreshCommands() {
-    const answer = await this.ask({ type: 'get_commands' }).catch(() => ({ commands: [] }));
+    const handle = this.current;
+    const answer = await this.ask({ type: 'get_commands' }, handle).catch(() => ({ commands: [] }));
+    if (handle !== this.current) return; // It waits for MCP servers: another session is shown by now.
     this.commands = answer.commands || [];
     this.emit('commands');
   }

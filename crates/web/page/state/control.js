@@ -1,5 +1,5 @@
-// What a snapshot does not contain of a run's control: the limit that holds the session, and its background processes. And words
-// for limits. Touches no element.
+// What a snapshot does not contain: the limit that holds the session, its background processes, the ends of shell commands of other
+// pages. And words for limits. Touches no element.
 
 /** The limits in the order in which they are shown: member of the command, member of the use, and their names. */
 export const LIMITS = [
@@ -27,4 +27,17 @@ export async function loadControl(app, session) {
   for (const process of list?.processes || []) if (!session.processes.has(process.processId)) session.processes.set(process.processId, process);
   changes.parts.add('limit').add('processes');
   app.emit('change', { session, changes });
+}
+
+/** A shell command of another page: nobody says when it is over, but then the conversation is longer. */
+export function watchShell(app, session, id) {
+  const item = session.shells.get(id);
+  if (!item || !item.pending || item.message.command) return;
+  clearTimeout(app.shellTimer);
+  app.shellTimer = setTimeout(async () => {
+    const state = await app.ask({ type: 'get_state' }, session.handle).catch(() => null);
+    if (!item.pending || !session.byKey.has(item.key)) return;
+    if (state && state.messageCount > session.messageCount) await app.load(session.handle).catch(() => {});
+    else watchShell(app, session, id);
+  }, 1500);
 }

@@ -1,4 +1,4 @@
-// The app: loads that fail, and what it tells of sessions that are not shown.
+// The app: loads that fail, which session is shown, and what it tells of sessions that are not shown.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -50,5 +50,31 @@ test('of a session that is not loaded, only questions are told', () => {
   for (const method of ['setStatus', 'notify', 'cancel', 'confirm']) w.say({ type: 'extension_ui_request', session: 's1', method, id: method });
   assert.deepEqual(told, ['confirm']);
   w.loading.catch(() => {});
+  w.app.connection.close();
+});
+
+test('commands go to the session that is shown while others load', async () => {
+  const w = world();
+  const answer = (session, end) => {
+    const { id } = w.socket.sent.findLast((command) => command.type === 'replay' && command.session === session);
+    w.say({ type: 'response', id, ...end });
+  };
+  const loaded = { success: true, data: { snapshot: { state: {}, messages: [] }, lastSeq: 4 } };
+  answer(undefined, loaded);
+  await w.loading;
+  const shown = [];
+  w.app.on('show', ({ handle }) => shown.push(handle));
+  const slow = w.app.show('slow');
+  assert.equal(w.app.current, '');
+  const fast = w.app.show('fast');
+  answer('fast', loaded);
+  await fast;
+  answer('slow', loaded);
+  await slow;
+  assert.deepEqual([w.app.current, shown], ['fast', ['fast']]);
+  const refused = w.app.show('gone');
+  answer('gone', { success: false, error: 'There is no session "gone"' });
+  await assert.rejects(refused, /no session/);
+  assert.equal(w.app.current, 'fast');
   w.app.connection.close();
 });

@@ -167,3 +167,16 @@ test('events before the answer to a replay are left out, except dialogs: they co
   say({ type: 'd', seq: 7 });
   assert.equal(w.connection.lastSeq, 7);
 });
+
+test('an attempt without an answer is given up', async () => {
+  const w = world();
+  w.connection.connect();
+  w.pass(40000);
+  await settle();
+  assert.equal(w.phases.at(-1)[0], 'lost');
+  w.pass(500);
+  assert.equal(w.sockets.length, 2);
+  w.last().onopen();
+  w.pass(40000);
+  assert.equal(w.phases.at(-1)[0], 'open');
+});

@@ -42,11 +42,18 @@ export class Attachments {
     for (const file of [...files]) {
       if (!KINDS.includes(file.type)) toast('warning', `${file.name || 'This file'} is no PNG, JPEG, GIF or WebP image.`);
       else if (file.size > MOST_BYTES) toast('warning', `${file.name || 'This image'} is larger than 20 MB.`);
-      else if (this.images.length >= MOST_IMAGES) toast('warning', `At most ${MOST_IMAGES} images.`);
-      else this.images.push({ mimeType: file.type, data: await base64(file), name: file.name || 'image' });
+      else await this.add(file);
     }
     this.field.value = '';
     this.show();
+  }
+
+  async add(file) {
+    // Read first: a message that is sent meanwhile takes the images that there are, and leaves another list.
+    const data = await base64(file).catch(() => null);
+    if (data === null) toast('warning', `${file.name || 'This image'} cannot be read.`);
+    else if (this.images.length >= MOST_IMAGES) toast('warning', `At most ${MOST_IMAGES} images.`);
+    else this.images.push({ mimeType: file.type, data, name: file.name || 'image' });
   }
 
   show() {

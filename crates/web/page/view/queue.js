@@ -5,7 +5,7 @@ import { el, fill, iconButton } from '../lib/dom.js';
 import { openDialog } from './dialogs.js';
 
 export class QueueView {
-  /** @param {{ ask: (command: any) => Promise<any>, restore: (text: string) => void }} actions */
+  /** @param {{ ask: (command: any) => Promise<any>, restore: (session: any, texts: string[]) => void }} actions */
   constructor(node, actions) {
     this.node = node;
     this.actions = actions;
@@ -14,6 +14,7 @@ export class QueueView {
   /** Shows the queue of a session; the ids are asked for, since events only have the texts. */
   async update(session) {
     const { queue } = session;
+    this.session = session;
     const count = queue.steering.length + queue.followUp.length;
     this.shown = queue;
     if (!count) { this.node.hidden = true; this.node.replaceChildren(); return; }
@@ -41,8 +42,9 @@ export class QueueView {
 
   /** Takes all messages back, to be said otherwise. */
   async restore() {
+    const { session } = this;
     const taken = await this.actions.ask({ type: 'clear_queue' });
-    if (taken) this.actions.restore([...(taken.steering || []), ...(taken.followUp || [])].join('\n\n'));
+    if (taken) this.actions.restore(session, [...(taken.steering || []), ...(taken.followUp || [])]);
   }
 
   edit(item) {

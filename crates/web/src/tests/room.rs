@@ -160,3 +160,47 @@ async fn refused_dialog_look_up_is_repeated() {
     worker.refuse(&command);
     assert!(worker.commands.try_recv().is_err());
 }
+
+#[tokio::test]
+async fn shell_events_have_id_of_their_client() {
+    let mut worker = Worker::start();
+    worker.command("replay");
+    let tab = worker.join();
+    let bash = json!({"id": "own", "type": "bash", "command": "make"});
+    worker.send(&tab, &bash).await;
+    let id = worker.command("bash")["id"].clone();
+    assert_ne!(id, "own");
+    for (seq, id) in [(1, &id), (4, &json!("of another gateway"))] {
+        let bash = format!("b{seq}");
+        worker.say(
+            json!({"type": "bash_execution_start", "seq": seq, "id": id, "bashId": bash, "command": "make"}),
+        );
+        worker.say(json!({"type": "bash_execution_update", "seq": seq + 1, "id": id, "delta": "built"}));
+        worker.say(json!({"type": "bash_execution_end", "seq": seq + 2, "id": id, "bashId": bash, "output": "built"}));
+    }
+    let frames = unread(&tab);
+    let names: Vec<_> = frames
+        .iter()
+        .map(|frame| {
+            let word = |name: &str| frame[name].as_str().unwrap();
+            assert!(frame.get("id").is_none(), "{frame}");
+            (word("commandId"), word("bashId"))
+        })
+        .collect();
+    let expected = [("own", "b1"); 3].into_iter();
+    let expected = expected.chain([("of another gateway", "b4"); 3]);
+    assert_eq!(names, expected.collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn cut_text_of_javascript_reaches_the_session() {
+    let mut worker = Worker::start();
+    worker.command("replay");
+    let tab = worker.join();
+    // Half of a surrogate pair, as `JSON.stringify` writes it.
+    let line = Bytes::from_static(br#"{"id":1,"type":"prompt","message":"cut \ud83d"}"#);
+    let held = tab.account().empty();
+    assert!(worker.server.deliver(line, held, tab.id()).await);
+    assert_eq!(worker.command("prompt")["message"], "cut \u{fffd}");
+    assert!(unread(&tab).is_empty());
+}

@@ -266,7 +266,7 @@ fn data_members() -> Vec<Member> {
             "AssistantMessage",
             "errorStatus",
             count(),
-            "The HTTP status of the response that made the answer fail.",
+            "The HTTP status of the response that made the answer fail. Pinion does not store it in session files.",
             Dialect::has_omp_members,
         ),
         (

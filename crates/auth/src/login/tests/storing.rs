@@ -52,6 +52,19 @@ async fn auth_file_keeps_other_entries_byte_for_byte() {
 }
 
 #[tokio::test]
+async fn removed_login_leaves_api_keys() {
+    let home = Home::new(
+        r#"{"xai": {"type": "oauth", "access": "a", "refresh": "r", "expires": 1}, "groq": {"type": "api_key", "key": "k"}}"#,
+    );
+    let store = AuthStore::new(&home.file);
+    assert!(store.remove_login("xai").await.unwrap());
+    assert!(!store.remove_login("xai").await.unwrap());
+    assert!(!store.remove_login("groq").await.unwrap());
+    let left: Value = serde_json::from_str(&home.text()).unwrap();
+    assert_eq!(left, json!({"groq": {"type": "api_key", "key": "k"}}));
+}
+
+#[tokio::test]
 async fn api_key_replacing_login_keeps_environment_variables() {
     let home = Home::new(
         r#"{"xai": {"type": "oauth", "access": "sk-a", "refresh": "sk-r", "expires": 1, "env": {"A": "b"}}}"#,

@@ -63,6 +63,20 @@ fn package_without_manifest_uses_default_directories() {
 }
 
 #[test]
+fn extensions_directory_with_index_is_one_extension() {
+    let mut place = Place::new(&[
+        ("home/tools/extensions/index.ts", ""),
+        ("home/tools/extensions/helper.ts", ""),
+    ]);
+    assert_eq!(add(&mut place, &json!("~/tools"), Scope::User), None);
+    let package = &place.options.packages[0];
+    assert_eq!(
+        package.paths(Kind::Extensions),
+        [place.path("home/tools/extensions/index.ts")]
+    );
+}
+
+#[test]
 fn manifest_lists_resources_and_settings_entry_filters_them() {
     let manifest = json!({"pi": {"extensions": ["./src/one.ts", "src/two.ts"], "skills": ["./res/skills", "../outside"],
                                  "prompts": ["./res/*.md", "!res/draft.md"]}});

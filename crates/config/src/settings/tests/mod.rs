@@ -262,6 +262,15 @@ fn old_settings_names_still_work() {
 }
 
 #[test]
+fn provider_timeout_of_zero_counts_as_absent() {
+    let timeout = |ms: u64| {
+        let keys = json!({"retry": {"provider": {"timeoutMs": ms}}});
+        global(&keys).0.retry.provider.timeout_ms
+    };
+    assert_eq!((timeout(0), timeout(5)), (None, Some(5)));
+}
+
+#[test]
 fn idle_timeout_can_be_disabled() {
     for off in [json!(0), json!("disabled")] {
         assert_eq!(

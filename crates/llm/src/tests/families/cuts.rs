@@ -110,7 +110,7 @@ async fn single_bytes_do_not_reset_idle_timeout() {
     use futures_util::StreamExt;
     for voice in voices() {
         let mut request = super::request(super::model(voice.api));
-        request.idle_timeout = std::time::Duration::from_millis(500);
+        request.timeouts = std::time::Duration::from_millis(500).into();
         let drip = futures_util::stream::iter(0..10_000).then(|_| async {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             Ok::<_, std::io::Error>(Bytes::from_static(b"x"))

@@ -78,7 +78,7 @@ pub(super) fn respond_with(request: &ModelRequest, body: reqwest::Body) -> Model
         head: Box::pin(ready(Ok(response.into()))),
         parser: family.parser(request, &CallNumbers::default()),
         framing: family.framing(),
-        idle: request.idle_timeout,
+        idle: request.timeouts.idle,
     };
     ModelStream::new(
         State::Waiting(Box::new(waiting)),
@@ -98,7 +98,7 @@ pub(super) async fn drain(mut stream: ModelStream) -> Vec<ModelEvent> {
 /// The events of a body that comes in pieces.
 pub(super) async fn hear(voice: &Voice, pieces: Vec<Bytes>, end: End) -> Vec<ModelEvent> {
     let mut request = request(model(voice.api));
-    request.idle_timeout = Duration::from_millis(100);
+    request.timeouts = Duration::from_millis(100).into();
     let mut events = drain(respond(&request, pieces, end)).await;
     if let Some(ModelEvent::Done(message) | ModelEvent::Error { message, .. }) = events.last_mut() {
         // Times of two streams differ.

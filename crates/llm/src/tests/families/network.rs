@@ -10,7 +10,7 @@ use super::super::{model, request};
 use super::voices::{Block, Voice};
 use super::{everything, judge, voices};
 use crate::request::ModelRequest;
-use crate::{Client, ClientConfig};
+use crate::{Client, ClientConfig, ModelEvent};
 
 /// An answer as a server sends it.
 fn response(voice: &Voice, headers: &str, body: &[u8]) -> Vec<u8> {
@@ -149,36 +149,57 @@ pub(super) fn ask(voice: &Voice, url: &str) -> ModelRequest {
         _ => Secret::new("test-key-0123456789"),
     });
     // Long enough for a busy machine.
-    request.idle_timeout = Duration::from_secs(1);
+    request.timeouts = Duration::from_secs(1).into();
     request
 }
 
+async fn faults_end_and_the_client_recovers(voice: &Voice) {
+    let good = Act::Say(response(
+        voice,
+        "",
+        &(voice.say)(&[Block::text(["well again"])]).concat(),
+    ));
+    let rows = faults(voice);
+    let acts = rows.iter().flat_map(|(_, act, _)| [act.clone(), good.clone()]);
+    let server = serve(acts.collect()).await;
+    let client = Client::new(ClientConfig::default());
+    for (name, _, must) in &rows {
+        let what = format!("{}: {name}", voice.api);
+        let heard = judge(&collect(&client, ask(voice, &server.url)).await, &what);
+        assert_eq!(heard.failed, *must == Must::Fail, "{what}: {}", heard.error());
+        assert!(!heard.error().contains('<'), "{what}: {}", heard.error());
+        let text = heard.text();
+        assert!(
+            "Héllo \u{1f600} \"World\"\nand so on".starts_with(&text),
+            "{what}: {text}"
+        );
+        let mut patient = ask(voice, &server.url);
+        patient.timeouts = Duration::from_secs(30).into();
+        let heard = judge(&collect(&client, patient).await, &what);
+        assert_eq!(heard.text(), "well again", "after {what}: {}", heard.error());
+    }
+}
+
+/// All families at once: most of the time is spent waiting.
 #[tokio::test]
 async fn every_network_fault_ends_and_recovers() {
+    futures_util::future::join_all(voices().map(faults_end_and_the_client_recovers)).await;
+}
+
+#[tokio::test]
+async fn refused_request_has_http_status() {
+    // Texts of exhausted plans and of Bedrock do not contain the status.
+    let plan = "{\"error\":{\"type\":\"usage_limit_reached\",\"resets_at\":31000}}";
     for voice in voices() {
-        let good = Act::Say(response(
-            voice,
-            "",
-            &(voice.say)(&[Block::text(["well again"])]).concat(),
-        ));
-        let rows = faults(voice);
-        let acts = rows.iter().flat_map(|(_, act, _)| [act.clone(), good.clone()]);
-        let server = serve(acts.collect()).await;
-        let client = Client::new(ClientConfig::default());
-        for (name, _, must) in &rows {
-            let what = format!("{}: {name}", voice.api);
-            let heard = judge(&collect(&client, ask(voice, &server.url)).await, &what);
-            assert_eq!(heard.failed, *must == Must::Fail, "{what}: {}", heard.error());
-            assert!(!heard.error().contains('<'), "{what}: {}", heard.error());
-            let text = heard.text();
-            assert!(
-                "Héllo \u{1f600} \"World\"\nand so on".starts_with(&text),
-                "{what}: {text}"
-            );
-            let mut patient = ask(voice, &server.url);
-            patient.idle_timeout = Duration::from_secs(30);
-            let heard = judge(&collect(&client, patient).await, &what);
-            assert_eq!(heard.text(), "well again", "after {what}: {}", heard.error());
+        for (status, body) in [(403, "{\"message\":\"no\"}"), (429, plan)] {
+            let server = serve(vec![page(&format!("{status} x"), "application/json", body)]).await;
+            let mut request = ask(voice, &server.url);
+            request.timeouts = Duration::from_secs(30).into();
+            let events = collect(&Client::new(ClientConfig::default()), request).await;
+            let Some(ModelEvent::Error { message, .. }) = events.last() else {
+                panic!("{}: {events:?}", voice.api)
+            };
+            assert_eq!(message.http_status, Some(status), "{}: {message:?}", voice.api);
         }
     }
 }

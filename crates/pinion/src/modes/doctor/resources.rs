@@ -1,4 +1,4 @@
-//! Section: context files, texts of the system prompt, skills and prompt templates, with their paths.
+//! Section: context files, texts of the system prompt, skills, prompt templates and rules, with their paths.
 
 use std::path::Path;
 
@@ -6,6 +6,7 @@ use config::resources::Resources;
 use serde_json::{Value, json};
 
 use super::Patient;
+use super::keys::counted;
 use super::report::{Mark, Section};
 use crate::session_options::resource_options;
 
@@ -13,7 +14,7 @@ use crate::session_options::resource_options;
 const SHOWN: usize = 12;
 
 pub(super) fn section(patient: &Patient<'_>) -> Section {
-    let mut section = Section::new("resources", "Context, skills, prompts");
+    let mut section = Section::new("resources", "Context, skills, prompts, rules");
     let resources = Resources::new(resource_options(patient.args, &patient.settings, patient.env));
     let context: Vec<&Path> = resources
         .context_files()
@@ -36,6 +37,7 @@ pub(super) fn section(patient: &Patient<'_>) -> Section {
         .map(|one| named(&format!("/{}", one.name), &one.path))
         .collect();
     list(&mut section, "prompts", shown, "none");
+    let rules = rules(&mut section, patient, &resources);
     let texts = resources.prompt_texts();
     let prompt = match (&texts.custom, &texts.append) {
         (Some(_), Some(_)) => "your own, and your additions",
@@ -58,10 +60,44 @@ pub(super) fn section(patient: &Patient<'_>) -> Section {
         "contextFiles": context,
         "skills": skills.collect::<Vec<Value>>(),
         "prompts": templates.collect::<Vec<Value>>(),
+        "rules": rules,
         "customSystemPrompt": texts.custom.is_some(),
         "appendedSystemPrompt": texts.append.is_some(),
     });
     section
+}
+
+/// Rows about the rules that watch answers. Returns the rules for the JSON.
+fn rules(section: &mut Section, patient: &Patient<'_>, resources: &Resources) -> Vec<Value> {
+    if !patient.settings.ttsr.enabled {
+        section.row("rules", "not read: ttsr.enabled is false");
+        return Vec::new();
+    }
+    let (rules, problems) = (resources.rules(), resources.rule_problems().len());
+    let count = |level: &str| rules.sources().filter(|rule| rule.source.level == level).count();
+    let (project, user) = (count("project"), count("user"));
+    let mut text = match project + user {
+        0 => "none".to_owned(),
+        all => format!("{all} ({project} of the project, {user} of yours)"),
+    };
+    let mut mark = Mark::None;
+    if problems > 0 {
+        mark = Mark::Odd;
+        text.push_str(&format!(
+            "; {} (see below)",
+            counted(problems, "problem", "problems")
+        ));
+    }
+    section.marked(mark, "rules", text);
+    let named = rules.sources().take(SHOWN);
+    for rule in named {
+        let path = patient.short(Path::new(&rule.path));
+        section.row("", format!("{}  {path}", rule.name));
+    }
+    let data = rules.sources().map(|rule| {
+        json!({"name": rule.name, "path": rule.path, "scope": rule.source.level, "condition": rule.condition})
+    });
+    data.collect()
 }
 
 /// A row for each; the first carries the label.

@@ -1,16 +1,16 @@
 //! `pinion mcp add` and `remove`: entries of `mcp.json`, the user's or the project's. Everything else in the file stays, but
 //! comments go.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ::mcp::ServerConfig;
 use anyhow::{Context as _, bail};
 use config::settings::jsonc;
-use files::Root;
+use files::{Mode, Root};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Args, McpArgs};
@@ -118,34 +118,15 @@ fn change(
         .with_context(|| format!("\"mcpServers\" in {} is no object", path.display()))?;
     change(servers)?;
     let text = format!("{}\n", serde_json::to_string_pretty(&document)?);
-    replace(path, text.as_bytes()).with_context(|| path.display().to_string())
+    write(path, text.as_bytes()).with_context(|| path.display().to_string())
 }
 
-fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     if let Some(dir) = path.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }
     // A link stays one.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let mut draft = target.as_os_str().to_owned();
-    draft.push(format!(".{}.tmp", std::process::id()));
-    let draft = PathBuf::from(draft);
-    let _left = fs::remove_file(&draft);
-    // It may hold secrets.
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&draft)?;
-    if let Ok(known) = fs::metadata(&target) {
-        file.set_permissions(known.permissions())?;
-    }
-    let written = file
-        .write_all(text)
-        .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&draft, &target));
-    if written.is_err() {
-        let _gone = fs::remove_file(&draft);
-    }
-    written
+    // A new file is the owner's alone, since it may hold secrets.
+    files::replace(&target, text, Mode::Keep(0o600))
 }

@@ -35,6 +35,7 @@ pub(super) fn run(setup: &Setup, as_json: bool) -> anyhow::Result<ExitCode> {
             lines.push(line(&server, source));
         }
         agent.reaper.shutdown().await;
+        agent.mcp.logins.finish().await;
         lines
     });
     runtime.shutdown_background();

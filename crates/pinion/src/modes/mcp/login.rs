@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args, setup: &Setup, name: &str) -> anyhow::Result<Exit
         complain("Cancelled");
         return Ok(ExitCode::from(exit::INTERRUPTED));
     }
-    let path = session::mcp::logins(&setup.agent.agent_dir);
+    let path = &setup.agent.mcp.logins;
     say(&format!(
         "Logged in at {name}. The tokens are in {}",
         path.path().display()

@@ -153,7 +153,8 @@ fn logout_removes_logins_and_keeps_keys() {
     let path = world.dir.agent_dir().join("auth.json");
     let login = json!({"type": "oauth", "access": "a", "refresh": "r", "expires": 4_000_000_000_000_u64});
     let key = json!({"type": "api_key", "key": "k"});
-    let auth = json!({"openai-codex": login, "anthropic": key}).to_string();
+    // A key of a provider with a login was no login.
+    let auth = json!({"openai-codex": login, "github-copilot": key, "anthropic": key}).to_string();
     world.dir.write(&path, auth).unwrap();
     let editor = Editor::start(&world);
     let reply = editor.call("o", "logout", json!({}));
@@ -162,7 +163,7 @@ fn logout_removes_logins_and_keeps_keys() {
     assert_eq!(again["result"], json!({}), "{again}");
     editor.finish();
     let left: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    assert_eq!(left, json!({"anthropic": key}));
+    assert_eq!(left, json!({"github-copilot": key, "anthropic": key}));
 }
 
 #[test]

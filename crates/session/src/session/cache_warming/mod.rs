@@ -308,7 +308,7 @@ async fn record(driver: &mut Driver, message: &AssistantMessage, is_overridden: 
     }
     let log = &mut driver.core.conversation.log;
     match log.append(EntryBody::Other(entry), &driver.core.outbox).await {
-        Ok(entry) => driver.emit(Event::EntryAppended { entry }).await,
+        Ok(entry) => driver.core.outbox.tell(Event::EntryAppended { entry }).await,
         Err(error) => {
             let text = format!("The cost of a cache refresh could not be stored: {error}");
             driver.core.outbox.notice("warning", text).await;

@@ -4,7 +4,10 @@
 use extensions::{Answer, ProcessError};
 use serde_json::Value;
 
+use crate::limits;
+
 use super::super::session_core::SessionCore;
+use super::failures::failure;
 use super::listeners::Listeners;
 use super::{Continuation, Extensions, table};
 
@@ -93,8 +96,36 @@ impl Extensions {
 
     /// Tells something that no answer is awaited to.
     pub(crate) fn tell_only(&mut self, core: &mut SessionCore, name: &str, event: &Value) {
-        debug_assert!(table::lists(name), "{name} is not in heard.txt");
         self.sync_state(core);
+        self.send(core, name, event);
+    }
+
+    /// Passes on the events that clients were sent since the last time, if there are any.
+    pub(crate) fn pass_on_events(&mut self, core: &mut SessionCore) {
+        if !core.outbox.listeners().is_empty() {
+            self.sync_state(core);
+        }
+    }
+
+    /// Sends the events that wait in the outbox. Only `sync_state` calls it, since handlers expect the state to be sent before.
+    pub(super) fn send_events(&mut self, core: &SessionCore) {
+        let (events, dropped) = core.outbox.listeners().take();
+        for event in events {
+            let told = serde_json::to_value(&*event).unwrap_or_default();
+            self.send(core, event.name(), &told);
+        }
+        if dropped > 0 {
+            let most = limits::LISTENER_EVENTS;
+            let error = format!("{most} events waited for listeners; {dropped} further ones were left out");
+            // Also in the log: the failure is lost if too many others wait, or if the session is at its end.
+            tracing::warn!("{error}");
+            self.failures.push(failure("<runtime>", "event", error));
+        }
+    }
+
+    /// Sends an event to the processes and executables that listen to it.
+    fn send(&mut self, core: &SessionCore, name: &str, event: &Value) {
+        debug_assert!(table::lists(name), "{name} is not in heard.txt");
         self.tell_hooks(core, name, event);
         if let Some(process) = self.links.pool.as_ref().filter(|_| self.links.hears(name)) {
             // A value that is no JSON cannot be sent.
@@ -126,6 +157,8 @@ impl Extensions {
         if misses_guard {
             core.lock_down(self.guards.faults());
         }
+        // These are older than the start of a session that takes the place of another one.
+        self.pass_on_events(core);
         let start = self.loading.start().clone();
         // Processes receive it later, each when it has loaded (`Loading::begin_at`).
         self.tell_hooks(core, "session_start", &start);

@@ -85,7 +85,7 @@ pub(super) use self::request::{
     CustomMessage, Delivery, ExtensionPrompt, ExtensionRequest, SessionChange, dialog_answer,
 };
 pub(super) use self::request_tasks::RequestTasks;
-pub(super) use self::session_state::prompt_options;
+pub(super) use self::session_state::{command_list, prompt_options};
 pub(super) use self::state::SentState;
 pub(super) use self::subsessions::{SubsessionOptions, Subsessions};
 pub(super) use self::tools::{described, extension_tools};

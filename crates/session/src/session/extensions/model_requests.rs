@@ -18,6 +18,7 @@ use crate::limits;
 use super::super::access::{Given, look_up, open_with};
 use super::super::clock::now_ms;
 use super::super::run_limits::check_limits;
+use super::json::put;
 use super::request::{member, read, text};
 use super::request_tasks::RequestTasks;
 
@@ -47,7 +48,12 @@ pub(crate) fn stream_model(
         };
         // Also after a failure or an abort: the provider counts the tokens all the same.
         spending.add(Spent::of(&message.usage));
-        let _sent = pool.answer(id, &message);
+        let mut shown = json!(message);
+        // The member of oh-my-pi's messages. An extension that passes the answer on as its own gives the status back with it.
+        if let Some(status) = message.http_status {
+            put(&mut shown, "errorStatus", status.into());
+        }
+        let _sent = pool.answer(id, &shown);
     });
     tasks.keep_model(id, task.abort_handle(), cancel.drop_guard());
     Ok(())
@@ -208,8 +214,10 @@ fn request(agent: &Agent, params: &Value) -> Result<(ModelRequest, Given), Strin
         Some("long") => CacheRetention::Long,
         _ => CacheRetention::Short,
     };
-    request.idle_timeout = number(options, "timeoutMs")
-        .map_or_else(|| agent.idle_timeout(&request.model), Duration::from_millis);
+    request.timeouts = agent.timeouts(&request.model);
+    if let Some(ms) = number(options, "timeoutMs") {
+        request.timeouts.response = Duration::from_millis(ms);
+    }
     let retries = number(options, "maxRetries").and_then(|retries| u32::try_from(retries).ok());
     let retries = retries.or(settings.retry.provider.max_retries).unwrap_or(0);
     // Bounded, since the extension names the number.

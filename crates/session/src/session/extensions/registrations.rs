@@ -1,45 +1,12 @@
-//! What the registrations of extensions change in the session: the tools of the model, and the hook points at which the machine
-//! waits.
+//! What the registrations of extensions change in the session: the tools of the model, the hook points at which the machine waits, and the
+//! events that the outbox queues for listeners.
 
-use agent::{Change, Subscriptions};
+use agent::{Change, HOOK_POINTS, Subscriptions};
+use extensions::combining::client_events;
 
 use super::super::session_core::SessionCore;
 use super::super::tool_calls::Layer;
 use super::{Extensions, extension_tools};
-
-/// Points at which the machine asks hooks, whether or not one of them may answer.
-const ASKED: [&str; 5] = [
-    "message_end",
-    "tool_call",
-    "tool_result",
-    "agent_before_settle",
-    "session_before_compact",
-];
-
-/// Events of a run that hooks may subscribe to.
-const EVENTS: [&str; 10] = [
-    "agent_start",
-    "turn_start",
-    "message_start",
-    "message_update",
-    "tool_execution_start",
-    "tool_execution_update",
-    "tool_execution_end",
-    "turn_end",
-    "agent_end",
-    "agent_settled",
-];
-
-/// Further events of the machine: subscribers receive them, and nothing waits.
-const TOLD: [&str; 7] = [
-    "queue_update",
-    "compaction_start",
-    "compaction_end",
-    "auto_retry_start",
-    "auto_retry_end",
-    "ttsr_triggered",
-    "todo_reminder",
-];
 
 /// Uses the tools and commands that extensions register now.
 pub(crate) fn use_registrations(extensions: &mut Extensions, core: &mut SessionCore) {
@@ -59,22 +26,23 @@ pub(crate) fn use_registrations(extensions: &mut Extensions, core: &mut SessionC
     sync_hooks(extensions, core);
 }
 
-/// Tells the machine which hook points have subscribers, after registrations have changed.
+/// Tells the machine and the outbox which events have listeners, after registrations have changed.
 pub(crate) fn sync_hooks(extensions: &Extensions, core: &mut SessionCore) {
-    let mut subscribed = Subscriptions::default();
-    for name in ASKED.into_iter().chain(EVENTS).chain(TOLD) {
-        if !extensions.has_listener(name) {
-            continue;
-        }
-        // Executables that are only told need no wait, so they do not delay the run.
-        let is_asked = ASKED.contains(&name) || (EVENTS.contains(&name) && extensions.waits_for(name));
-        let names = if is_asked {
-            &mut subscribed.waits
-        } else {
-            &mut subscribed.tells
-        };
-        names.push(name.to_owned());
-    }
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    // Executables that are only told need no wait, so they do not delay the run.
+    let mut waits = HOOK_POINTS.to_vec();
+    waits.retain(|name| extensions.waits_for(name));
+    let told: Vec<&'static str> = client_events()
+        .filter(|name| extensions.has_listener(name))
+        .collect();
+    // The machine tells listeners of its events itself: it knows which turn they belong to, and which ones listeners had already.
+    let mut tells = told.clone();
+    tells.retain(|name| !waits.contains(name));
+    core.outbox.listeners().listen_to(told);
+    let subscribed = Subscriptions {
+        waits: owned(&waits),
+        tells: owned(&tells),
+    };
     // An input that changes nothing would only make the record of inputs longer.
     if subscribed != *core.machine.subscriptions() {
         core.apply(Change::Hooks(subscribed));

@@ -13,47 +13,30 @@ impl Extensions {
     /// The whole state, for a process that knows nothing of the session yet.
     pub(crate) fn whole_state(&mut self, core: &mut SessionCore) -> Map<String, Value> {
         let mut state = cheap_state(core);
-        state.extend(self.costly_state(core));
+        state.extend(costly_state(self, core));
         // The other processes have it by now: changes are sent before the whole state is asked for.
         self.state.replace(&state);
         state
     }
 
-    /// Sends the processes what has changed since the last time.
+    /// Sends the processes the changes since the last time, and listeners the events that clients were sent meanwhile. Later events come
+    /// behind these, so that listeners receive all events in the order of clients.
     pub(crate) fn sync_state(&mut self, core: &mut SessionCore) {
         // Without processes the stale mark stays for later ones.
-        if self.links.pool().is_none() {
-            return;
+        if self.links.pool().is_some() {
+            let mut state = cheap_state(core);
+            if self.state.take_stale() {
+                state.extend(costly_state(self, core));
+            }
+            let changed = self.state.update(state);
+            self.links.send_state(&changed);
+            // Once the file is there, processes read the entries from it.
+            if !core.conversation.log.is_on_disk() {
+                self.links
+                    .send_entries(core.conversation.log.entries(), core.conversation.log.header());
+            }
         }
-        let mut state = cheap_state(core);
-        if self.state.take_stale() {
-            state.extend(self.costly_state(core));
-        }
-        let changed = self.state.update(state);
-        self.links.send_state(&changed);
-        // Once the file is there, processes read the entries from it.
-        if !core.conversation.log.is_on_disk() {
-            self.links
-                .send_entries(core.conversation.log.entries(), core.conversation.log.header());
-        }
-    }
-
-    /// Members that change with tools, models and resources only.
-    fn costly_state(&mut self, core: &mut SessionCore) -> Map<String, Value> {
-        let prompt = core.system_prompt();
-        let settings = &core.agent.settings;
-        let scope = core.conversation.choice.scope.iter();
-        let scope = scope.map(|scoped| json!({"model": scoped.model, "thinkingLevel": scoped.level}));
-        members(json!({
-            "scopedModels": scope.collect::<Value>(),
-            "systemPromptOptions": prompt_options(core),
-            "builtinTools": builtin_tools(),
-            "systemPrompt": prompt,
-            "tools": all_tools(core),
-            "commands": self.commands(core),
-            "settings": settings.raw,
-            "modelsFile": self.providers.file().to_string_lossy(),
-        }))
+        self.send_events(core);
     }
 
     /// Everything that can be called with a slash: commands of extensions, then templates and skills.
@@ -62,17 +45,6 @@ impl Extensions {
         commands.extend(core.workspace.resources.commands());
         commands.extend(core.mcp.commands());
         commands
-    }
-
-    /// What can be called as a slash command, as the reply of `get_commands`.
-    pub(crate) fn command_list(&self, core: &SessionCore) -> Commands {
-        let commands = self.commands(core);
-        let values = commands
-            .iter()
-            .filter_map(|command| serde_json::to_value(command).ok());
-        Commands {
-            commands: values.collect(),
-        }
     }
 }
 
@@ -99,6 +71,35 @@ fn cheap_state(core: &SessionCore) -> Map<String, Value> {
         "leafId": core.conversation.log.leaf_id(),
         "entryCount": core.conversation.log.entries().len(),
     }))
+}
+
+/// Members that change with tools, models and resources only.
+fn costly_state(extensions: &Extensions, core: &mut SessionCore) -> Map<String, Value> {
+    let prompt = core.system_prompt();
+    let settings = &core.agent.settings;
+    let scope = core.conversation.choice.scope.iter();
+    let scope = scope.map(|scoped| json!({"model": scoped.model, "thinkingLevel": scoped.level}));
+    members(json!({
+        "scopedModels": scope.collect::<Value>(),
+        "systemPromptOptions": prompt_options(core),
+        "builtinTools": builtin_tools(),
+        "systemPrompt": prompt,
+        "tools": all_tools(core),
+        "commands": extensions.commands(core),
+        "settings": settings.raw,
+        "modelsFile": extensions.providers.file().to_string_lossy(),
+    }))
+}
+
+/// What can be called as a slash command, as the reply of `get_commands`.
+pub(crate) fn command_list(extensions: &Extensions, core: &SessionCore) -> Commands {
+    let commands = extensions.commands(core);
+    let values = commands
+        .iter()
+        .filter_map(|command| serde_json::to_value(command).ok());
+    Commands {
+        commands: values.collect(),
+    }
 }
 
 /// All tools, active or not, as extensions see them.

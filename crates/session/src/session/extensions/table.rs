@@ -1,5 +1,4 @@
-//! The events that extensions and hooks receive, by name. They also receive, as clients
-//! do, the events in `registrations::TOLD` and the events of `Driver::emit`.
+//! The events that extensions and hooks receive, by name. They also receive the events of clients, which the outbox queues for them.
 
 /// One line for each: see the file.
 const HEARD: &str = include_str!("heard.txt");

@@ -72,6 +72,10 @@ impl Tool for ExtensionTool {
         Source::Extension(self.extension.clone())
     }
 
+    fn starts_active(&self) -> bool {
+        self.tool.default_active != Some(false)
+    }
+
     /// One in the place of a built-in tool does the same kind of thing.
     fn access(&self, args: &Map<String, Value>, place: Place<'_>) -> Access {
         built_in_access(self.name(), args, place)

@@ -52,7 +52,7 @@ pub(super) fn tools(servers: &[Running]) -> Vec<Arc<dyn Tool>> {
             .lists
             .tools
             .iter()
-            .filter(|tool| !is_of_another(&tool.name, own, &names))
+            .filter(|tool| !is_of_another(&::mcp::full_name(own, &tool.raw), own, &names))
         {
             tools.push(Arc::new(McpTool {
                 name: tool.name.clone(),
@@ -83,7 +83,7 @@ pub(super) fn tools(servers: &[Running]) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// Returns true if a tool of another server would have the name of this server's tool. The tool `b__c` of a server `a` would
+/// Returns true if a tool of another server would have the full name of this server's tool. The tool `b__c` of a server `a` would
 /// take the place of `c` of a server `a__b`, and pass the rules for it.
 fn is_of_another(tool: &str, own: &str, servers: &[&str]) -> bool {
     let prefix = |server: &str| format!("{}{}__", ::mcp::PREFIX, ::mcp::namespace(server));
@@ -116,6 +116,7 @@ impl Tool for McpTool {
             Action::Call(server, raw) => Source::McpServer {
                 server: server.config().name.clone(),
                 tool: raw.clone(),
+                full_name: ::mcp::full_name(&server.config().name, raw),
                 // Consents are bound to the configuration, too: another program under this name is asked about anew.
                 config: format!("{:?}", server.config()),
             },
@@ -224,5 +225,9 @@ mod tests {
         assert!(!is_of_another("mcp__a__b__c", "a__b", &["a", "a__b"]));
         assert!(!is_of_another("mcp__a__b__c", "a", &servers));
         assert!(!is_of_another("mcp__a_b__c", "a-b", &servers));
+        // The name that the model calls is shortened, and does not show the other server.
+        let (long, tool) = (format!("a__{}", "b".repeat(60)), format!("{}__c", "b".repeat(60)));
+        let full = ::mcp::full_name("a", &tool);
+        assert!(is_of_another(&full, "a", &["a", &long]));
     }
 }

@@ -339,3 +339,23 @@ async fn session_without_client_keeps_its_run() {
     stage.settle().await;
     assert_eq!(newest(&stage), "hello", "no call waited for the client");
 }
+
+#[tokio::test]
+async fn placeholder_model_is_never_asked() {
+    let mut stage = DriverStage::new(&[text("never")]);
+    let unknown = "Model \"x/y\" not found";
+    let providers = &mut stage.driver.extensions.providers;
+    providers.set_unresolved(Some(unknown.to_owned()));
+    // Without the checks of a prompt, as an extension begins a run.
+    stage.prompt("hi").await;
+    stage.settle().await;
+    let last = serde_json::to_value(stage.driver.core.machine.messages().last().unwrap()).unwrap();
+    assert_eq!(last["stopReason"], "error");
+    assert!(last["errorMessage"].as_str().unwrap().contains(unknown), "{last}");
+    stage.driver.drive(Input::Compact).await;
+    stage.settle().await;
+    let sent = events(&mut stage.sent);
+    let end = sent.iter().find(|event| event["type"] == "compaction_end");
+    let error = end.unwrap()["errorMessage"].as_str().unwrap();
+    assert!(error.contains(unknown), "{error}");
+}

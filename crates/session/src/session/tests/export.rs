@@ -16,6 +16,7 @@ async fn export_is_named_after_its_session() {
             dir.path(),
             "prompt".to_owned(),
             Vec::new(),
+            false,
         )
     };
     assert!(export(&log, None).is_err(), "nothing was said");
@@ -37,6 +38,20 @@ async fn export_is_named_after_its_session() {
 #[test]
 fn session_in_memory_is_not_exported() {
     let log = log(None);
-    let export = Export::new(&log, None, "/".as_ref(), String::new(), Vec::new());
-    assert!(export.is_err());
+    for is_lenient in [false, true] {
+        let export = Export::new(&log, None, "/".as_ref(), String::new(), Vec::new(), is_lenient);
+        assert!(export.is_err());
+    }
+}
+
+#[tokio::test]
+async fn lenient_export_needs_no_message_and_makes_directories() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = log(Some(&dir.path().join("mine.jsonl")));
+    let path = Some("no/such/page.html".to_owned());
+    let export = Export::new(&log, path, dir.path(), String::new(), Vec::new(), true);
+    let exported = export.unwrap().write().await.unwrap();
+    assert_eq!(exported.path, "no/such/page.html");
+    let page = std::fs::read_to_string(dir.path().join(&exported.path)).unwrap();
+    assert!(page.contains("<html"));
 }

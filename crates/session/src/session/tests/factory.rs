@@ -82,16 +82,17 @@ async fn silent_provider_always_has_a_timeout() {
         settings.retry.provider.timeout_ms = provider;
     };
     set(&mut agent.settings, Some(10), Some(20), None);
-    assert_eq!(agent.idle_timeout(&remote), Duration::from_millis(10));
-    assert_eq!(agent.idle_timeout(&local), Duration::from_millis(20));
+    let millis = Duration::from_millis;
+    assert_eq!(agent.timeouts(&remote), millis(10).into());
+    assert_eq!(agent.timeouts(&local), millis(20).into());
     set(&mut agent.settings, Some(10), Some(20), Some(30));
-    assert_eq!(
-        agent.idle_timeout(&local),
-        Duration::from_millis(30),
-        "it is for all providers"
-    );
+    for (model, idle) in [(&remote, millis(10)), (&local, millis(20))] {
+        let timeouts = agent.timeouts(model);
+        assert_eq!(timeouts.response, millis(30), "it is for all providers");
+        assert_eq!(timeouts.idle, idle, "it ends when the response begins");
+    }
     set(&mut agent.settings, None, None, None);
-    assert_eq!(agent.idle_timeout(&remote), Duration::from_secs(86_400));
+    assert_eq!(agent.timeouts(&remote), Duration::from_secs(86_400).into());
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@ use wire::RunLimits;
 
 use super::super::fallbacks::{Fallbacks, check_names};
 use super::super::run_options::RunOptions;
-use super::model;
 use super::stage::CoreStage;
+use super::{events, model};
 
 const MODELS: &str = r#"{"providers": {
     "one": {"baseUrl": "http://localhost:1/v1", "api": "openai-completions", "apiKey": "x", "models": [
@@ -56,7 +56,9 @@ fn fallbacks_are_taken_once_in_order() {
     fallbacks.set(names(&["one/b", "no/such", "nonsense", "one/a"]));
     fallbacks.begin_prompt(None);
     let unlimited = RunLimits::default();
-    assert_eq!(taken(&mut fallbacks, &registry, unlimited).0, ["one/b", "one/a"]);
+    let (models, skipped) = taken(&mut fallbacks, &registry, unlimited);
+    assert_eq!(models, ["one/b", "one/a"]);
+    assert_eq!(skipped.len(), 2, "names of no model: {skipped:?}");
     assert!(taken(&mut fallbacks, &registry, unlimited).0.is_empty());
     fallbacks.on_idle();
     assert_eq!(
@@ -112,6 +114,27 @@ fn fallback_of_unknown_price_is_skipped_with_reason() {
     assert_eq!(taken, ["one/a"]);
     assert_eq!(skipped.len(), 1);
     assert!(skipped[0].contains("one/b"), "{skipped:?}");
+}
+
+#[tokio::test]
+async fn unknown_fallback_of_settings_is_reported_once() {
+    let settings = r#"{"fallbackModels": ["offline/echo", "offline/ecko"]}"#;
+    let mut stage = CoreStage::with(&[], settings);
+    let core = &mut stage.core;
+    for _ in 0..2 {
+        let fallbacks = &mut core.conversation.choice.fallbacks;
+        fallbacks.report_unknown(&core.agent.registry, &core.outbox).await;
+    }
+    let sent = events(&mut stage.sent);
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    let message = sent[0]["message"].as_str().unwrap();
+    for part in [
+        "fallbackModels",
+        "\"offline/ecko\" not found",
+        "Nearest models: offline/echo",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
 }
 
 #[test]

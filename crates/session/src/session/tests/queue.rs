@@ -96,6 +96,19 @@ fn empty_queues_have_no_texts() {
 }
 
 #[test]
+fn message_of_extension_is_in_no_snapshot() {
+    let mut machine = machine(&[(QueueKind::Steering, Message::user("now", 1))]);
+    let note = serde_json::json!({"role": "custom", "customType": "note", "content": "hidden"});
+    let item = Queued {
+        text: String::new(),
+        message: Arc::new(Message::from_json(&note.to_string()).unwrap()),
+        interrupts: false,
+    };
+    machine.step(Input::Enqueue(QueueKind::Steering, item), 0, &mut Vec::new());
+    assert_eq!(texts(&machine).unwrap().steering, ["now"]);
+}
+
+#[test]
 fn reworded_message_keeps_its_images() {
     let Message::User(message) = reworded(&with_image("before"), "after") else {
         panic!("no message of the user");

@@ -1,10 +1,11 @@
 //! Limits of runs, without a run.
 
-use agent::{LoopSettings, Machine, RunBudget, SharedAccount, Spent};
+use agent::{Change, Input, LoopSettings, Machine, RunBudget, SharedAccount, Spent};
 use serde_json::json;
 use wire::run_limits::LimitKind;
 use wire::{Model, RunLimits, Usage};
 
+use super::super::machine::RecordedMachine;
 use super::super::run_limits::{
     SharedSpending, TaskBudget, check_limits, check_new, check_price, limits_reply,
 };
@@ -135,4 +136,52 @@ fn task_with_cost_limit_checks_its_model() {
     let task = TaskBudget::new(budget(cost(1.0)), SharedSpending::default(), None);
     assert!(task.check_price(&model("free", false)).is_err());
     assert_eq!(task.check_price(&priced("paid")), Ok(()));
+}
+
+fn machine(limits: RunLimits) -> RecordedMachine {
+    let settings = LoopSettings {
+        limits,
+        ..LoopSettings::default()
+    };
+    RecordedMachine::open(None, settings, Vec::new())
+}
+
+fn requests(requests: u64) -> Input {
+    Input::Spent(Spent {
+        requests,
+        ..Spent::default()
+    })
+}
+
+#[test]
+fn ended_task_counts_for_the_next() {
+    let mut machine = machine(turns(2));
+    let spending = SharedSpending::default();
+    for _ in 0..2 {
+        let mut task = machine.task_budget(spending.clone());
+        assert_eq!(task.reached(), None);
+        task.asked();
+    }
+    // No input came in between: an extension and a cache refresh also ask while no run is active.
+    let mut late = machine.task_budget(spending);
+    assert_eq!(late.reached().map(|limit| limit.kind), Some(LimitKind::Turns));
+    assert_eq!(machine.budget().spent().requests, 2, "each counts once");
+}
+
+#[test]
+fn new_limits_reach_working_subagent() {
+    let mut owner = machine(RunLimits::default());
+    let mut worker = machine(RunLimits::default());
+    worker.join(owner.new_member());
+    worker.step(requests(3), &mut Vec::new());
+    let (limits, reset) = (turns(5), false);
+    owner.step(Change::Limits { limits, reset }.into(), &mut Vec::new());
+    owner.share_limits();
+    worker.step(requests(1), &mut Vec::new());
+    assert_eq!(worker.budget().reached(), None);
+    worker.step(requests(1), &mut Vec::new());
+    let reached = worker.budget().reached();
+    assert_eq!(reached.map(|limit| limit.kind), Some(LimitKind::Turns));
+    owner.count_others();
+    assert_eq!(owner.budget().spent().requests, 5);
 }

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use wire::command::NewSessionParams;
+use wire::command::{NewSessionParams, TodosParams};
 use wire::event::ChangeReason;
 use wire::{AssistantMessage, EntryBody, Message};
 
 use super::super::change_request::{Change, ChangeAsker, question, word};
+use super::super::{session_replacement, todos};
+use super::stage::DriverStage;
 use super::{log, user};
 use crate::limits;
 use crate::outbox::{ClientId, Origin, Responder, outbox};
@@ -132,4 +134,34 @@ async fn fork_and_branch_are_told_apart() {
     let asker = ChangeAsker::Fork(Responder::new(origin, &outbox));
     assert!(asker.asked("branch") && !asker.asked("fork"));
     assert!(!ChangeAsker::Extension(None).asked("branch"));
+}
+
+#[tokio::test]
+async fn fork_that_keeps_messages_keeps_todos() {
+    let reply = |text: &str| json!({"stream": [{"text": text}]});
+    let mut stage = DriverStage::new(&[reply("one"), reply("two")]);
+    stage.prompt("first").await;
+    stage.settle().await;
+    let params = TodosParams {
+        phases: Some(json!([{"name": "Build", "tasks": [{"content": "compile"}]}])),
+    };
+    let (_, list) = todos::edit(&params).unwrap();
+    let core = &mut stage.driver.core;
+    let list = core.conversation.log.append(list, &core.outbox).await.unwrap();
+    stage.prompt("second").await;
+    stage.settle().await;
+    let fork = Change::Fork {
+        entry: "e1".to_owned(),
+        before: Some(list.id.clone()),
+        text: String::new(),
+        keeps_messages: true,
+    };
+    assert!(
+        session_replacement::make(&mut stage.driver, fork, None)
+            .await
+            .is_ok()
+    );
+    let machine = &stage.driver.core.machine;
+    assert_eq!(machine.messages().len(), 4);
+    assert_eq!(machine.todos().phases().len(), 1, "the file has the list");
 }

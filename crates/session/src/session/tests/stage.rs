@@ -125,6 +125,7 @@ fn agent(dir: &Path, cwd: &Path, settings: &str) -> Agent {
             env: Vec::new(),
             tmp_dir: dir.to_owned(),
             boundaries: files::Boundaries::default(),
+            logins: crate::mcp::logins(dir),
         },
         lender: None,
         trust,

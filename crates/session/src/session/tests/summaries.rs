@@ -152,7 +152,7 @@ async fn aborted_branch_summary_is_refused() {
 #[tokio::test]
 async fn compaction_refused_by_hooks_is_aborted() {
     let mut summaries = Summaries::default();
-    summaries.end_compaction(None);
+    summaries.end_compaction(Err(Refusal::Aborted));
     let refusal = compaction(outcome(&mut summaries).await).unwrap_err();
     assert!(matches!(refusal, Refusal::Aborted));
 }

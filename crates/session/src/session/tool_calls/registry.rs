@@ -196,7 +196,7 @@ impl ToolRegistry {
     }
 
     /// Replaces the tools of a layer; tools that are there before and after stay as active as they were. Of the others, a name
-    /// that goes stays active if `keeps` says so, and a new tool becomes active if `activates` does.
+    /// that goes stays active if `keeps` says so, and a new tool becomes active if `activates` and the tool itself do.
     pub(crate) fn replace(
         &mut self,
         layer: Layer,
@@ -212,10 +212,16 @@ impl ToolRegistry {
             .retain(|name| !old.contains(name) || new.contains(name) || keeps(name));
         for name in new {
             let is_new = !old.contains(&name) && !self.is_active(&name);
-            if is_new && !self.declined.contains(&name) && activates(&name) {
+            let is_wanted = self.starts_active(layer, &name) && !self.declined.contains(&name);
+            if is_new && is_wanted && activates(&name) {
                 self.active.push(name);
             }
         }
+    }
+
+    fn starts_active(&self, layer: Layer, name: &str) -> bool {
+        let mut tools = self.layer(layer).iter();
+        tools.any(|tool| tool.name() == name && tool.starts_active())
     }
 
     /// Replaces the tools of a layer. Active tools stay active by name.
@@ -398,7 +404,7 @@ impl ToolRegistry {
     }
 
     /// Another session begins. Unless a client chose the active tools, these built-in and optional tools are active again, and all tools of
-    /// the other layers that `allows`.
+    /// the other layers that start active and that `allows`.
     pub(crate) fn begin_session(&mut self, own: Vec<String>, allows: impl Fn(Layer, &str) -> bool) {
         self.declined.clear();
         if self.chosen_by != ChosenBy::Session {
@@ -408,7 +414,7 @@ impl ToolRegistry {
         self.active = own;
         for layer in [Layer::Extension, Layer::Mcp, Layer::Client] {
             for name in self.names(layer) {
-                if !self.is_active(&name) && allows(layer, &name) {
+                if !self.is_active(&name) && self.starts_active(layer, &name) && allows(layer, &name) {
                     self.active.push(name);
                 }
             }

@@ -62,6 +62,10 @@ impl Tool for Fake {
         self.source.clone()
     }
 
+    fn starts_active(&self) -> bool {
+        !self.name.starts_with("later")
+    }
+
     fn access(&self, args: &Map<String, Value>, place: Place<'_>) -> Access {
         match &self.source {
             Source::Extension(_) => built_in_access(self.name, args, place),
@@ -537,6 +541,17 @@ fn replaced_tools_stay_as_active_as_before() {
     assert!(tools.is_active("new") && !tools.is_active("a"));
     replace(&mut tools, &[]);
     assert_eq!(tools.active_names(), ["read", "kept"]);
+}
+
+#[test]
+fn tool_that_starts_inactive_has_to_be_named() {
+    let mut tools = ToolRegistry::new(vec!["later_named".to_owned()]);
+    replace(&mut tools, &["a", "later", "later_named"]);
+    assert_eq!(tools.active_names(), ["later_named", "a"]);
+    tools.activate(vec!["later".to_owned()], ChosenBy::Session);
+    assert_eq!(tools.active_names(), ["later"]);
+    tools.begin_session(vec!["read".to_owned()], |_, _| true);
+    assert_eq!(tools.active_names(), ["read", "a"]);
 }
 
 #[test]

@@ -138,6 +138,11 @@ pub(crate) trait Tool: Send + Sync {
     /// Where the tool comes from. A permission that the user granted for the session is bound to it.
     fn source(&self) -> Source;
 
+    /// Returns true if the tool becomes active when it is registered.
+    fn starts_active(&self) -> bool {
+        true
+    }
+
     /// What a call with checked arguments gets access to.
     fn access(&self, _args: &Map<String, Value>, _place: Place<'_>) -> Access {
         Access::Unknown
@@ -218,5 +223,6 @@ impl<'a> Subject<'a> {
         };
         // A consent for the session must not cover another tool that takes this name later (GUARANTEES.md, 60).
         call.bound_to(self.proposal().identity())
+            .from_source(&self.source)
     }
 }

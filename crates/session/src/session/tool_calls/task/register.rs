@@ -1,7 +1,7 @@
 //! Which sub-agents a session has: the working ones, and where the conversations of the others are.
 
 use std::collections::VecDeque;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -214,10 +214,17 @@ fn read_transcript(session_file: String, from: u64) -> Result<SubagentMessages, 
     file.seek(SeekFrom::Start(read.from_byte))
         .map_err(|error| error.to_string())?;
     let mut text = Vec::new();
+    let mut file = BufReader::new(file);
     // Bounded, since one response holds all of it. The client reads on at `nextByte`.
-    file.take(limits::SUBAGENT_TRANSCRIPT_BYTES)
-        .read_to_end(&mut text)
-        .map_err(|error| error.to_string())?;
+    let mut bounded = file.by_ref().take(limits::SUBAGENT_TRANSCRIPT_BYTES);
+    let got = bounded.read_to_end(&mut text);
+    got.map_err(|error| error.to_string())?;
+    if bounded.limit() == 0 && !text.contains(&b'\n') {
+        // A line that is longer comes as a whole. Otherwise the client would never come past it.
+        let most = u64::try_from(store::limits::MAX_LINE).unwrap_or(u64::MAX);
+        let rest = file.take(most).read_until(b'\n', &mut text);
+        rest.map_err(|error| error.to_string())?;
+    }
     // A line that is still being written is left for the next read.
     let complete = text
         .iter()
@@ -272,6 +279,17 @@ mod tests {
         let read = read(&text, 0);
         assert_eq!((read.entries.len(), read.messages.len()), (1, 1));
         assert_eq!(read.next_byte, whole.len() as u64);
+    }
+
+    #[test]
+    fn line_over_the_bound_is_read_whole() {
+        let long = "x".repeat(usize::try_from(limits::SUBAGENT_TRANSCRIPT_BYTES).unwrap());
+        let first = format!("{{\"type\":\"label\",\"label\":\"{long}\"}}\n");
+        let text = format!("{first}{{\"type\":\"label\"}}\n");
+        let begin = read(text.as_bytes(), 0);
+        assert_eq!((begin.entries.len(), begin.next_byte), (1, first.len() as u64));
+        let rest = read(text.as_bytes(), begin.next_byte);
+        assert_eq!((rest.entries.len(), rest.next_byte), (1, text.len() as u64));
     }
 
     #[test]

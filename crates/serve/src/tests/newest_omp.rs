@@ -1,0 +1,181 @@
+//! Forms that only clients of today's oh-my-pi see (dialects.md 14.1).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use wire::message::StopReason;
+use wire::omp::SILENT_ANSWER;
+use wire::reply::Messages;
+use wire::state::BashResult;
+use wire::{AssistantMessage, Dialect, Event, Message, Reply, Response, StreamEvent, Usage};
+
+use crate::encode::Encoder;
+use crate::manner::Spoken;
+
+fn encoder(dialect: Dialect) -> Encoder {
+    Encoder::speaking(Spoken::new(dialect))
+}
+
+fn lines(out: &[u8]) -> Vec<Value> {
+    let lines = out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
+}
+
+fn answer(stop_reason: StopReason) -> Arc<Message> {
+    let answer = AssistantMessage {
+        stop_reason,
+        ..AssistantMessage::begin("api", "p", "m", 0)
+    };
+    Arc::new(Message::Assistant(answer))
+}
+
+fn thinking(content_index: usize, text: &str) -> StreamEvent {
+    StreamEvent::ThinkingDelta {
+        content_index,
+        delta: text.to_owned(),
+    }
+}
+
+fn text(content_index: usize, text: &str) -> StreamEvent {
+    StreamEvent::TextDelta {
+        content_index,
+        delta: text.to_owned(),
+    }
+}
+
+fn thinking_end(text: &str) -> StreamEvent {
+    StreamEvent::ThinkingEnd {
+        content_index: 0,
+        content: text.to_owned(),
+    }
+}
+
+/// The kinds of the steps of an answer that ends with this reason, and the texts of the ends of blocks.
+fn steps(dialect: Dialect, steps: Vec<StreamEvent>, stop_reason: StopReason) -> (Vec<String>, Vec<Value>) {
+    let (mut encoder, now, mut out) = (encoder(dialect), Instant::now(), Vec::new());
+    let message = answer(StopReason::Stop);
+    encoder.event(&Event::MessageStart { message }, now, &mut out);
+    for assistant_message_event in steps {
+        let usage = Usage::default();
+        let event = Event::MessageUpdate {
+            usage,
+            assistant_message_event,
+        };
+        encoder.event(&event, now, &mut out);
+    }
+    let message = answer(stop_reason);
+    encoder.event(&Event::MessageEnd { message }, now, &mut out);
+    let lines = lines(&out);
+    let events: Vec<&Value> = lines.iter().map(|line| &line["assistantMessageEvent"]).collect();
+    let kinds = events.iter().filter_map(|event| event["type"].as_str());
+    let ends = events.iter().filter(|event| event["content"].is_string());
+    (
+        kinds.map(str::to_owned).collect(),
+        ends.map(|event| event["content"].clone()).collect(),
+    )
+}
+
+#[test]
+fn reasoning_ends_when_text_begins() {
+    let run = || {
+        vec![
+            StreamEvent::ThinkingStart { content_index: 0 },
+            thinking(0, "h"),
+            thinking(0, "m"),
+            StreamEvent::TextStart { content_index: 1 },
+            text(1, "Yes"),
+            thinking_end("hm"),
+            StreamEvent::TextEnd {
+                content_index: 1,
+                content: "Yes".to_owned(),
+            },
+        ]
+    };
+    let (kinds, ends) = steps(Dialect::OmpNow, run(), StopReason::Stop);
+    let expected = [
+        "thinking_start",
+        "thinking_delta",
+        "thinking_end",
+        "text_start",
+        "text_delta",
+        "text_end",
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(ends, [json!("hm"), json!("Yes")]);
+    let (kinds, _) = steps(Dialect::Pi, run(), StopReason::Stop);
+    assert_eq!(
+        kinds[2], "text_start",
+        "other dialects get the ends of the provider"
+    );
+}
+
+#[test]
+fn continued_block_has_second_end() {
+    let run = vec![
+        StreamEvent::ThinkingStart { content_index: 0 },
+        thinking(0, "h"),
+        StreamEvent::TextStart { content_index: 1 },
+        thinking(0, "m"),
+        thinking_end("hm"),
+    ];
+    let (kinds, ends) = steps(Dialect::OmpNow, run, StopReason::Stop);
+    assert_eq!(kinds.iter().filter(|kind| *kind == "thinking_end").count(), 2);
+    assert_eq!(ends, [json!("h"), json!("hm")]);
+}
+
+#[test]
+fn error_ends_block_but_abort_does_not() {
+    let run = || vec![StreamEvent::TextStart { content_index: 0 }, text(0, "Half")];
+    let ends = |dialect, stop_reason| steps(dialect, run(), stop_reason).1;
+    assert_eq!(ends(Dialect::OmpNow, StopReason::Error), [json!("Half")]);
+    assert_eq!(ends(Dialect::OmpNow, StopReason::Aborted), [] as [Value; 0]);
+    assert_eq!(ends(Dialect::Pi, StopReason::Error), [] as [Value; 0]);
+}
+
+fn respond(dialect: Dialect, command: &str, reply: Reply) -> Value {
+    let response = Response {
+        id: None,
+        command: Some(command.into()),
+        outcome: Ok(reply),
+    };
+    let mut out = Vec::new();
+    encoder(dialect).response(&response, Instant::now(), &mut out);
+    lines(&out).remove(0)
+}
+
+#[test]
+fn aborted_command_has_line_before_output() {
+    let output = |dialect, cancelled| {
+        let result = BashResult {
+            output: "begun".to_owned(),
+            exit_code: None,
+            cancelled,
+            truncated: false,
+            full_output_path: None,
+            counts: None,
+        };
+        respond(dialect, "bash", Reply::Bash(result))["data"]["output"].clone()
+    };
+    assert_eq!(output(Dialect::OmpNow, true), "[Command cancelled]\nbegun");
+    assert_eq!(output(Dialect::OmpNow, false), "begun");
+    assert_eq!(output(Dialect::Xcsh, true), "begun");
+}
+
+#[test]
+fn message_after_silent_answer_is_of_developer() {
+    let shown = |dialect| {
+        let line = json!({"role": "custom", "customType": SILENT_ANSWER, "content": "More.", "display": false, "timestamp": 1});
+        let message = Message::from_json(&line.to_string()).unwrap();
+        let messages = Messages {
+            messages: vec![Arc::new(message)],
+        };
+        respond(dialect, "get_messages", Reply::Messages(messages))["data"]["messages"][0].clone()
+    };
+    let content = json!([{"type": "text", "text": "More."}]);
+    assert_eq!(
+        shown(Dialect::OmpNow),
+        json!({"role": "developer", "content": content, "timestamp": 1})
+    );
+    assert_eq!(shown(Dialect::Xcsh)["role"], "custom");
+}
