@@ -148,6 +148,9 @@ pub const SESSION_QUEUE: usize = 256;
 /// Events of a session that wait on a full disk until its file is written. With more the worker gives the session up.
 pub const HELD_LINES: usize = 10_000;
 
+/// Bytes of these events. With more the worker gives the session up.
+pub const HELD_BYTES: usize = 64 << 20;
+
 /// Commands of a session that the agent has at a time.
 pub const COMMANDS_IN_FLIGHT: usize = 64;
 

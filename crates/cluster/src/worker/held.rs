@@ -1,16 +1,18 @@
-//! Lines of the agent that clients must not see yet. On a full disk the agent keeps entries in memory and goes on. What it says from then
-//! on would be lost with this worker, since only what is in the file gets into the store.
+//! Lines of the agent that clients must not see yet. On a full disk the agent keeps entries in memory and goes on. The store gets only
+//! entries of the file, so later lines speak of entries that would be lost with this worker.
 
 use anyhow::{Result, bail};
 use serde_json::Value;
 
 use super::child::Line;
-use crate::limits::HELD_LINES;
+use crate::limits::{EVENT_BATCH, HELD_BYTES, HELD_LINES};
 
 /// The lines that wait until the agent has written its entries.
 #[derive(Default)]
 pub(crate) struct HeldLines {
     lines: Vec<Line>,
+    /// About the bytes of these lines.
+    bytes: usize,
     /// Entries of the session are in the memory of the agent only.
     is_waiting: bool,
 }
@@ -21,29 +23,38 @@ impl HeldLines {
         self.is_waiting
     }
 
-    /// Takes lines of the agent. Returns those that clients may see now: the `storage_status` that says why others wait is one of them.
+    /// Takes lines of the agent. Returns the lines that clients may see now, among them the `storage_status` that says why others wait.
+    /// They come in batches of at most [`EVENT_BATCH`]. There is at least one batch, which may be empty.
     ///
     /// # Errors
     /// Too many lines wait.
-    pub(crate) fn pass(&mut self, batch: Vec<Line>) -> Result<Vec<Line>> {
+    pub(crate) fn pass(&mut self, batch: Vec<Line>) -> Result<Vec<Vec<Line>>> {
         let mut ready = Vec::new();
         for line in batch {
             let pending = pending(&line);
             if pending == Some(0) {
                 self.is_waiting = false;
+                self.bytes = 0;
                 ready.append(&mut self.lines);
             }
             if self.is_waiting {
+                self.bytes += serde_json::to_vec(&line)?.len();
                 self.lines.push(line);
             } else {
                 ready.push(line);
             }
             self.is_waiting |= pending.is_some_and(|pending| pending > 0);
         }
-        if self.lines.len() > HELD_LINES {
+        if self.lines.len() > HELD_LINES || self.bytes > HELD_BYTES {
             bail!("the session file cannot be written, and too many events wait for it");
         }
-        Ok(ready)
+        let mut batches = Vec::new();
+        while ready.len() > EVENT_BATCH {
+            let rest = ready.split_off(EVENT_BATCH);
+            batches.push(std::mem::replace(&mut ready, rest));
+        }
+        batches.push(ready);
+        Ok(batches)
     }
 }
 
@@ -57,7 +68,7 @@ fn pending(line: &Line) -> Option<u64> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{HELD_LINES, HeldLines};
+    use super::{EVENT_BATCH, HELD_BYTES, HELD_LINES, HeldLines};
     use crate::worker::child::Line;
 
     fn line(value: Value) -> Line {
@@ -75,11 +86,13 @@ mod tests {
     fn lines_wait_until_entries_are_written() {
         let mut held = HeldLines::default();
         let event = |name: &str| line(json!({"type": name, "pending": 3}));
-        let first = held.pass(vec![event("a"), status(1), event("b")]).unwrap();
-        assert_eq!(first, [event("a"), status(1)]);
-        assert!(held.is_waiting());
-        assert!(held.pass(vec![event("c"), status(2)]).unwrap().is_empty());
-        let rest = held.pass(vec![status(0), event("d")]).unwrap();
+        let mut pass = |lines: Vec<Line>| held.pass(lines).unwrap().concat();
+        assert_eq!(
+            pass(vec![event("a"), status(1), event("b")]),
+            [event("a"), status(1)]
+        );
+        assert!(pass(vec![event("c"), status(2)]).is_empty());
+        let rest = pass(vec![status(0), event("d")]);
         assert_eq!(rest, [event("b"), event("c"), status(2), status(0), event("d")]);
         assert!(!held.is_waiting());
     }
@@ -90,5 +103,20 @@ mod tests {
         held.pass(vec![status(1)]).unwrap();
         let lines = vec![line(json!({"type": "a"})); HELD_LINES + 1];
         assert!(held.pass(lines).is_err());
+        let mut held = HeldLines::default();
+        held.pass(vec![status(1)]).unwrap();
+        let long = line(json!({"type": "a", "text": "x".repeat(HELD_BYTES)}));
+        assert!(held.pass(vec![long]).is_err());
+    }
+
+    #[test]
+    fn waiting_lines_come_in_batches() {
+        let mut held = HeldLines::default();
+        held.pass(vec![status(1)]).unwrap();
+        assert!(held.is_waiting());
+        let lines = vec![line(json!({"type": "a"})); 2 * EVENT_BATCH];
+        assert_eq!(held.pass(lines).unwrap().concat().len(), 0);
+        let sizes: Vec<usize> = held.pass(vec![status(0)]).unwrap().iter().map(Vec::len).collect();
+        assert_eq!(sizes, [EVENT_BATCH, EVENT_BATCH, 1]);
     }
 }

@@ -216,7 +216,8 @@ impl SessionTask {
         tokio::pin!(commands);
         loop {
             let is_draining = *stop.borrow();
-            let is_idle = self.pending.is_empty() && self.events.run.is_none();
+            // The agent does not close a session whose entries wait for a full disk.
+            let is_idle = self.pending.is_empty() && self.events.run.is_none() && !self.held.is_waiting();
             if is_draining && is_idle {
                 return Ok(End::Drained);
             }
@@ -231,7 +232,7 @@ impl SessionTask {
                 Some(call) = self.calls.recv() => {
                     self.until()?;
                     self.file.sync(self.shared.store.as_ref(), &self.id).await?;
-                    // Without an answer the call is denied: that of the model which makes it is not in the file.
+                    // Without a reply the call is denied: the message with the call is not in the file.
                     if !self.held.is_waiting() {
                         // Fails when the call was denied meanwhile.
                         let _denied = call.send(());
@@ -242,8 +243,9 @@ impl SessionTask {
                     while batch.len() < EVENT_BATCH && let Ok(line) = self.lines.try_recv() {
                         batch.push(line);
                     }
-                    let ready = self.held.pass(batch)?;
-                    self.deliver(ready).await?;
+                    for ready in self.held.pass(batch)? {
+                        self.deliver(ready).await?;
+                    }
                 }
                 Some(message) = commands.next(), if has_room => {
                     idle_since = Instant::now();
@@ -538,7 +540,9 @@ impl SessionTask {
         if self.held.is_waiting() {
             bail!("the session file could not be written");
         }
-        self.deliver(ready).await?;
+        for ready in ready {
+            self.deliver(ready).await?;
+        }
         if self.is_unsaved {
             self.save().await?;
         }

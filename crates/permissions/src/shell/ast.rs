@@ -129,6 +129,14 @@ pub(super) struct Parameter {
     pub(super) operand: Word,
 }
 
+impl Parameter {
+    /// Returns true for `$1`, `$@` and `$*`.
+    pub(super) fn is_position(&self) -> bool {
+        let mut letters = self.name.chars();
+        self.name != "0" && letters.all(|letter| letter.is_ascii_digit() || "@*".contains(letter))
+    }
+}
+
 impl Word {
     pub(super) fn literal_of(text: &str) -> Self {
         let mut word = Self::default();
@@ -193,6 +201,20 @@ impl Word {
                 word.push_quoted_text(piece);
             }
         }
+        word
+    }
+
+    /// The word as the value of an assignment, which bash does not split.
+    pub(super) fn unsplit(&self) -> Self {
+        let mut word = Self::default();
+        word.push_quoted_text("");
+        for part in &self.parts {
+            match part {
+                Part::Text { text, .. } => word.push_quoted_text(text),
+                part => word.parts.push(part.clone()),
+            }
+        }
+        word.is_ansi = self.is_ansi;
         word
     }
 

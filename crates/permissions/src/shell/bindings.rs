@@ -1,20 +1,27 @@
 //! Values that a line gives to variables, and the commands that its words become with them: `o=-I p=program; tar $o $p` is judged as
 //! `tar -I program`, too. The order of commands does not count, so each command is judged with every value of its variables.
+//!
+//! The work is bounded by [`WORK`] for a line, and by [`COMMANDS`] and [`COMMAND_BYTES`] for a round of commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ast::{Parameter, Part, Word};
+use super::ast::{List, Parameter, Part, Word};
 use super::computed;
-use super::programs::{self, Class};
 use super::steps::Input;
 
-/// Values of a variable, and combinations of values for a command, that are looked at.
-const CHOICES: usize = 64;
+/// Values of a variable, and combinations of values for a command, that are looked at. More count as a text that the line computes.
+const CHOICES: usize = 256;
 /// Bytes and parts of a value; a longer one counts as computed.
 const VALUE_BYTES: usize = 4_096;
 const VALUE_PARTS: usize = 64;
-/// Commands with variables, and with values in place of them, that are looked at.
+/// Commands with variables, and with values in place of them, that are looked at. A line with more is opaque.
 const COMMANDS: usize = 512;
+/// Bytes of a command with values in place of variables. A line with a longer one is opaque.
+const COMMAND_BYTES: usize = 128 << 10;
+/// Bytes of all words with values in place of variables. A line with more is opaque.
+const WORK: usize = 4 << 20;
+/// What a word or a command costs in addition to its bytes.
+const WORD_WORK: usize = 64;
 /// The positional parameters, under one name.
 pub(super) const POSITIONAL: &str = "positional";
 
@@ -27,11 +34,15 @@ type Variable<'a> = (&'a str, String);
 /// The variables of a line, and its commands with variables.
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
-    /// Values of texts and of parts that are not known.
+    /// Each value consists of texts, of computed parts, and of parts that are not known.
     values: BTreeMap<String, Vec<Word>>,
     /// Assignments whose values have variables.
     assignments: Vec<(String, Word)>,
     commands: Vec<(Vec<Word>, Input)>,
+    /// Bytes of words with values in place of variables, so far.
+    work: usize,
+    /// A variable on which harmless output depends takes a value that can be an option.
+    has_unclear_place: bool,
 }
 
 impl Bindings {
@@ -41,14 +52,14 @@ impl Bindings {
         // A value that grows with each assignment is looked at once.
         let is_repeated = variables.peek().is_some() && !variables.any(|(variable, _)| variable == name);
         if is_repeated && self.assignments.len() < COMMANDS {
-            self.assignments.push((name.to_owned(), value.clone()));
+            self.assignments.push((name.to_owned(), without_lists(value)));
         } else if is_repeated {
             self.bind(name, &computed::word());
         }
         self.bind(name, value);
     }
 
-    /// A variable takes a value behind the one that it has.
+    /// A variable takes a value behind its own (`+=`).
     pub(super) fn append(&mut self, name: &str, value: &Word) {
         let mut whole = Word::default();
         whole.parts.push(Part::Parameter(Box::new(Parameter {
@@ -59,12 +70,12 @@ impl Bindings {
         self.bind(name, &whole);
     }
 
-    /// The values of variables whose values have variables, with what those have by now.
-    pub(super) fn assigned_again(&self) -> Vec<(String, Word)> {
+    /// The values of variables whose values have variables, with the values that those variables have by now.
+    pub(super) fn assigned_again(&mut self) -> Vec<(String, Word)> {
         let mut assigned = Vec::new();
-        for (name, value) in &self.assignments {
-            let resolved = self.resolved(value).into_iter().take(CHOICES);
-            assigned.extend(resolved.map(|word| (name.clone(), simple(&word))));
+        for (name, value) in self.assignments.clone() {
+            let resolved = self.resolved(&value);
+            assigned.extend(resolved.iter().map(|word| (name.clone(), simple(word))));
         }
         assigned
     }
@@ -74,30 +85,45 @@ impl Bindings {
         let known = self.values.entry(name.to_owned()).or_default();
         for word in resolved {
             let word = simple(&word);
-            let is_known = known.iter().any(|other| key(other) == key(&word));
-            if known.len() <= CHOICES && !is_known {
+            self.has_unclear_place |= computed::is_place(name) && computed::may_be_options(&word);
+            let new = key(&word);
+            if known.len() <= CHOICES && !known.iter().any(|other| key(other) == new) {
                 known.push(word);
             }
         }
     }
 
     /// The word with each value that its variables have so far. Too many count as a text that the line computes.
-    pub(super) fn resolved(&self, word: &Word) -> Vec<Word> {
-        let words = std::slice::from_ref(word);
-        let Some(choices) = self.choices(words) else {
-            return vec![computed::word()];
+    pub(super) fn resolved(&mut self, word: &Word) -> Vec<Word> {
+        if !word.parts.iter().any(|part| variable(part).is_some()) {
+            return vec![word.clone()];
+        }
+        let word = without_lists(word);
+        let words = std::slice::from_ref(&word);
+        let choices = match self.choices(words) {
+            Some(choices) if word.parts.len() <= VALUE_PARTS && self.work <= WORK => choices,
+            _ => return vec![computed::word()],
         };
-        let resolved = choices
-            .iter()
-            .flat_map(|choice| expanded(words, choice, Splits::Nothing));
-        resolved.collect()
+        let (mut resolved, mut work) = (Vec::new(), 0);
+        for choice in choices {
+            work += cost(words, &choice);
+            let expanded = expanded(words, &choice, Splits::Nothing);
+            resolved.extend(expanded.iter().map(simple));
+        }
+        self.work += work;
+        resolved
     }
 
     /// The line runs this command, whose words may have variables.
     pub(super) fn note_command(&mut self, words: &[Word], input: &Input) {
         let has_variable = |word: &Word| word.parts.iter().any(|part| matches!(part, Part::Parameter(_)));
         if self.commands.len() <= COMMANDS && words.iter().any(has_variable) {
-            self.commands.push((words.to_vec(), input.clone()));
+            let input = match input {
+                Input::Text(text) => Input::Text(without_lists(text)),
+                other => other.clone(),
+            };
+            self.commands
+                .push((words.iter().map(without_lists).collect(), input));
         }
     }
 
@@ -106,33 +132,45 @@ impl Bindings {
         self.values.values().map(Vec::len).sum()
     }
 
+    /// Returns true if values are left out, or change the output of harmless commands.
+    pub(super) fn are_unclear(&self) -> bool {
+        self.work > WORK || self.has_unclear_place
+    }
+
     /// The commands with values in place of variables. None if there are too many.
-    pub(super) fn resolved_commands(&self) -> Option<Vec<(Vec<Word>, Input)>> {
-        let splits = match self.values.contains_key("IFS") {
+    pub(super) fn resolved_commands(&mut self) -> Option<Vec<(Vec<Word>, Input)>> {
+        // Blanks and ends of lines separate words in any case.
+        let separates = |word: &Word| {
+            computed::is_in(word) || word.text().contains(|letter: char| !letter.is_whitespace())
+        };
+        let separators = self.values.get("IFS");
+        let splits = match separators.is_some_and(|values| values.iter().any(separates)) {
             true => Splits::Unknown,
             false => Splits::Blanks,
         };
         if self.commands.len() > COMMANDS {
             return None;
         }
+        let computed = computed::word();
         let mut resolved = Vec::new();
+        let mut work = self.work;
         for (words, input) in &self.commands {
-            let choices = match self.choices(words) {
-                Some(choices) => choices,
-                None if is_quiet(words) => continue,
-                None => return None,
-            };
+            let choices = self.choices(words);
+            let choices = choices.unwrap_or_else(|| vec![self.same_choice(words, &computed)]);
             for choice in choices.iter().filter(|choice| !choice.is_empty()) {
+                let cost = cost(words, choice);
+                work += cost;
+                if work > WORK || cost > COMMAND_BYTES || resolved.len() >= COMMANDS {
+                    return None;
+                }
                 resolved.push((expanded(words, choice, splits), input.clone()));
             }
-            if resolved.len() > COMMANDS {
-                return None;
-            }
         }
+        self.work = work;
         Some(resolved)
     }
 
-    /// All combinations of the values of the variables in these words; one that is empty if they have none. None if there are too many.
+    /// All combinations of the values of the variables in these words; an empty one if they have none. None if there are too many.
     fn choices<'a>(&'a self, words: &'a [Word]) -> Option<Vec<Choice<'a>>> {
         let parts = words.iter().flat_map(|word| &word.parts);
         let variables: BTreeSet<Variable<'a>> = parts.filter_map(variable).collect();
@@ -141,6 +179,15 @@ impl Bindings {
             let Some(values) = self.values.get(variable.0) else {
                 continue;
             };
+            if choices.len() * values.len() > CHOICES {
+                return None;
+            }
+            if let [value] = values.as_slice() {
+                for choice in &mut choices {
+                    choice.insert(variable.clone(), value);
+                }
+                continue;
+            }
             let mut next = Vec::new();
             for choice in &choices {
                 for value in values {
@@ -149,22 +196,71 @@ impl Bindings {
                     next.push(choice);
                 }
             }
-            if next.len() > CHOICES {
-                return None;
-            }
             choices = next;
         }
         Some(choices)
     }
+
+    /// The same value for all variables in these words that have one.
+    fn same_choice<'a>(&self, words: &'a [Word], value: &'a Word) -> Choice<'a> {
+        let variables = words.iter().flat_map(|word| &word.parts).filter_map(variable);
+        variables
+            .filter(|variable| self.values.contains_key(variable.0))
+            .map(|variable| (variable, value))
+            .collect()
+    }
 }
 
-/// Returns true for a program that runs none of its arguments.
-fn is_quiet(words: &[Word]) -> bool {
-    let program = words.first().map(Word::text).unwrap_or_default();
-    programs::class(programs::base_name(&program)) == Class::Quiet
+/// About the bytes of these words with values in place of variables.
+fn cost(words: &[Word], choice: &Choice<'_>) -> usize {
+    let bytes = |part: &Part| match part {
+        Part::Text { text, .. } => 1 + text.len(),
+        _ => 1,
+    };
+    let parts = words.iter().flat_map(|word| &word.parts);
+    let costs = parts.map(
+        |part| match variable(part).and_then(|variable| choice.get(&variable)) {
+            Some(value) => 1 + value.parts.iter().map(bytes).sum::<usize>(),
+            None => bytes(part),
+        },
+    );
+    WORD_WORK + costs.sum::<usize>()
 }
 
-/// A value without what its expansions run: texts, and parts that are not known.
+/// The word without the commands in it, which are judged where they stand: only whether they compute a text is kept. Without them a copy
+/// for each value of a variable is small.
+fn without_lists(word: &Word) -> Word {
+    let parts = word.parts.iter().map(|part| match part {
+        part if computed::is_part(part) => computed::part(),
+        Part::Text { .. } | Part::Unknown => part.clone(),
+        Part::Commands(_) => Part::Unknown,
+        Part::Process(_) => Part::Process(List::default()),
+        Part::Arithmetic(_) => Part::Arithmetic(Word::default()),
+        Part::Parameter(parameter) => Part::Parameter(Box::new(Parameter {
+            name: parameter.name.clone(),
+            indirect: parameter.indirect,
+            length: parameter.length,
+            subscript: parameter
+                .subscript
+                .as_ref()
+                .map(|subscript| Word::literal_of(&subscript.text())),
+            operator: parameter.operator.clone(),
+            operand: match parameter.operand.literal() {
+                Some(text) => Word::literal_of(&text),
+                None => Word {
+                    parts: vec![Part::Unknown],
+                    is_ansi: false,
+                },
+            },
+        })),
+    });
+    Word {
+        parts: parts.collect(),
+        is_ansi: word.is_ansi,
+    }
+}
+
+/// A value without the commands of its expansions: texts, and parts that are not known.
 fn simple(value: &Word) -> Word {
     let mut word = Word::default();
     if computed::begins(value) {
@@ -172,8 +268,14 @@ fn simple(value: &Word) -> Word {
     }
     for part in &value.parts {
         match part {
+            Part::Text { text, .. } if text.is_empty() => {}
             Part::Text { text, .. } => word.push_quoted_text(text),
-            part if computed::is_part(part) => word.parts.push(computed::part()),
+            part if computed::is_part(part) => {
+                // Two in a row say no more than one. A value that goes in circles must not grow.
+                if !word.parts.last().is_some_and(computed::is_part) {
+                    word.parts.push(computed::part());
+                }
+            }
             _ => word.parts.push(Part::Unknown),
         }
     }
@@ -199,14 +301,10 @@ fn variable(part: &Part) -> Option<Variable<'_>> {
         return None;
     };
     let name = parameter.name.as_str();
-    let is_position = name != "0"
-        && name
-            .chars()
-            .all(|letter| letter.is_ascii_digit() || "@*".contains(letter));
     // Bash itself sets `$_`.
     if name == "_" || parameter.indirect || parameter.length {
         None
-    } else if is_position {
+    } else if parameter.is_position() {
         Some((POSITIONAL, name.to_owned()))
     } else {
         let subscript = parameter.subscript.as_ref().map(Word::text);
@@ -223,12 +321,21 @@ fn is_list(part: &Part) -> bool {
     parameter.name == "@" || subscript.as_deref() == Some("@")
 }
 
-/// What separates words in a value outside of quotes.
+/// Returns true if the expansion can be another text than the value. Its default is part of the line, and judged there if it is known.
+fn changes_value(part: &Part) -> bool {
+    let Part::Parameter(parameter) = part else {
+        return false;
+    };
+    let has_default = [":-", "-", ":=", "=", ":?", "?"].contains(&parameter.operator.as_str());
+    !parameter.operator.is_empty() && (!has_default || parameter.operand.is_dynamic())
+}
+
+/// How a value outside of quotes is split into words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Splits {
     Nothing,
     Blanks,
-    /// The line chooses it.
+    /// The line chooses what separates words.
     Unknown,
 }
 
@@ -248,8 +355,7 @@ fn expanded(words: &[Word], choice: &Choice<'_>, splits: Splits) -> Vec<Word> {
             };
             let is_whole = is_quoted && !is_list(part) || splits == Splits::Nothing;
             has_value |= !is_whole;
-            let has_operator = matches!(part, Part::Parameter(parameter) if !parameter.operator.is_empty());
-            if has_operator || splits == Splits::Unknown && !is_quoted {
+            if changes_value(part) || splits == Splits::Unknown && !is_quoted {
                 // Only a part of the value, or another text.
                 current.parts.push(computed::part());
                 continue;

@@ -113,7 +113,7 @@ pub(super) fn interpreter<'w>(
             && letters.len() <= 4
             && letters.chars().all(|letter| letter.is_ascii_lowercase());
         is_group && options.contains(&"-pe")
-            || text.contains("data:")
+            || text.contains("data:") && options.contains(&"eval")
             || options.iter().any(|option| {
                 text == *option
                     || text.starts_with(&format!("{option}="))

@@ -1,7 +1,7 @@
 //! Words that only the run decides: which of them the line itself computes, and where such a word can be an option of its program. A
-//! variable that the line does not assign comes from outside: nobody who writes the line chooses its value.
+//! variable that the line does not assign comes from outside: the model that writes the line does not choose its value.
 
-use super::ast::{List, Node, Parameter, Part, Word};
+use super::ast::{List, Node, Parameter, Part, Simple, Word};
 use super::git;
 use super::programs::{self, Class};
 use super::steps::Steps;
@@ -9,33 +9,31 @@ use super::variables;
 
 /// Commands whose output begins with no dash, or consists of options that the line does not choose. `*` stands for arguments that are no
 /// options.
-const PLAIN_OUTPUT: [&str; 57] = [
+const PLAIN_OUTPUT: [&str; 71] = [
+    ":",
     "arch",
     "brew --prefix *",
     "command -v *",
-    "date",
-    "date -I",
-    "date +%F",
-    "date +%H%M%S",
-    "date +%s",
-    "date +%s%N",
-    "date +%Y",
-    "date +%Y%m%d",
-    "date +%Y-%m-%d",
-    "date +%Y%m%d%H%M%S",
-    "date +%Y%m%d-%H%M%S",
-    "date +%Y%m%d_%H%M%S",
     "dirname *",
     "docker images -q",
     "docker ps -aq",
     "docker ps -q",
     "git branch --show-current",
     "git describe",
+    "git describe --abbrev=0 --tags",
     "git describe --always",
+    "git describe --always --dirty",
     "git describe --tags",
+    "git describe --tags --abbrev=0",
     "git describe --tags --always",
+    "git describe --tags --always --dirty",
+    "git describe --tags --dirty",
     "git hash-object *",
+    "git log -1 --format=%H",
+    "git log -1 --format=%ct",
+    "git log -1 --format=%h",
     "git merge-base *",
+    "git rev-list --count *",
     "git rev-parse *",
     "git rev-parse --abbrev-ref *",
     "git rev-parse --git-dir",
@@ -43,15 +41,22 @@ const PLAIN_OUTPUT: [&str; 57] = [
     "git rev-parse --show-toplevel",
     "git rev-parse --verify *",
     "git symbolic-ref --short *",
+    "getconf _NPROCESSORS_ONLN",
     "go env GOPATH",
+    "go env GOROOT",
     "hostname",
     "id -g",
+    "id -gn",
     "id -u",
     "id -un",
     "llvm-config --cxxflags",
     "llvm-config --ldflags",
     "mktemp",
+    "mktemp *",
     "mktemp -d",
+    "mktemp -d *",
+    "mktemp -d -t *",
+    "mktemp -t *",
     "nproc",
     "npm prefix",
     "npm root",
@@ -61,23 +66,39 @@ const PLAIN_OUTPUT: [&str; 57] = [
     "pkg-config --libs *",
     "pwd",
     "pwd -P",
+    "python3-config --includes",
     "readlink -f *",
     "realpath *",
+    "sdl2-config --cflags --libs",
+    "seq *",
+    "sysctl -n hw.logicalcpu",
+    "sysctl -n hw.ncpu",
+    "sysctl -n hw.physicalcpu",
+    "true",
+    "uname",
     "uname -m",
     "uname -r",
+    "uname -s",
     "which *",
     "whoami",
 ];
-/// Variables that may stand in arguments of those commands.
-const PLACES: &str = " 0 BASH_SOURCE HOME PWD ";
-/// Letters of short options that take the next word, and run nothing, by program. Those of `git` are by subcommand.
+/// Other programs and builtins whose output is harmless in some calls.
+const TRUSTED: &str = " cd date echo egrep fd fdfind fgrep find gfind grep head locate ls rg sort tail uniq ";
+/// Conversions of `date` that write letters or digits and nothing else. The names of time zones can be any text.
+const DATE_CONVERSIONS: &str = "CFGHIMNSTUVWYabdhjmsuwyAB";
+/// Variables on which such output depends. They may stand in arguments of [`PLACED`].
+const PLACES: &str = " 0 BASH_ARGV0 BASH_SOURCE HOME PWD TMPDIR ";
+/// Programs that write the path in their single argument, or a path below it. They refuse an argument that is an option.
+const PLACED: &str = " dirname mktemp readlink realpath ";
+/// Letters of short options that take the next word in any case, and run nothing, by program. Those of `git` are by subcommand. `tar -T`
+/// reads options from its file, `psql -o` runs a program, and `make -j` takes only numbers.
 const VALUED: [(&str, &str); 40] = [
     ("apt", "t"),
     ("apt-get", "t"),
     ("awk", "Fv"),
-    ("bsdtar", "bCfgKLNTVX"),
+    ("bsdtar", "bCfX"),
     ("c++", "DILUTlouxz"),
-    ("cargo", "Fjpt"),
+    ("cargo", "Fjp"),
     ("cc", "DILUTlouxz"),
     ("clang", "DILUTlouxz"),
     ("clang++", "DILUTlouxz"),
@@ -93,34 +114,36 @@ const VALUED: [(&str, &str); 40] = [
     ("git-fetch", "jo"),
     ("git-grep", "ABCefm"),
     ("git-push", "o"),
-    ("git-rebase", "CSXs"),
-    ("gpg", "Kour"),
+    ("git-rebase", "CXs"),
+    ("gpg", "our"),
     ("install", "Sgmot"),
     ("journalctl", "Stnpu"),
-    ("make", "CIWjlo"),
+    ("make", "CIWo"),
     ("mysql", "DPhu"),
     ("node", "epr"),
     ("perl", "EIe"),
     ("pip", "citr"),
-    ("psql", "Udhop"),
+    ("psql", "Udhp"),
     ("python", "WX"),
     ("rg", "ABCEMTefgjmt"),
     ("rsync", "BMTf"),
     ("scp", "FJPcil"),
     ("sort", "STkot"),
     ("split", "Cabln"),
-    ("tar", "CHKLNTVXbfg"),
+    ("tar", "CHKLNVXbfg"),
     ("wget", "OPTUot"),
-    ("zip", "bintx"),
+    ("zip", "bnt"),
 ];
 /// Long options of those programs that take the next word, and run nothing.
-const VALUED_LONG: &str = " --branch --cd --chdir --depth --directory --exclude --exclude-from --file --files-from --format \
-    --include --include-from --jobs --message --name --onto --origin --output --output-document --package --prefix --reference \
-    --regexp --suffix --target --target-directory --transform --type ";
+const VALUED_LONG: &str = " --body --branch --cd --chdir --depth --directory --exclude --exclude-from --features --file --format \
+    --include --include-from --manifest-path --message --name --onto --origin --output-document --package --passphrase --prefix \
+    --reference --regexp --suffix --target --target-dir --target-directory --title --transform --type ";
 /// Words of `find` behind which a value stands.
 const FIND_VALUED: &str = " -amin -anewer -atime -cmin -cnewer -ctime -fprint -fstype -gid -group -iname -inum -ipath -iregex \
     -iwholename -links -lname -maxdepth -mindepth -mmin -mtime -name -newer -newermt -path -perm -printf -regex -regextype -size -type \
     -uid -user -wholename ";
+/// Interpreters for which everything behind the script is for the script.
+const SCRIPTED: &str = " Rscript julia lua luajit php ruby ";
 /// Subcommands of `git` with options that run programs.
 const GIT_RUNNING: &str = " archive clone difftool fetch fetch-pack filter-branch grep instaweb interpret-trailers ls-remote \
     pull push rebase send-email send-pack ";
@@ -133,15 +156,15 @@ pub(super) fn part() -> Part {
     }))
 }
 
-/// A word that is nothing but such a text.
+/// A word that is such a text.
 pub(super) fn word() -> Word {
     let mut word = Word::default();
     word.parts.push(part());
     word
 }
 
-/// Returns true if the word, or one that it is split into, begins with a text that the line computes. What stands before that text may
-/// be empty.
+/// Returns true if the word, or a piece of it when bash splits it, begins with a text that the line computes. An expansion before that
+/// text may be empty.
 pub(super) fn begins(word: &Word) -> bool {
     let mut has_text = false;
     for (part, is_quoted) in word.with_quotes() {
@@ -175,7 +198,11 @@ fn is_computed(parameter: &Parameter) -> bool {
     }
     let operand = &parameter.operand;
     let gives_text = match parameter.operator.as_str() {
-        "" | "%" | "%%" | "#" | "##" => false,
+        "" => false,
+        // Some of the parameters.
+        ":" if ["@", "*"].contains(&parameter.name.as_str()) => false,
+        // A part of the value, or the value in other letters. The line gives the parameters of its functions.
+        "%" | "%%" | "#" | "##" | ":" | "^" | "^^" | "," | ",," => parameter.is_position(),
         ":-" | "-" | ":=" | "=" | ":+" | "+" | ":?" | "?" => {
             operand.text().starts_with('-') || begins(operand)
         }
@@ -184,16 +211,45 @@ fn is_computed(parameter: &Parameter) -> bool {
     gives_text || variables::is_filled(&parameter.name)
 }
 
-/// Returns true if the commands only list files, or write what the line cannot choose.
+/// Returns true if the commands only list files, or their output cannot be an option that the line chooses.
 fn is_plain(list: &List) -> bool {
     if list.is_pipeline && programs::is_listed(list, list.nodes.len()) {
         return true;
     }
-    let [Node::Simple(simple)] = list.nodes.as_slice() else {
+    let is_plain_call = |node: &Node| matches!(node, Node::Simple(simple) if writes_no_option(simple));
+    !list.nodes.is_empty() && list.nodes.iter().all(is_plain_call)
+}
+
+fn writes_no_option(simple: &Simple) -> bool {
+    let [first, arguments @ ..] = simple.words.as_slice() else {
         return false;
     };
-    let is_quiet = simple.assignments.is_empty() && !simple.words.is_empty();
-    is_quiet && PLAIN_OUTPUT.iter().any(|known| is_call_of(known, &simple.words))
+    let is_option = |word: &Word| word.text().starts_with('-') && word.text() != "--";
+    let writes = match first.literal().as_deref() {
+        // It writes nothing, or a path from the root.
+        Some("cd") => !arguments.iter().any(is_option),
+        Some("date") => arguments.iter().all(is_date_format),
+        Some("echo") => arguments.len() == 1 && arguments.iter().all(|word| is_operand(word, false)),
+        _ => PLAIN_OUTPUT.iter().any(|known| is_call_of(known, &simple.words)),
+    };
+    writes && simple.assignments.is_empty()
+}
+
+/// Returns true for `-u`, `-I` and formats such as `+%Y-%m-%d`.
+fn is_date_format(word: &Word) -> bool {
+    let Some(text) = word.literal() else {
+        return false;
+    };
+    let Some(format) = text.strip_prefix('+') else {
+        return text == "-u" || text.starts_with("-I");
+    };
+    let is_known = |rest: &str| rest.starts_with(|letter: char| DATE_CONVERSIONS.contains(letter));
+    !format.starts_with('-')
+        && !format.contains(char::is_whitespace)
+        && format
+            .split('%')
+            .skip(1)
+            .all(|rest| is_known(rest.strip_prefix('-').unwrap_or(rest)))
 }
 
 fn is_call_of(known: &str, words: &[Word]) -> bool {
@@ -203,23 +259,65 @@ fn is_call_of(known: &str, words: &[Word]) -> bool {
         return false;
     };
     let is_same = |(known, word): (&&str, &Word)| word.literal().is_some_and(|text| text == **known);
-    let is_place = |part: &Part| match part {
+    let has_place = operands.len() == 1 && known.first().is_some_and(|name| programs::has(PLACED, name));
+    known.iter().zip(call).all(is_same)
+        && (has_operands || operands.is_empty())
+        && operands.iter().all(|word| is_operand(word, has_place))
+}
+
+/// Returns true for a word that is no option. `has_place` is true if a variable such as `$HOME` may stand in it.
+fn is_operand(word: &Word, has_place: bool) -> bool {
+    let is_harmless = |operand: &Word| operand.literal().is_some_and(|text| !text.starts_with('-'));
+    let is_known = |part: &Part| match part {
         Part::Text { .. } => true,
         Part::Parameter(parameter) => {
-            !parameter.indirect && parameter.operator.is_empty() && programs::has(PLACES, &parameter.name)
+            let is_default = parameter.operator == ":-" && is_harmless(&parameter.operand);
+            let is_whole = parameter.operator.is_empty() && !parameter.indirect;
+            has_place && (is_whole || is_default) && is_place(&parameter.name)
         }
         _ => false,
     };
-    let is_operand = |word: &Word| {
-        let text = word.text();
-        word.parts.iter().all(is_place)
-            && !word.has_braces()
-            && !text.starts_with('-')
-            && !text.contains(char::is_whitespace)
+    let text = word.text();
+    word.parts.iter().all(is_known)
+        && !word.has_braces()
+        && !word.is_wild()
+        && !text.starts_with('-')
+        && !text.contains(|letter: char| letter.is_whitespace() || letter == '\\')
+}
+
+/// Returns true for a variable on which harmless output depends.
+pub(super) fn is_place(name: &str) -> bool {
+    programs::has(PLACES, name)
+}
+
+/// Returns true if code names a program whose output depends on such a variable.
+pub(super) fn names_placed(code: &str) -> bool {
+    PLACED.split_ascii_whitespace().any(|name| code.contains(name))
+}
+
+/// Returns true if a value can be an option, or contain one behind a blank.
+pub(super) fn may_be_options(value: &Word) -> bool {
+    begins(value) || value.text().split_whitespace().any(|word| word.starts_with('-'))
+}
+
+/// Returns true for a program or builtin whose output counts as harmless in some calls. A function or a script of the line must not take
+/// its place.
+pub(super) fn is_trusted(name: &str) -> bool {
+    let mut known = PLAIN_OUTPUT.iter();
+    programs::has(TRUSTED, name) || known.any(|known| known.split(' ').next() == Some(name))
+}
+
+/// Returns true if the line chooses no part of the output, not even a path.
+fn is_fixed(list: &List) -> bool {
+    let is_fixed_call = |node: &Node| {
+        let Node::Simple(simple) = node else {
+            return false;
+        };
+        let is_date = simple.words.first().is_some_and(|first| first.text() == "date");
+        let mut known = PLAIN_OUTPUT.iter().filter(|known| !known.ends_with(" *"));
+        is_date || known.any(|known| is_call_of(known, &simple.words))
     };
-    known.iter().zip(call).all(is_same)
-        && (has_operands || operands.is_empty())
-        && operands.iter().all(is_operand)
+    is_plain(list) && list.nodes.iter().all(is_fixed_call)
 }
 
 /// Returns true if the word behind this one is its value. `is_first` is true for the first argument.
@@ -277,6 +375,12 @@ pub(super) fn hide_options(steps: &mut Steps<'_>, class: Class, name: &str, argu
             Class::Awk | Class::Python | Class::Perl | Class::Node => {
                 !is_option && !is_value && !word.is_dynamic()
             }
+            Class::Interpreter(_) => {
+                at == 0
+                    && !is_option
+                    && !word.is_dynamic()
+                    && programs::has(SCRIPTED, programs::family(&name))
+            }
             _ => false,
         };
         if is_end || text == "--" && class != Class::Finder {
@@ -307,8 +411,10 @@ pub(super) fn pieces(words: &[Word]) -> Option<Vec<String>> {
     let mut pieces = vec![name.to_owned()];
     let mut before = String::new();
     for (at, word) in words.iter().enumerate().skip(1) {
-        let is_value =
-            takes_value(name, &before, at == 2) || name == "git" && ["-m", "-F"].contains(&before.as_str());
+        // `git commit -am message`.
+        let is_group = before.starts_with('-') && !before.starts_with("--");
+        let is_message = name == "git" && is_group && before.ends_with(['m', 'F']);
+        let is_value = takes_value(name, &before, at == 2) || is_message;
         let mut text = " ".to_owned();
         for part in &word.parts {
             let is_open = match part {
@@ -316,7 +422,7 @@ pub(super) fn pieces(words: &[Word]) -> Option<Vec<String>> {
                     text.push_str(more);
                     false
                 }
-                Part::Commands(_) => !is_value,
+                Part::Commands(list) => !is_value && !is_fixed(list),
                 Part::Parameter(parameter) => !is_value && is_computed(parameter),
                 _ => false,
             };

@@ -24,6 +24,9 @@ pub(super) struct Forms {
 impl Forms {
     /// Adds a command: with and without quotes, and by the program's name alone.
     pub(super) fn command(&mut self, words: &[Word]) {
+        if self.is_cut {
+            return;
+        }
         let shown: Vec<String> = words.iter().map(Word::shown).collect();
         let plain: Vec<String> = words.iter().map(Word::text).collect();
         let (shown, plain) = (shown.join(" "), plain.join(" "));
@@ -44,7 +47,10 @@ impl Forms {
         let Some(pieces) = computed::pieces(words) else {
             return;
         };
-        let bytes: usize = pieces.iter().map(String::len).sum();
+        let bytes: usize = pieces.iter().map(|piece| 1 + piece.len()).sum();
+        if self.open.contains(&pieces) {
+            return;
+        }
         if self.open.len() >= MAX_OPEN || bytes > MAX_OPEN_BYTES {
             self.is_cut = true;
         } else {

@@ -2,6 +2,7 @@
 //! here-documents are in `simple`, words in `expansion`.
 
 use super::ast::{Compound, List, Node, Simple, Word};
+use super::computed;
 use super::cursor::{Cursor, Parse, Unclear, is_meta, is_name};
 use super::expansion::WordParser;
 
@@ -230,7 +231,7 @@ impl<'c, 'a> CommandParser<'c, 'a> {
 
     /// Behind the name of a function.
     fn function_named(&mut self, name: &Word) -> Parse<Node> {
-        if name.hides() {
+        if name.hides() || computed::is_trusted(&name.text()) {
             return Err(Unclear);
         }
         self.blanks()?;

@@ -97,15 +97,17 @@ impl Judge {
                 &name
             };
             if let Some(language) = self.run.get(run).copied() {
+                self.opaque |= computed::is_trusted(&name);
                 let steps = texts.into_iter().map(|text| runs::made_script(language, text));
                 steps.flatten().for_each(|step| self.take(step));
             }
         }
         self.read_planted();
-        self.opaque |= self.variables.are_unsafe() || self.forms.is_cut;
+        self.opaque |= self.variables.are_unsafe() || self.bindings.are_unclear() || self.forms.is_cut;
     }
 
-    /// Judges commands with the values that the line gives to their variables. A command can give others.
+    /// Judges commands with the values that the line gives to their variables. A command can give others. A line that is opaque already
+    /// needs no more work.
     fn with_values(&mut self) {
         let mut judged = 0;
         for _ in 0..VALUE_ROUNDS {
@@ -116,11 +118,14 @@ impl Judge {
                 return;
             }
             judged = self.bindings.count();
-            match self.bindings.resolved_commands() {
-                Some(commands) => commands
-                    .iter()
-                    .for_each(|(words, input)| self.program(words, input)),
-                None => return self.hide(),
+            let Some(commands) = self.bindings.resolved_commands() else {
+                break;
+            };
+            for (words, input) in &commands {
+                if self.opaque || self.forms.is_cut {
+                    return;
+                }
+                self.program(words, input);
             }
         }
         self.hide();
@@ -311,12 +316,13 @@ impl Judge {
         match &assignment.value {
             Value::Scalar(word) => {
                 self.word(word, scope);
-                self.assigned(&assignment.name, word);
+                let value = word.unsplit();
+                self.assigned(&assignment.name, &value);
                 if assignment.appends {
                     if programs::variable(&assignment.name) != programs::Variable::Other {
                         self.hide();
                     }
-                    self.bindings.append(&assignment.name, word);
+                    self.bindings.append(&assignment.name, &value);
                 }
             }
             Value::Array(values) => {

@@ -100,7 +100,7 @@ const COMMANDS: [(&str, &[&str]); 66] = [
     ("pip", &["--python", "--editor"]),
     ("pnpm", &["-c", "--script-shell", "--shell-mode"]),
     ("prettier", &["--config@", "--plugin@"]),
-    ("psql", &["-c", "--command", "-f@", "--file@"]),
+    ("psql", &["-c", "--command", "-f@", "--file@", "-o", "--output"]),
     ("pylint", &["--init-hook", "--load-plugins@", "--rcfile@"]),
     ("pyright", &["--pythonpath", "-p@", "--project@"]),
     ("rg", &["--pre", "--hostname-bin"]),
@@ -445,7 +445,7 @@ fn option_value(steps: &mut Steps<'_>, program: &str, word: &Word, option: &str)
         // SQL; its clients run what stands behind these.
         "psql" | "mysql" | "sqlite3" => {
             if text.contains("\\")
-                || text.starts_with('.')
+                || text.starts_with(['.', '|'])
                 || text.contains('!')
                 || text.to_ascii_lowercase().contains("program")
                 || text.contains("system")

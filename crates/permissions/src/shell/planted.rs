@@ -12,6 +12,8 @@ use super::values::Candidates;
 const WORDS: usize = 2_000;
 /// Words of a command that are compared.
 const COMMAND: usize = 8;
+/// Bytes of the texts of all files. A line can write a text to many files.
+const BYTES: usize = 1 << 20;
 
 /// Files with commands that programs look for by themselves.
 const SETTINGS: &str = " .bazelrc .curlrc .emacs .envrc .exrc .gdbinit .gitattributes .gitconfig .gitmodules .inputrc .justfile \
@@ -43,7 +45,7 @@ const CALLS: &str = " call exec execFile execFileSync execSync execl execlp exec
 enum Reader {
     /// Any program, such as `git` or `make`.
     Any,
-    /// Any program besides the one that writes it.
+    /// Any program except the writer of the file.
     Another,
     /// Any program but `git`.
     Compiler,
@@ -56,6 +58,8 @@ enum Reader {
 pub(super) struct Planted {
     /// Who reads the file, its name and its text.
     files: Vec<(Reader, String, String)>,
+    /// Bytes of the texts of these files, and of further ones that are left out.
+    bytes: usize,
     /// What the commands of the pipeline at hand say, as far as it stands in the line.
     said: Vec<String>,
     /// What all commands so far say.
@@ -99,13 +103,12 @@ impl Planted {
         for text in texts {
             for path in &paths {
                 if let Some(reader) = reader(path) {
-                    let name = programs::base_name(path).to_owned();
-                    self.files.push((reader, name, text.clone()));
+                    self.plant(reader, programs::base_name(path), &text);
                 }
             }
             if targets.iter().any(computed::is_in) {
                 // It may be the name of any file.
-                self.files.push((Reader::Any, String::new(), text));
+                self.plant(Reader::Any, "", &text);
             }
         }
         let is_code = matches!(
@@ -132,9 +135,14 @@ impl Planted {
             false => reader(&path),
         };
         let Some(reader) = reader else { return };
-        let name = programs::base_name(&path).to_owned();
-        for text in self.texts.get(said..).unwrap_or_default() {
-            self.files.push((reader, name.clone(), text.clone()));
+        let texts = self.texts.get(said..).unwrap_or_default().join("\n");
+        self.plant(reader, programs::base_name(&path), &texts);
+    }
+
+    fn plant(&mut self, reader: Reader, name: &str, text: &str) {
+        self.bytes += text.len();
+        if self.bytes <= BYTES {
+            self.files.push((reader, name.to_owned(), text.to_owned()));
         }
     }
 
@@ -151,7 +159,7 @@ impl Planted {
         if writes && words(code).iter().any(is_settings) {
             // Escaped ends of lines stand before words.
             let text = code.replace("\\n", "\n").replace("\\t", " ");
-            self.files.push((Reader::Another, String::new(), text));
+            self.plant(Reader::Another, "", &text);
         }
     }
 
@@ -173,7 +181,10 @@ impl Planted {
 
     /// Commands in the files that the programs may run.
     pub(super) fn commands(&mut self) -> Candidates {
-        let mut found = Candidates::default();
+        let mut found = Candidates {
+            is_cut: self.bytes > BYTES,
+            ..Candidates::default()
+        };
         for (reader, name, text) in std::mem::take(&mut self.files) {
             let is_read = match reader {
                 Reader::Any => self.runs_git || self.runs_others > 0,

@@ -364,13 +364,7 @@ fn shell<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word], input: &'
         }
     }
     if has_code {
-        if let Some(word) = arguments.get(at) {
-            if is_foreign {
-                foreign(steps, word.literal());
-            }
-            steps.code(word);
-        }
-        return;
+        return shell_code(steps, arguments.get(at..).unwrap_or_default(), is_foreign);
     }
     match arguments.get(at) {
         Some(script) if !reads_input => {
@@ -380,6 +374,22 @@ fn shell<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word], input: &'
             }
         }
         _ => steps.fed(input),
+    }
+}
+
+/// The line behind `-c`, and its parameters.
+fn shell_code(steps: &mut Steps<'_>, arguments: &[Word], is_foreign: bool) {
+    let Some(word) = arguments.first() else {
+        return;
+    };
+    if is_foreign {
+        foreign(steps, word.literal());
+    }
+    steps.code(word);
+    let name = arguments.get(1).filter(|name| name.text() != "--");
+    if name.is_some_and(computed::may_be_options) && computed::names_placed(&word.text()) {
+        // The output of such a program depends on `$0`.
+        steps.hide();
     }
 }
 

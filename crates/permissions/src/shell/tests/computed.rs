@@ -29,6 +29,8 @@ fn commands_of_known_values_are_refused() {
         "f=shadow; for d in /tmp /etc; do cat $d/$f; done",
         "cat() { :; }; unset -f cat; f=/etc/shadow; cat $f",
         "f=Makefile; printf 'all:\\n\\trm x\\n' > $f; make",
+        "o=-I; tar ${o:-x} rm -cf a.tar b",
+        "IFS= o='-I rm'; tar $o -cf a.tar b",
     ] {
         assert!(is_refused(&policy, line), "{line}");
     }
@@ -39,6 +41,9 @@ fn commands_of_known_values_are_refused() {
         "list=a; list=\"$list b\"; for i in $list; do cat \"$i\"; done",
         "export PATH=\"$HOME/bin:$PATH\"; cargo build",
         "set -- -v; set -- \"$@\" x; cargo build \"$@\"",
+        "IFS=$'\\n'; d=dist; for f in $(git ls-files); do gcc -I $d -c $f; done",
+        "src=app; rsync -a \"${src:-.}/\" backup/",
+        "args=--a; args+=' --b'; args+=' --c'; args+=' --d'; args+=' --e'; args+=' --f'; cargo build $args",
     ] {
         assert!(!is_refused(&policy, line), "{line}");
     }
@@ -78,9 +83,29 @@ fn computed_words_are_refused_where_they_can_be_options() {
         "vim $(cat options)",
         "tar cf a.tar -T <(printf %s --x)",
         "printf %s --x | tar cf a.tar -T -",
+        "tar cf a.tar -T \"$(cat list)\"",
+        "make -j \"$(cat jobs)\"",
+        "git rebase -S \"$(cat key)\"",
+        "psql -o '|program'",
+        "f() { tar cf a.tar \"${1#x}\" b; }; f x--to-command=y",
+        "pwd() { cat options; }; tar xf a.tar \"$(pwd)\"",
+        "ls() { cat options; }; ls | xargs tar cf a.tar b",
+        "HOME='-- --to-command=x/y'; tar xf a.tar \"$(dirname $HOME)\"",
+        "HOME=--to-command=x; tar xf a.tar \"$(git rev-parse \"$HOME\")\"",
+        "export TMPDIR=$(cat options); tar xf a.tar \"$(mktemp)\"",
+        "bash -c 'tar xf a.tar $(dirname $0)' '-- --to-command=x/y'",
+        "tar xf a.tar $(date +%Z)",
+        "tar xf a.tar $(echo a --to-command=x)",
+        "tar xf a.tar \"$(cd dir && cat options)\"",
+        "date() { cat options; }; tar xf a.tar \"$(date)\"",
     ] {
         assert!(is_refused(&policy, line), "{line}");
     }
+}
+
+#[test]
+fn computed_words_that_are_no_options_are_allowed() {
+    let policy = policy("auto", &[], &[], &rule());
     for line in [
         "tar xf \"$(cat name)\" -C \"$(cat dir)\"",
         "tar czf \"backup-$(date +%F).tgz\" src",
@@ -101,6 +126,18 @@ fn computed_words_are_refused_where_they_can_be_options() {
         "git ls-files | tar cf a.tar -T -",
         "for f in \"$@\"; do tar tf \"$f\"; done",
         "./deploy.sh \"$(git rev-parse HEAD)\"",
+        "dir=$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" >/dev/null 2>&1 && pwd); python3 \"$dir/gen.py\" && rsync -a \"$dir/\" out/",
+        "root=$(git rev-parse --show-toplevel 2>/dev/null || pwd); find \"$root\" -name '*.rs'",
+        "v=$(git describe --tags --always --dirty 2>/dev/null || echo dev); tar czf app-$v.tgz dist",
+        "make -j$(nproc 2>/dev/null || sysctl -n hw.ncpu)",
+        "tar czf db-$(date -u +%Y%m%dT%H%M%S).tgz dump",
+        "tmp=$(mktemp -d -t app.XXXXXX); cp a \"$tmp\"; tar cf \"$tmp/a.tar\" \"$tmp/a\"",
+        "tmp=$(mktemp -d \"${TMPDIR:-/tmp}/app.XXXX\"); rsync -a \"$tmp\"/ out/",
+        "name=app-$(cat VERSION); tar czf \"$name.tgz\" dist && zip -r \"$name.zip\" dist",
+        "for i in $(seq 1 3); do rsync -a src/ copy-$i/; done",
+        "git fetch origin \"${SHA:0:7}\"",
+        "bash -c 'ls \"$@\"' -- a b",
+        "ruby gen.rb \"$(cat name)\"",
     ] {
         assert!(!is_refused(&policy, line), "{line}");
     }
@@ -138,6 +175,41 @@ fn computed_argument_is_unclear_for_rule_it_could_fit() {
     ] {
         assert!(!is_refused(&denies, line), "{line}");
     }
+    let denies = policy(
+        "auto",
+        &[],
+        &[],
+        &[
+            "bash(docker run *--privileged*)".to_owned(),
+            "bash(git commit *--no-verify*)".to_owned(),
+        ],
+    );
+    for line in [
+        "docker run -v \"$(pwd)\":/app image make",
+        "git commit -am \"$(cat message)\"",
+    ] {
+        assert!(!is_refused(&denies, line), "{line}");
+    }
+    assert!(is_refused(&denies, "docker run $(cat options) image"));
+}
+
+/// Values of values, in many commands, would be much longer than the line.
+#[test]
+fn many_long_values_are_refused_soon() {
+    let policy = policy("auto", &[], &[], &rule());
+    let values: String = (0..200).map(|at| format!("a={at}; ")).collect();
+    let long = format!("{values}b={}; c={}; ", "$a".repeat(30), "$b".repeat(60));
+    let start = std::time::Instant::now();
+    for line in [
+        format!("{long}{}", "cargo build $b $c; ".repeat(1_000)),
+        format!("{long}{}", "d=$c; ".repeat(4_000)),
+        format!("{long}cargo build {}", "$c ".repeat(10_000)),
+    ] {
+        assert!(is_refused(&policy, &line), "{}", line.len());
+    }
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    let few = format!("{values}cargo build $a");
+    assert!(!is_refused(&policy, &few), "fewer than 256 values");
 }
 
 #[test]
