@@ -52,8 +52,8 @@ fn kind(tool: &str) -> &'static str {
 /// The file of a call. Clients open it, so its path must be absolute.
 fn location(args: &Map<String, Value>, cwd: &Path) -> Option<String> {
     let path = args.get("path").and_then(Value::as_str)?;
-    // Tools expand a tilde to a home directory that is not known here.
-    let is_known = !path.is_empty() && !path.starts_with('~');
+    // Tools expand a tilde to a home directory that is not known here, and decode `file:` URLs.
+    let is_known = !path.is_empty() && !path.starts_with('~') && !path.starts_with("file://");
     is_known.then(|| cwd.join(path).to_string_lossy().into_owned())
 }
 

@@ -144,6 +144,16 @@ impl Activity {
         }
     }
 
+    /// Returns true for work that a client asked for and that belongs to no run: a manual compaction, a move in the tree.
+    #[must_use]
+    pub fn is_outside_runs(self) -> bool {
+        match self {
+            Self::Moving => true,
+            Self::Compacting { reason, .. } => reason == CompactionReason::Manual,
+            _ => false,
+        }
+    }
+
     /// Returns true if the conversation is being compacted, or a branch that is left being summarised.
     #[must_use]
     pub fn is_compacting(self) -> bool {

@@ -48,11 +48,13 @@ const PROGRAM_HEADERS: [&str; 21] = [
 
 /// Request headers with ids of sessions and times. They are no secrets unless the user has configured them: a server may take
 /// its key under any of these names.
-const ID_HEADERS: [&str; 6] = [
+const ID_HEADERS: [&str; 8] = [
+    "session-id",
     "session_id",
     "x-affinity",
     "x-amz-date",
     "x-client-request-id",
+    "x-opencode-session",
     "x-session-affinity",
     "x-session-id",
 ];
@@ -453,8 +455,10 @@ mod tests {
     fn ids_times_and_signatures_are_not_secrets() {
         let secrets = Secrets::default();
         for name in [
+            "session-id",
             "session_id",
             "x-client-request-id",
+            "x-opencode-session",
             "x-session-affinity",
             "x-session-id",
             "X-Affinity",

@@ -28,7 +28,7 @@ pub struct Choice {
     pub no_hooks: bool,
     /// The generation that the client belongs to.
     pub generation: Generation,
-    /// True if extensions learn that a user can be asked. False for the generation of hooks (dialects.md 10.3).
+    /// True if extensions learn that a user can be asked. False for the generation of hooks (dialects.md 10.3), and with `--no-ui`.
     pub has_ui: bool,
     /// Options that only an extension can know, by name; no value means it was only named.
     pub flags: BTreeMap<String, Option<String>>,

@@ -82,11 +82,12 @@ pub const STREAMED: [(&str, &str); 6] = [
 
 /// Events that only clients receive. A listener that fails would get `extension_error` for its own failure without end. In pi, extensions
 /// receive a `mcp_servers_change` with the servers that they have registered, which has other members. The connection sends the others,
-/// or listeners have ended before.
-const CLIENTS_ONLY: [&str; 6] = [
+/// listeners have ended before, or they ask for the commands themselves.
+const CLIENTS_ONLY: [&str; 7] = [
     "ready",
     "connected",
     "heartbeat",
+    "available_commands_update",
     "session_closed",
     "mcp_servers_change",
     "extension_error",
@@ -547,7 +548,12 @@ mod tests {
             assert!(!names.contains(&streamed) && names.contains(&once), "{streamed}");
             assert!(client_events().any(|name| name == streamed));
         }
-        for event in ["extension_error", "heartbeat", "mcp_servers_change"] {
+        for event in [
+            "extension_error",
+            "heartbeat",
+            "available_commands_update",
+            "mcp_servers_change",
+        ] {
             assert!(!names.contains(&event) && client_events().all(|name| name != event));
         }
     }

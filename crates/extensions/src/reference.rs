@@ -78,8 +78,8 @@ pub const OF_AGENT: &[Method] = &[
     method(
         "provider.oauth.key",
         "{provider, credentials}",
-        "{apiKey}",
-        "Returns the key for requests.",
+        "{apiKey, headers?}",
+        "Returns the key for requests. `headers` are those that the extension adds itself; Pinion removes their values from error messages.",
     ),
     method(
         "provider.oauth.models",
@@ -151,7 +151,7 @@ pub const OF_PROGRAM: &[Method] = &[
         "sendUserMessage",
         "{content, options?: {deliverAs?, expandPromptTemplates?}}",
         "",
-        "Sends a message as the user.",
+        "Sends a message as the user. With `expandPromptTemplates`, it may be a slash command of an extension, a skill or a template.",
     ),
     method(
         "appendEntry",
@@ -322,7 +322,7 @@ pub const EVENTS: &[Event] = &[
     event(
         "session_before_compact",
         "reason, willRetry, preparation, branchEntries, customInstructions?",
-        "{cancel: true, reason?} | {compaction: {summary, firstKeptEntryId, tokensBefore, details?}}",
+        "{cancel: true, reason?} | {compaction: {summary, firstKeptEntryId, tokensBefore, details?, usage?}}",
         "Before a compaction.",
     ),
     event(

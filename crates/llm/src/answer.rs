@@ -139,6 +139,11 @@ impl Answer {
         out.push(ModelEvent::Usage(usage));
     }
 
+    /// Changes the prices of tokens that are counted from now on: another model or another service tier gives the answer.
+    pub(crate) fn reprice(&mut self, change: impl FnOnce(&mut Prices)) {
+        change(&mut self.prices);
+    }
+
     /// Begins a text block and gives its index.
     pub(crate) fn start_text(&mut self, out: &mut Vec<ModelEvent>) -> Result<usize, Fault> {
         let content_index = self.push(AssistantBlock::Text(TextContent::default()))?;

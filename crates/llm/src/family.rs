@@ -10,7 +10,9 @@ use crate::framing::Framing;
 use crate::http::HttpRequest;
 use crate::ids::CallNumbers;
 use crate::request::ModelRequest;
-use crate::{anthropic, bedrock, google, mistral, openai_codex, openai_completions, openai_responses, tune};
+use crate::{
+    anthropic, bedrock, google, mistral, openai_codex, openai_completions, openai_responses, opencode, tune,
+};
 
 /// Returns true for built-in API families. Models of other families can be listed, but get no requests.
 #[must_use]
@@ -92,6 +94,7 @@ impl Family {
             Self::Bedrock => bedrock::request::build(request),
         }?;
         tune::apply(self, request, &mut http);
+        opencode::route(request, &mut http.headers)?;
         Ok(http)
     }
 
@@ -131,6 +134,26 @@ impl Family {
                 bedrock::error_text(status, kind.unwrap_or_default(), body)
             }
             _ => self.error_text(status, body),
+        }
+    }
+
+    /// The text of an HTTP error with the whole error object, as today's pi shows it; none for families without such a form.
+    pub(crate) fn error_object_text(self, model: (&str, &str), status: u16, body: &str) -> Option<String> {
+        match self {
+            Self::OpenAiCompletions => openai_completions::error_object_text(status, body),
+            Self::OpenAiResponses => {
+                let name = match model {
+                    (openai_responses::azure::API, _) => "Azure OpenAI",
+                    (_, "openai") => "OpenAI",
+                    (_, provider) => provider,
+                };
+                let text = match openai_completions::error_object(body) {
+                    Some(error) => error.to_string(),
+                    None => self.error_text(status, body),
+                };
+                Some(format!("{name} API error ({status}): {text}"))
+            }
+            _ => None,
         }
     }
 

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use wire::{AssistantMessage, Model};
 
-use crate::limits::{ANTHROPIC_ID_LEN, COMPLETIONS_ID_LEN, MISTRAL_ID_LEN, RESPONSES_ID_LEN};
+use crate::limits::{
+    ANTHROPIC_ID_LEN, COMPLETIONS_ID_LEN, MISTRAL_ID_LEN, PROMPT_CACHE_KEY_LEN, RESPONSES_ID_LEN,
+};
 
 /// Numbers the ids of calls that a provider sends without one, through all answers of a client, as pi does for its process. Clones
 /// share the number.
@@ -55,7 +57,13 @@ pub(crate) fn responses(id: &str, from: &AssistantMessage, target: &Model) -> St
     format!("{}|{item}", part(call))
 }
 
-/// Converts an id for Google: unchanged, except for guest models, which get ids.
+/// The id of a session as OpenAI's APIs take it as a cache key: cut off.
+pub(crate) fn cache_key(session: &str) -> &str {
+    let end = session.char_indices().nth(PROMPT_CACHE_KEY_LEN);
+    end.and_then(|(end, _)| session.get(..end)).unwrap_or(session)
+}
+
+/// Converts an id for Google: unchanged, except for models that see the ids.
 pub(crate) fn google(id: &str, target: &Model) -> String {
     if google_sends_ids(&target.id) {
         anthropic(id)
@@ -66,9 +74,17 @@ pub(crate) fn google(id: &str, target: &Model) -> String {
 
 /// Models behind Google's API that want to see the ids of calls.
 pub(crate) fn google_sends_ids(model: &str) -> bool {
-    ["claude-", "gpt-oss-"]
-        .iter()
-        .any(|guest| model.starts_with(guest))
+    let is_guest = |guest: &&str| model.starts_with(*guest);
+    ["claude-", "gpt-oss-"].iter().any(is_guest) || gemini_major(model).is_some_and(|major| major >= 3)
+}
+
+/// Major version of a Gemini model; none for other models and for names without one.
+pub(crate) fn gemini_major(id: &str) -> Option<u32> {
+    let id = id.to_ascii_lowercase();
+    let (_, rest) = id.split_once("gemini-")?;
+    let rest = rest.strip_prefix("live-").unwrap_or(rest);
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    rest.get(..digits)?.parse().ok()
 }
 
 /// Mistral: nine letters and digits. Any other id becomes a hash; of 46 bits, so that two calls of a conversation do not meet.
@@ -169,6 +185,17 @@ mod tests {
     #[test]
     fn google_changes_ids_only_for_other_models() {
         assert_eq!(google("a|b", &target("google", "gemini-2.5-pro")), "a|b");
-        assert_eq!(google("a|b", &target("google", "claude-x")), "a_b");
+        for sees in ["claude-x", "gemini-3-flash", "gemini-4-argon"] {
+            assert_eq!(google("a|b", &target("google", sees)), "a_b", "{sees}");
+            assert!(google_sends_ids(sees), "{sees}");
+        }
+        assert!(!google_sends_ids("gemini-2.5-pro") && !google_sends_ids("gemini-flash-latest"));
+    }
+
+    #[test]
+    fn long_session_id_is_cut_for_cache_key() {
+        let long = "é".repeat(90);
+        assert_eq!(cache_key(&long).chars().count(), 64);
+        assert_eq!(cache_key("sid"), "sid");
     }
 }

@@ -37,6 +37,7 @@ mod offline;
 mod openai_codex;
 mod openai_completions;
 mod openai_responses;
+mod opencode;
 mod overflow;
 mod pattern;
 mod prompt_history;

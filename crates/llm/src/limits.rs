@@ -71,6 +71,12 @@ pub const COMPLETIONS_ID_LEN: usize = 40;
 /// Length of each half of an id `call|item` in the Responses API.
 pub const RESPONSES_ID_LEN: usize = 64;
 
+/// Most characters of a prompt cache key at OpenAI.
+pub(crate) const PROMPT_CACHE_KEY_LEN: usize = 64;
+
+/// Least output limit of the Responses API, in tokens.
+pub(crate) const RESPONSES_LEAST_OUTPUT: u64 = 16;
+
 /// Length of a tool-call id at Mistral; none may be shorter or longer.
 pub const MISTRAL_ID_LEN: usize = 9;
 

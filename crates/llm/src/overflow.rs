@@ -32,7 +32,7 @@ const OVERFLOW: [&str; 28] = [
     "context_length_exceeded",
     "too many tokens",
     "token limit exceeded",
-    "exceeds the maximum allowed input length of #",
+    "maximum allowed input length of #",
     "but the configured context size is #",
     "range of input length should be",
 ];

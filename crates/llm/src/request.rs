@@ -140,6 +140,17 @@ pub struct Conventions {
     pub foreign_thinking: ForeignThinking,
     /// How a request for a model of Anthropic's API finds out whether the model chooses its own effort.
     pub adaptive_thinking: AdaptiveThinking,
+    /// True if reasoning of chat completions keeps its details as its signature, and with them what a router's provider wants back.
+    /// Otherwise only encrypted details are kept, as signatures of the calls that they name.
+    pub keeps_reasoning_details: bool,
+    /// True if the tools of chat completions say that they are not strict only where `supportsStrictMode` is set.
+    pub strict_by_flag: bool,
+    /// True if the text of an HTTP error of OpenAI's APIs has the whole error object, not only its message.
+    pub error_objects: bool,
+    /// True if the session header of the Responses API is `session-id` and not `session_id`, which some proxies drop.
+    pub dashed_session_header: bool,
+    /// True if an answer of Anthropic's API names the model that gave it, if that is another one.
+    pub names_answering_model: bool,
     /// True if parts of the Gemini API with an empty text and no signature are left out. The last one of an answer is usually empty.
     pub omits_empty_text: bool,
 }
@@ -273,6 +284,15 @@ impl ModelRequest {
 
     fn fit(&self, limit: u64) -> u64 {
         limit.min(self.output.room.unwrap_or(u64::MAX))
+    }
+
+    /// The session header of the Responses API.
+    pub(crate) fn session_header(&self) -> &'static str {
+        if self.conventions.dashed_session_header {
+            "session-id"
+        } else {
+            "session_id"
+        }
     }
 
     /// Session id to send as a hint, unless caching is off.

@@ -4,7 +4,7 @@
 use crate::pattern::{has_number, matches};
 
 /// Never tried again: money or a plan has run out.
-const FINAL: [&str; 14] = [
+const FINAL: [&str; 16] = [
     "gousagelimiterror",
     "freeusagelimiterror",
     "monthly usage limit reached",
@@ -19,13 +19,15 @@ const FINAL: [&str; 14] = [
     "subscription_sharing*usage_limit",
     "\"code\":1308",
     "\"code\": 1308",
+    "\"code\":\"1308\"",
+    "\"code\": \"1308\"",
 ];
 
 /// HTTP statuses that pass; 529 is Anthropic's "overloaded".
 const STATUSES: [&str; 8] = ["429", "500", "502", "503", "504", "520", "524", "529"];
 
 /// Faults that pass; `?` is at most one character. `<` keeps out `unterminated` and `ResourceNotFound`.
-const PASSING: [&str; 53] = [
+const PASSING: [&str; 54] = [
     "overloaded",
     "provider?returned?error",
     "provider?returned?an?error",
@@ -34,7 +36,7 @@ const PASSING: [&str; 53] = [
     "throttling?error",
     "service?unavailable",
     "service is unavailable",
-    "temporarily unavailable",
+    "temporarily?unavailable",
     "server?error",
     "internal?error",
     "network?error",
@@ -61,10 +63,10 @@ const PASSING: [&str; 53] = [
     "model is at capacity",
     "exceeded request buffer limit while retrying upstream",
     "unable to forward upstream",
-    "upstream request failed",
+    "upstream?request?failed",
     "upstream_stream_read_error",
     "stream was interrupted",
-    "http2 stream failed",
+    "http?2 stream failed",
     "getaddrinfo",
     "<enotfound",
     "eai_again",
@@ -77,6 +79,7 @@ const PASSING: [&str; 53] = [
     "cut short after the reply had begun",
     "pending stream has been canceled",
     "retry your request",
+    "try your request again",
     "resourceexhausted",
     "subscription_sharing*unavailable",
 ];

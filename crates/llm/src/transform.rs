@@ -23,8 +23,14 @@ pub(crate) const TOOL_IMAGE: &str = "(tool image omitted: model does not support
 /// Text of a tool result that has nothing but images.
 pub(crate) const ONLY_IMAGES: &str = "(see attached image)";
 
+/// Text of a tool result that says nothing.
+pub(crate) const NO_OUTPUT: &str = "(no tool output)";
+
 /// Leads the images of tool results where a result cannot hold them.
 pub(crate) const IMAGES_FOLLOW: &str = "Attached image(s) from tool result:";
+
+/// Stands for images in the result of a failed call, where they follow all results.
+const ERROR_IMAGES: &str = "(the images follow the tool results)";
 
 /// Result of a call that has none.
 pub(crate) const NO_RESULT: &str = "No result provided";
@@ -65,6 +71,40 @@ pub(crate) fn transform<'a>(
     pass.settle();
     image_limits::apply(&mut pass.out, target);
     pass.out
+}
+
+/// The result of a failed call for APIs that refuse images in it: its images follow all results of the turn.
+pub(crate) struct TextOnlyError<'a> {
+    /// The text of the result, with a placeholder for each run of images.
+    pub(crate) text: String,
+    /// Leads the images, which no longer stand in the result of their call.
+    pub(crate) caption: String,
+    /// The images.
+    pub(crate) images: Vec<&'a UserBlock>,
+}
+
+impl<'a> TextOnlyError<'a> {
+    /// None for a result that can be sent as it is.
+    pub(crate) fn of(result: &'a ToolResultMessage) -> Option<Self> {
+        let is_image = |block: &&UserBlock| matches!(block, UserBlock::Image(_));
+        let images: Vec<&UserBlock> = result.content.iter().filter(is_image).collect();
+        if !result.is_error || images.is_empty() {
+            return None;
+        }
+        let mut texts = Vec::with_capacity(result.content.len());
+        for block in &result.content {
+            let text = block.as_text().unwrap_or(ERROR_IMAGES);
+            if text != ERROR_IMAGES || texts.last() != Some(&ERROR_IMAGES) {
+                texts.push(text);
+            }
+        }
+        let (id, name) = (&result.tool_call_id, &result.tool_name);
+        Some(Self {
+            text: texts.join("\n"),
+            caption: format!("Image(s) of the failed tool call {id} ({name}):"),
+            images,
+        })
+    }
 }
 
 /// One pass over a conversation.

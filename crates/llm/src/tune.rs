@@ -8,6 +8,7 @@ use wire::ThinkingLevel;
 use crate::compat::flag;
 use crate::family::Family;
 use crate::http::HttpRequest;
+use crate::openai_responses::request::is_chatgpt_login;
 use crate::request::{ModelRequest, ToolChoice};
 
 /// Adds to the body what the request asks for. A body that is no JSON object stays as it is.
@@ -36,12 +37,14 @@ pub(crate) fn apply(family: Family, request: &ModelRequest, http: &mut HttpReque
     }
 }
 
-/// Returns false for models that refuse a temperature. Claude also refuses one together with reasoning.
+/// Returns false for models and logins that refuse a temperature. Claude also refuses one together with reasoning.
 fn takes_temperature(family: Family, request: &ModelRequest) -> bool {
     let model = &request.model;
     let reasons = model.reasoning
         && (request.thinking != ThinkingLevel::Off || flag(model, "supportsMidConvoEffort", false));
-    flag(model, "supportsTemperature", true) && !(family == Family::Anthropic && reasons)
+    flag(model, "supportsTemperature", true)
+        && !(family == Family::Anthropic && reasons)
+        && !(family == Family::OpenAiResponses && is_chatgpt_login(request))
 }
 
 /// An object inside the body, made when it is missing.

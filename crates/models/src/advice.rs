@@ -37,7 +37,8 @@ fn key_advice(registry: &Registry, provider: &str, error: &str) -> Option<String
     if lower.starts_with(OWN) {
         return None;
     }
-    if !lower.starts_with("401") && !REJECTED.iter().any(|part| lower.contains(part)) {
+    let is_unauthorized = lower.starts_with("401") || lower.contains(" api error (401)");
+    if !is_unauthorized && !REJECTED.iter().any(|part| lower.contains(part)) {
         return None;
     }
     let file = |name: &str| registry.agent_dir.join(name).display().to_string();

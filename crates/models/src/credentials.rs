@@ -27,6 +27,8 @@ pub(crate) struct Credentials {
     replayed: Option<Vec<String>>,
     /// Everything that may be a credential, to be removed from texts.
     secrets: Secrets,
+    /// Keys of `models.json` come before variables, as in pi 1.5.2.
+    newest_order: bool,
 }
 
 /// Hides all of them.
@@ -46,6 +48,7 @@ impl Credentials {
             runtime: None,
             replayed: None,
             secrets: Secrets::default(),
+            newest_order: false,
         }
     }
 
@@ -58,7 +61,16 @@ impl Credentials {
             runtime: self.runtime.clone(),
             replayed: self.replayed.clone(),
             secrets: self.secrets.clone(),
+            newest_order: self.newest_order,
         }
+    }
+
+    pub(crate) fn use_newest_order(&mut self) {
+        self.newest_order = true;
+    }
+
+    pub(crate) fn has_newest_order(&self) -> bool {
+        self.newest_order
     }
 
     pub(crate) fn set_runtime_key(&mut self, provider: &str, key: Secret) {
@@ -126,7 +138,7 @@ impl Credentials {
     /// no key.
     pub(crate) fn check_unset(&self, provider: &str, own: Option<&str>) -> Result<(), RegistryError> {
         let stored = match self.file.entry(provider) {
-            Some(AuthEntry::ApiKey { key, .. }) => Some(key.expose()),
+            Some(AuthEntry::ApiKey { key, .. }) if !key.expose().is_empty() => Some(key.expose()),
             _ => own,
         };
         let Some(text) = stored.filter(|text| !text.is_empty()) else {

@@ -18,6 +18,12 @@ use crate::registered::Registered;
 use crate::store::Registry;
 use crate::value::is_configured;
 
+/// The variable of the token that Anthropic's provider sends as `Authorization: Bearer`, for gateways that want it so (pi 0.82.1). The
+/// catalogue does not list it, since only the dialect of today's pi reads it.
+pub const TOKEN_VARIABLE: &str = "ANTHROPIC_AUTH_TOKEN";
+/// The provider of [`TOKEN_VARIABLE`].
+pub const TOKEN_PROVIDER: &str = "anthropic";
+
 impl Registry {
     /// An environment variable as this provider sees it: its `env` in `auth.json` comes before the process environment.
     /// Empty counts as unset.
@@ -26,8 +32,8 @@ impl Registry {
         self.credentials.variable(provider, name)
     }
 
-    /// Where the key of a provider comes from, in the order of pi-core.md 8.5; `None` when there is none. Runs no command
-    /// and renews no token.
+    /// Where the key of a provider comes from, in the order of pi-core.md 8.5, or of pi 1.5.2 after [`Self::use_newest_order`];
+    /// `None` when there is none. Runs no command and renews no token.
     #[must_use]
     pub fn key_source(&self, provider: &str) -> Option<KeySource> {
         let credentials = &self.credentials;
@@ -39,11 +45,21 @@ impl Registry {
         }
         let env = |name: &str| credentials.variable(provider, name);
         match credentials.file().entry(provider) {
-            Some(AuthEntry::ApiKey { key, .. }) => {
+            // An entry may hold only variables (pi 1.5.2).
+            Some(AuthEntry::ApiKey { key, .. }) if !key.expose().is_empty() => {
                 return is_configured(key.expose(), &env).then_some(KeySource::AuthFile);
             }
             Some(AuthEntry::Oauth { .. }) => return Some(KeySource::Oauth),
-            None => {}
+            Some(AuthEntry::ApiKey { .. }) | None => {}
+        }
+        if credentials.has_newest_order() {
+            // The key next to an address is meant for it, unlike a variable of the provider (pi 1.5.2).
+            if let Some(own) = self.providers.key(provider) {
+                return is_configured(own, &env).then_some(KeySource::ModelsFile);
+            }
+            if provider == TOKEN_PROVIDER && env(TOKEN_VARIABLE).is_some() {
+                return Some(KeySource::Env(TOKEN_VARIABLE.to_owned()));
+            }
         }
         if let Some(known) = self.catalogue().provider(provider) {
             if let Some(name) = known.key_variables().iter().find(|name| env(name).is_some()) {
@@ -97,6 +113,8 @@ impl Registry {
         let credentials = &self.credentials;
         Ok(match source {
             KeySource::Runtime => credentials.runtime_key(provider).cloned(),
+            // `headers` sends it.
+            KeySource::Env(name) if name == TOKEN_VARIABLE => Some(Secret::new(Secret::AMBIENT)),
             KeySource::Env(name) => credentials.variable(provider, &name).map(Secret::from),
             KeySource::Ambient => Some(Secret::new(Secret::AMBIENT)),
             KeySource::None => (provider == OFFLINE).then(|| Secret::new(OFFLINE)),
@@ -190,7 +208,17 @@ impl Registry {
             self.secrets().learn_configured_header(name, &value);
             headers.push((name.clone(), value));
         }
-        if self.providers.sends_bearer(provider) {
+        let token = key
+            .filter(|key| key.is_ambient() && provider == TOKEN_PROVIDER)
+            .and_then(|_| self.credentials.variable(provider, TOKEN_VARIABLE));
+        if let Some(token) = token {
+            let is_given = headers
+                .iter()
+                .any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+            if !is_given {
+                headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
+            }
+        } else if self.providers.sends_bearer(provider) {
             let key = key.ok_or_else(|| self.no_key(provider))?;
             put_header(&mut headers, "Authorization", format!("Bearer {}", key.expose()));
         }

@@ -38,6 +38,7 @@ pub use choose::{
 };
 pub use error::{RegistryError, needs_credentials};
 pub use key_source::KeySource;
+pub use keys::{TOKEN_PROVIDER, TOKEN_VARIABLE};
 pub use models_file::{ModelsFile, ProviderDef};
 pub use nearest::model_not_found;
 pub use registered::{Registered, Registrations};

@@ -3,7 +3,7 @@
 use auth::secrets::open_url;
 use serde_json::{Map, Value};
 use wire::Model;
-use wire::model::Modality;
+use wire::model::{InputLimits, Modality};
 
 use crate::catalogue::Listed;
 use crate::limits::{DEFAULT_CONTEXT, DEFAULT_OUTPUT};
@@ -156,7 +156,7 @@ fn apply(listed: &mut Listed, change: &OverrideDef) {
         );
     }
     if let Some(limits) = &change.hosting.input_limits {
-        listed.model.input_limits = Some(limits.clone());
+        merge_limits(listed.model.input_limits.get_or_insert_default(), limits);
     }
     if let Some(change) = change.hosting.prompt_cache {
         let cache = listed.model.prompt_cache.get_or_insert_default();
@@ -166,14 +166,32 @@ fn apply(listed: &mut Listed, change: &OverrideDef) {
     merge_headers(&mut listed.headers, &change.headers);
 }
 
-/// Flags of `over` win; the two routing objects are merged one level deep.
+/// Numbers of `over` win, the others stay (pi 1.5.2).
+fn merge_limits(under: &mut InputLimits, over: &InputLimits) {
+    under.max_request_bytes = over.max_request_bytes.or(under.max_request_bytes);
+    let Some(over) = &over.images else { return };
+    let images = under.images.get_or_insert_default();
+    images.max_per_message = over.max_per_message.or(images.max_per_message);
+    images.max_per_request = over.max_per_request.or(images.max_per_request);
+    let Some(over) = over.resize else { return };
+    let size = images.resize.get_or_insert_default();
+    size.max_width = over.max_width.or(size.max_width);
+    size.max_height = over.max_height.or(size.max_height);
+    size.max_bytes = over.max_bytes.or(size.max_bytes);
+    size.jpeg_quality = over.jpeg_quality.or(size.jpeg_quality);
+}
+
+/// Flags of `over` win; objects of routing and of chat templates are merged one level deep.
 fn merge_compat(under: &mut Option<Map<String, Value>>, over: Option<&Map<String, Value>>) {
     let Some(over) = over.filter(|over| !over.is_empty()) else {
         return;
     };
     let under = under.get_or_insert_default();
     for (flag, value) in over {
-        let routing = matches!(flag.as_str(), "openRouterRouting" | "vercelGatewayRouting");
+        let routing = matches!(
+            flag.as_str(),
+            "openRouterRouting" | "vercelGatewayRouting" | "chatTemplateKwargs" | "chatTemplateArgs"
+        );
         match (under.get_mut(flag), value) {
             (Some(Value::Object(old)), Value::Object(new)) if routing => old.extend(new.clone()),
             _ => drop(under.insert(flag.clone(), value.clone())),

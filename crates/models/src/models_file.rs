@@ -203,7 +203,8 @@ impl PartCost {
     }
 }
 
-/// The whole file. Any error empties `providers`: the built-in models stay.
+/// The whole file. A value of the wrong type empties `providers`; a provider that lacks something is left out alone (pi 1.5.2). The
+/// built-in models stay.
 #[derive(Debug, Clone, Default)]
 pub struct ModelsFile {
     providers: Vec<(String, ProviderDef)>,
@@ -235,10 +236,7 @@ impl ModelsFile {
     #[must_use]
     pub fn parse(text: &str, is_built_in: &dyn Fn(&str) -> bool) -> Self {
         match parse(text, is_built_in) {
-            Ok(providers) => Self {
-                providers,
-                error: None,
-            },
+            Ok((providers, error)) => Self { providers, error },
             Err(error) => Self {
                 providers: Vec::new(),
                 error: Some(error),
@@ -252,14 +250,17 @@ impl ModelsFile {
         &self.providers
     }
 
-    /// Why the file was ignored.
+    /// Why the file, or a provider of it, was ignored.
     #[must_use]
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 }
 
-fn parse(text: &str, is_built_in: &dyn Fn(&str) -> bool) -> Result<Vec<(String, ProviderDef)>, String> {
+type Providers = Vec<(String, ProviderDef)>;
+
+/// The usable providers, and what others lack.
+fn parse(text: &str, is_built_in: &dyn Fn(&str) -> bool) -> Result<(Providers, Option<String>), String> {
     let text = plain_json(text.strip_prefix('\u{feff}').unwrap_or(text));
     let root: Map<String, Value> =
         serde_json::from_str(&text).map_err(|error| format!("Failed to parse models.json: {error}"))?;
@@ -267,14 +268,15 @@ fn parse(text: &str, is_built_in: &dyn Fn(&str) -> bool) -> Result<Vec<(String, 
         return Err("Invalid models.json: `providers` is missing".to_owned());
     };
     let providers: Map<String, Value> = typed(providers, "providers")?;
-    let mut out = Vec::new();
+    let (mut out, mut errors) = (Vec::new(), Vec::new());
     for (id, value) in &providers {
         let def = provider(id, value)?;
-        check(id, &def, is_built_in(id))
-            .map_err(|error| format!("Invalid models.json: provider {id}: {error}"))?;
-        out.push((id.clone(), def));
+        match check(id, &def, is_built_in(id)) {
+            Ok(()) => out.push((id.clone(), def)),
+            Err(error) => errors.push(format!("Invalid models.json: provider {id}: {error}")),
+        }
     }
-    Ok(out)
+    Ok((out, (!errors.is_empty()).then(|| errors.join("\n"))))
 }
 
 /// One entry of `providers`, unchecked.
@@ -331,17 +333,20 @@ fn check(id: &str, def: &ProviderDef, built_in: bool) -> Result<(), String> {
     }
     if def.models.is_empty() {
         let says = !missing(&def.base_url) || !def.headers.is_empty() || def.compat.is_some();
-        return if says || !def.overrides.is_empty() {
+        // A key, or how it is sent, is a change to a built-in provider (pi 1.5.2).
+        let has_key = !missing(&def.api_key) || def.auth_header;
+        return if says || has_key || !def.overrides.is_empty() {
             Ok(())
         } else {
-            Err("it needs \"baseUrl\", \"headers\", \"compat\", \"modelOverrides\" or \"models\"".to_owned())
+            Err(
+                "it needs \"baseUrl\", \"apiKey\", \"headers\", \"compat\", \"modelOverrides\" or \"models\""
+                    .to_owned(),
+            )
         };
     }
+    // The key may be in auth.json (pi 1.5.2).
     if !built_in && missing(&def.base_url) {
         return Err("\"baseUrl\" is required when it defines models".to_owned());
-    }
-    if !built_in && missing(&def.api_key) {
-        return Err("\"apiKey\" is required when it defines models".to_owned());
     }
     for model in &def.models {
         if model.id.is_empty() {

@@ -141,11 +141,7 @@ impl Registered {
                 ));
             }
         }
-        if !def.models.is_empty() && missing(&def.api_key) && !self.login && !self.streams {
-            return Err(format!(
-                "Provider {id}: \"apiKey\" or \"oauth\" is required when defining models."
-            ));
-        }
+        // Models need no key here: pi 1.5.2 accepts them, and the user may have stored one (`auth.json`).
         Ok(())
     }
 

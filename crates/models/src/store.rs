@@ -120,6 +120,12 @@ impl Registry {
         self.credentials.set_runtime_key(provider, key);
     }
 
+    /// Looks keys up in the order of pi 1.5.2: `apiKey` of `models.json` before the environment, and `ANTHROPIC_AUTH_TOKEN` before
+    /// other variables of Anthropic.
+    pub fn use_newest_order(&mut self) {
+        self.credentials.use_newest_order();
+    }
+
     /// A recording answers for these providers: they count as having keys, and nothing is looked up, run or renewed.
     pub fn set_replayed(&mut self, providers: Vec<String>) {
         self.credentials.set_replayed(providers);

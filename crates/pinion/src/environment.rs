@@ -14,6 +14,15 @@ use llm::{CacheRetention, ProxyConfig};
 /// other users can read.
 pub(crate) const WEB_TOKEN: &str = "PINION_WEB_TOKEN";
 
+/// What a session tells its commands about itself.
+const OF_SESSION: [&str; 5] = [
+    "PI_SESSION_ID",
+    "PI_SESSION_FILE",
+    "PI_PROVIDER",
+    "PI_MODEL",
+    "PI_REASONING_LEVEL",
+];
+
 /// Some text on stdout could not be written.
 static LOST_OUTPUT: AtomicBool = AtomicBool::new(false);
 
@@ -89,6 +98,14 @@ impl Environment {
     pub(crate) fn lookup(&self) -> models::Env {
         let text = Arc::clone(&self.text);
         Arc::new(move |name: &str| text.get(name).cloned())
+    }
+
+    /// The environment of commands: that of tools without what describes the session of another agent that started this one. A
+    /// session adds its own description, which may lack a file or a model.
+    pub(crate) fn for_commands(&self, secrets: &[String]) -> Vec<(OsString, OsString)> {
+        let mut env = self.for_tools(secrets);
+        env.retain(|(name, _)| OF_SESSION.iter().all(|hidden| name != hidden));
+        env
     }
 
     /// The environment of tools: everything but the variables that hold keys, and the token of the web server.
@@ -261,6 +278,26 @@ mod tests {
         assert_eq!(dir(Some("/a"), Some("/home/u")), Some("/a".into()));
         assert_eq!(dir(Some(""), Some("/home/u")), Some("/home/u/.pi/agent".into()));
         assert_eq!(dir(None, None), None);
+    }
+
+    #[test]
+    fn commands_see_no_session_of_other_agent() {
+        let all = [
+            ("PI_SESSION_FILE", "/other.jsonl"),
+            ("PI_MODEL", "m"),
+            ("KEY", "k"),
+            ("A", "1"),
+        ];
+        let env = Environment {
+            all: all
+                .into_iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            ..with(&[])
+        };
+        let names = env.for_commands(&["KEY".to_owned()]).into_iter();
+        let names: Vec<OsString> = names.map(|(name, _)| name).collect();
+        assert_eq!(names, ["A", "PI_CODING_AGENT", "AI_AGENT"]);
     }
 
     #[test]

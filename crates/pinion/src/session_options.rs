@@ -1,7 +1,7 @@
 //! What command line, settings and environment ask of a session: its model, its tools, its resources and extensions. Everything here
 //! reads its arguments only; `setup` builds the agent from the answers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use agent::todo;
 use config::resources::{Package, PackageSpec, ResourceOptions, TemplateOptions};
@@ -65,7 +65,8 @@ pub(crate) fn extension_choice(args: &Args, env: &Environment) -> Choice {
     let paths = |paths: &[String]| paths.iter().map(|path| resource_path(path, env)).collect();
     let dialect = dialect::of(args, env).0;
     let given = args.extensions.iter();
-    let own = given.filter(|text| !PackageSpec::is_installed(text));
+    let own =
+        given.filter(|text| !PackageSpec::is_installed(text) && !PI_EXTENSIONS.contains(&text.as_str()));
     Choice {
         paths: own.map(|path| resource_path(path, env)).collect(),
         hooks: paths(&args.hooks),
@@ -77,9 +78,25 @@ pub(crate) fn extension_choice(args: &Args, env: &Environment) -> Choice {
             Dialect::Omp | Dialect::OmpNow | Dialect::Xcsh => Generation::Omp,
             _ => Generation::Pi,
         },
-        has_ui: !matches!(dialect, Dialect::Hooks | Dialect::Omp),
+        has_ui: !args.foreign.no_ui && !dialect.has_hooks(),
         flags: args.extension_flags.clone(),
     }
+}
+
+/// The extensions of pi itself, which `-e` and the setting `extensions` may name. Of these, Pinion has MCP.
+const PI_EXTENSIONS: [&str; 4] = [
+    MCP_EXTENSION,
+    "builtin:llama.cpp",
+    "builtin:codemode",
+    "builtin:tool-search",
+];
+const MCP_EXTENSION: &str = "builtin:mcp";
+
+/// Returns true if no MCP server starts. `is_enabled` is what the settings say. `--no-extensions` of today's pi covers them.
+pub(crate) fn leaves_out_mcp(args: &Args, is_enabled: bool, dialect: Dialect) -> bool {
+    let is_named = args.extensions.iter().any(|text| text == MCP_EXTENSION);
+    let by_flag = args.no_extensions && args.mcp_config.is_empty() && dialect.is_newest_pi();
+    args.no_mcp || ((!is_enabled || by_flag) && !is_named)
 }
 
 /// What decides on the model of a new session.
@@ -181,17 +198,23 @@ fn named_tools(args: &Args, settings: &Settings) -> Vec<String> {
         .collect()
 }
 
-/// `defaultTools`: a list of names, or changes to the defaults (`+name`, `-name`).
+/// `defaultTools`: a list of names, or changes to the defaults (`+name`, `-name`). Changes count in their order, after the names; an
+/// empty list has no tools (pi 1.5.2).
 fn chosen(list: &[String], name: &str, by_default: bool) -> bool {
-    let is_edit = list.iter().all(|item| item.starts_with(['+', '-']));
-    let signed = |sign: &'static str| list.iter().filter_map(move |item| item.strip_prefix(sign));
-    let added = signed("+").any(|item| means(item, name));
-    let removed = signed("-").any(|item| fits(item, name));
-    if is_edit {
-        (by_default || added) && !removed
+    let is_edit = !list.is_empty() && list.iter().all(|item| item.starts_with(['+', '-']));
+    let mut is_on = if is_edit {
+        by_default
     } else {
-        (list.iter().any(|item| means(item, name)) || added) && !removed
+        list.iter().any(|item| means(item, name))
+    };
+    for item in list {
+        match (item.strip_prefix('+'), item.strip_prefix('-')) {
+            (Some(added), _) => is_on |= means(added, name),
+            (_, Some(removed)) => is_on &= !fits(removed, name),
+            _ => {}
+        }
     }
+    is_on
 }
 
 /// Tools that a user must name. Todos, sub-agents and background processes change how a model works; `fetch` reaches the network.
@@ -240,6 +263,7 @@ pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environme
             .chain(flags)
             .collect::<Vec<ExtraPath>>()
     };
+    let prompt = |text: &str| prompt_source(text, &env.started_in, &env.cwd);
     let dialect = dialect::of(args, env).0;
     ResourceOptions {
         changes: settings.changes.clone(),
@@ -248,11 +272,15 @@ pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environme
         context_files: !args.no_context_files,
         skills: !args.no_skills,
         templates: TemplateOptions::new(!args.no_prompt_templates, dialect),
-        rules: !args.no_rules,
+        rules: !args.foreign.no_rules,
         skill_paths: extra(&settings.skills, &args.skills),
         template_paths: extra(&settings.prompts, &args.prompt_templates),
-        system_prompt: args.system_prompt.clone(),
-        append_system_prompt: args.append_system_prompt.clone(),
+        system_prompt: args.system_prompt.as_deref().map(prompt),
+        append_system_prompt: args
+            .append_system_prompt
+            .iter()
+            .map(|text| prompt(text))
+            .collect(),
         boundaries: boundaries(args, settings, env),
         ..ResourceOptions::new(&env.agent_dir, &env.cwd, env.home.as_deref())
     }
@@ -293,6 +321,16 @@ fn resource_path(text: &str, env: &Environment) -> PathBuf {
     config::resolve_path(text, &env.started_in, env.home.as_deref())
 }
 
+/// A text or file of `--system-prompt` and `--append-system-prompt`. A file is relative to where the process was started, also in
+/// sessions of other directories.
+fn prompt_source(text: &str, started_in: &Path, cwd: &Path) -> String {
+    let may_be_file = started_in != cwd && !text.is_empty() && !text.contains(['\n', '\0']);
+    let file = may_be_file
+        .then(|| started_in.join(text))
+        .filter(|file| file.is_file());
+    file.map_or_else(|| text.to_owned(), |file| file.display().to_string())
+}
+
 fn flag_path(path: PathBuf) -> ExtraPath {
     ExtraPath {
         path,
@@ -302,8 +340,41 @@ fn flag_path(path: PathBuf) -> ExtraPath {
 
 #[cfg(test)]
 mod tests {
-    use super::{chosen, excluded_tools, tools_flag};
+    use wire::Dialect;
+
+    use super::{chosen, excluded_tools, leaves_out_mcp, prompt_source, tools_flag};
     use crate::args::Args;
+
+    #[test]
+    fn mcp_is_left_out_by_setting_and_flags() {
+        let off = |change: fn(&mut Args), is_enabled, dialect| {
+            let mut args = Args::default();
+            change(&mut args);
+            leaves_out_mcp(&args, is_enabled, dialect)
+        };
+        let (old, new) = (Dialect::default(), Dialect::PiDelta);
+        assert!(!off(|_| {}, true, new) && off(|_| {}, false, old));
+        assert!(off(|args| args.no_mcp = true, true, old));
+        assert!(off(|args| args.no_extensions = true, true, new));
+        assert!(!off(|args| args.no_extensions = true, true, old));
+        let named: fn(&mut Args) = |args| {
+            args.no_extensions = true;
+            args.extensions.push("builtin:mcp".to_owned());
+        };
+        assert!(!off(named, true, new) && !off(named, false, new));
+    }
+
+    #[test]
+    fn prompt_files_are_relative_to_start_directory() {
+        let (start, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = start.path().join("notes.md");
+        std::fs::write(&file, "x").unwrap();
+        let source = |text: &str, cwd| prompt_source(text, start.path(), cwd);
+        assert_eq!(source("notes.md", other.path()), file.display().to_string());
+        assert_eq!(source("be brief", other.path()), "be brief");
+        assert_eq!(source("two\nlines", other.path()), "two\nlines");
+        assert_eq!(source("notes.md", start.path()), "notes.md");
+    }
 
     #[test]
     fn removed_tools_are_excluded_by_name() {
@@ -342,6 +413,8 @@ mod tests {
         assert_eq!(on(&["-bash", "+gr*"]), "read,grep");
         assert_eq!(on(&["-*"]), "");
         assert_eq!(on(&["*", "-bash"]), "read,grep");
+        assert_eq!(on(&[]), "", "an empty list has no tools");
+        assert_eq!(on(&["-bash", "+bash", "+grep", "-grep"]), "read,bash");
         assert!(!chosen(&list(&["*"]), "todo_write", false) && !chosen(&list(&["+*"]), "todo_write", false));
         assert!(chosen(&list(&["+todo*"]), "todo_write", false));
         assert!(!chosen(&list(&["-*"]), "todo_write", true));

@@ -1,9 +1,10 @@
 //! Which session the command line means (pi-core.md 7.4).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use session::Opening;
+use store::FoundSession;
 
 use crate::args::Args;
 use crate::environment::{Environment, complain};
@@ -51,9 +52,14 @@ pub(crate) fn opening(
         if let Some((_, other)) = others.into_iter().find(|(given, _)| *given) {
             bail!("--fork cannot be combined with {other}");
         }
-        let Some(_) = dir else {
+        let Some(folder) = dir else {
             bail!("--fork cannot be combined with --no-session")
         };
+        if let Some(id) = &args.session_id
+            && with_id(id, env, folder, is_own)?.is_some()
+        {
+            bail!("Session already exists with id '{id}'");
+        }
         let Opening::File(source) = find(&source, env, dir)? else {
             bail!("{}", unknown(&source, env, dir))
         };
@@ -73,11 +79,7 @@ pub(crate) fn opening(
     }
     if let Some(id) = &args.session_id {
         // An id that exists is opened, so that an embedder can always start the same way (pi-1.5-delta.md 6).
-        let cwd = env.cwd.to_string_lossy();
-        let known = store::find_by_id_prefix(dir, id)?
-            .into_iter()
-            .find(|found| found.id == *id && (is_own || found.cwd.is_empty() || found.cwd == cwd));
-        return Ok(known.map_or(new, |found| Opening::File(found.path)));
+        return Ok(with_id(id, env, dir, is_own)?.map_or(new, Opening::File));
     }
     // The first message may be a prompt with a slash, which is no path then.
     if args.resume
@@ -96,7 +98,24 @@ pub(crate) fn opening(
     Ok(new)
 }
 
-/// A session by path, or by the beginning of its id: first among those of this working directory, then among all.
+/// The session of this working directory with exactly this id.
+fn with_id(id: &str, env: &Environment, dir: &Path, is_own: bool) -> anyhow::Result<Option<PathBuf>> {
+    let cwd = env.cwd.to_string_lossy();
+    let known = store::find_by_id_prefix(dir, id)?
+        .into_iter()
+        .find(|found| found.id == id && (is_own || found.cwd.is_empty() || found.cwd == cwd));
+    Ok(known.map(|found| found.path))
+}
+
+/// The session with exactly this id, else the first of those whose ids begin with it.
+fn best(found: Vec<FoundSession>, wanted: &str) -> Option<PathBuf> {
+    let exact = found.iter().position(|one| one.id == wanted);
+    let best = found.into_iter().nth(exact.unwrap_or_default())?;
+    Some(best.path)
+}
+
+/// A session by path, by its id or by the beginning of its id: first among those of this working directory, then among all, the
+/// last changed first.
 fn find(wanted: &str, env: &Environment, dir: Option<&PathBuf>) -> anyhow::Result<Opening> {
     // Every id begins with it.
     if wanted.is_empty() {
@@ -106,21 +125,20 @@ fn find(wanted: &str, env: &Environment, dir: Option<&PathBuf>) -> anyhow::Resul
         return Ok(Opening::File(env.path(wanted)));
     }
     if let Some(dir) = dir
-        && let Some(found) = store::find_by_id_prefix(dir, wanted)?.into_iter().next()
+        && let Some(path) = best(store::find_by_id_prefix(dir, wanted)?, wanted)
     {
-        return Ok(Opening::File(found.path));
+        return Ok(Opening::File(path));
     }
     let root = store::paths::sessions_root(&env.agent_dir);
+    let mut all = Vec::new();
     for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
-        if let Some(found) = store::find_by_id_prefix(&entry.path(), wanted)
-            .unwrap_or_default()
-            .into_iter()
-            .next()
-        {
-            return Ok(Opening::File(found.path));
-        }
+        all.extend(store::find_by_id_prefix(&entry.path(), wanted).unwrap_or_default());
     }
-    bail!("{}", unknown(wanted, env, dir))
+    all.sort_by(|a, b| b.changed.cmp(&a.changed).then_with(|| b.path.cmp(&a.path)));
+    match best(all, wanted) {
+        Some(path) => Ok(Opening::File(path)),
+        None => bail!("{}", unknown(wanted, env, dir)),
+    }
 }
 
 /// The error for a session that no file has.

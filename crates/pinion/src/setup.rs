@@ -25,7 +25,7 @@ use crate::args::{Args, Mode};
 use crate::environment::{Environment, complain};
 use crate::logs::Logs;
 use crate::modes::dialect;
-use crate::session_options::{boundaries, built_in_tools, options, packages, start_request};
+use crate::session_options::{boundaries, built_in_tools, leaves_out_mcp, options, packages, start_request};
 use crate::{input_record, run_command, sandbox, sessions, version};
 
 /// The agent, and warnings about its configuration.
@@ -88,7 +88,7 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     let (_, missing) = packages(args, &settings, env);
     let mut warnings: Vec<String> = notes.iter().chain(&missing).map(ToString::to_string).collect();
     let local = local_sources(args, env, &settings);
-    let mut registry = load_registry(env, Arc::new(run_command::run), local);
+    let mut registry = load_registry(args, env, Arc::new(run_command::run), local);
     warnings.extend(
         [
             registry.models_file().error(),
@@ -254,7 +254,7 @@ pub(crate) fn mcp_setup(
 ) -> McpSetup {
     let lookup = env.lookup();
     McpSetup {
-        off: args.no_mcp,
+        off: leaves_out_mcp(args, settings.tools.mcp, dialect::of(args, env).0),
         files: args.mcp_config.iter().map(|path| env.path(path)).collect(),
         expand: mcp::Expander {
             lookup: Arc::new(move |name: &str| lookup(name)),
@@ -320,13 +320,22 @@ pub(crate) fn load_settings(args: &Args, env: &Environment, trust: &Trust) -> (S
 }
 
 /// Models and keys. `run` carries out `!command` values when a key is asked for.
-pub(crate) fn load_registry(env: &Environment, run: RunCommand, local: LocalSources) -> Registry {
-    Registry::new(Sources {
+pub(crate) fn load_registry(
+    args: &Args,
+    env: &Environment,
+    run: RunCommand,
+    local: LocalSources,
+) -> Registry {
+    let mut registry = Registry::new(Sources {
         agent_dir: env.agent_dir.clone(),
         env: env.lookup(),
         run,
         local,
-    })
+    });
+    if dialect::of(args, env).0.is_newest_pi() {
+        registry.use_newest_order();
+    }
+    registry
 }
 
 /// Where models on the user's own machines are looked for.
@@ -386,7 +395,7 @@ fn tools_config(registry: &Registry, settings: &Settings, env: &Environment) -> 
         shell_command_prefix: settings.shell.command_prefix.clone(),
         bash_timeout: settings.shell.timeout_ms.map(Duration::from_millis),
         bin_dir: Some(env.agent_dir.join("bin")),
-        env: env.for_tools(&hidden),
+        env: env.for_commands(&hidden),
         auto_resize_images: settings.images.auto_resize,
         fuzzy_edit: FuzzyEdit::KeepRest,
         sandbox: None,

@@ -211,8 +211,14 @@ pub const REGISTRATIONS: usize = 1_000;
 /// Concurrent model requests of the extensions of a session.
 pub const EXTENSION_REQUESTS: usize = 64;
 
+/// Running slash commands that extensions sent as messages, in a session.
+pub const SENT_COMMANDS: usize = 64;
+
 /// Timeout for an extension to change its models after a login.
 pub const CHANGE_MODELS: Duration = Duration::from_secs(2);
+
+/// Age from which the list of models of another process is removed. Long, since the age is all that tells of its end.
+pub const OLD_MODEL_LISTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Timeout for an extension to list its models.
 pub const REFRESH_MODELS: Duration = Duration::from_secs(10);

@@ -63,7 +63,7 @@ pub(crate) const SESSION_LEFT: &str = "The session was left before this was done
 
 /// An entry that is not there.
 pub(crate) fn entry_not_found(id: &str) -> String {
-    format!("Entry not found: {id}")
+    format!("{}{id}", wire::omp::NO_ENTRY)
 }
 
 /// A queue is full.
@@ -328,6 +328,15 @@ pub(crate) const NOTHING_TO_CLONE: &str = "Cannot clone session: no current entr
 pub(crate) fn not_queued(id: &str) -> String {
     format!("No queued message has the id {id}")
 }
+
+/// An extension wants another place of the tree during a run.
+// The words of pi 1.5, as in the next text.
+pub(crate) const MOVE_IN_RUN: &str =
+    "Wait for the current response to finish before navigating the session tree.";
+
+/// An extension wants another place of the tree while the session is compacted, or moves already.
+pub(crate) const MOVE_BUSY: &str =
+    "Wait for the current compaction or tree navigation to finish before navigating the session tree.";
 
 /// `continue` during a run.
 pub(crate) const CONTINUE_BUSY: &str = "Cannot continue: the agent is already processing";

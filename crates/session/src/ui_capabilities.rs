@@ -15,6 +15,9 @@ const DEAF: u32 = 1 << 16;
 /// Set when many clients listen, none of which speaks for the others.
 const SHARED: u32 = 1 << 17;
 
+/// Set when nothing is shown, also after a `hello` of the client.
+const NOTHING: u32 = 1 << 18;
+
 /// What the client renders; everything until it says otherwise. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct UiCapabilities(Arc<AtomicU32>);
@@ -26,9 +29,9 @@ impl Default for UiCapabilities {
 }
 
 impl UiCapabilities {
-    /// No client can answer or look.
+    /// No client can answer or look, or `--no-ui` was given.
     pub(crate) fn nothing(&self) {
-        self.0.store(DEAF, Ordering::Relaxed);
+        self.0.store(NOTHING, Ordering::Relaxed);
     }
 
     /// There are several clients, and more may come: every method counts as shown.
@@ -55,7 +58,7 @@ impl UiCapabilities {
         // Not one atomic step: a session handles `hello`, and the sessions of a connection share one thread.
         let mut bits = self.0.load(Ordering::Relaxed);
         // One client of several must not speak for the others.
-        if bits & SHARED != 0 {
+        if bits & (SHARED | NOTHING) != 0 {
             return;
         }
         let methods = match &hello.ui {
@@ -108,6 +111,7 @@ mod tests {
         rendered.apply_hello(&hello(json!({"ui": []})));
         assert!(rendered.has(UiMethod::Confirm));
         rendered.nothing();
+        rendered.apply_hello(&hello(json!({"ui": null, "events": null})));
         assert!(!rendered.has(UiMethod::Select));
     }
 }

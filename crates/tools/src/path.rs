@@ -17,7 +17,7 @@ impl Resolver<'_> {
     /// The absolute path, without `.` and `..`.
     ///
     /// # Errors
-    /// The text for the model when there is a null byte in it.
+    /// The text for the model when there is a null byte in it, or when it is a `file:` URL of no local file.
     pub(crate) fn resolve(&self, raw: &str) -> Result<PathBuf, String> {
         if raw.contains('\0') {
             return Err(format!(
@@ -33,7 +33,10 @@ impl Resolver<'_> {
         let path = match (plain.strip_prefix('~'), self.home) {
             (Some(""), Some(home)) => home.to_path_buf(),
             (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
-            _ => self.cwd.join(&plain),
+            _ => match plain.strip_prefix("file://") {
+                Some(rest) => of_url(rest).ok_or_else(|| format!("Not the URL of a local file: {plain}"))?,
+                None => self.cwd.join(&plain),
+            },
         };
         Ok(normalize(&path))
     }
@@ -57,6 +60,35 @@ impl Resolver<'_> {
             .find(|path| path.exists());
         Ok(found.unwrap_or(path))
     }
+}
+
+/// The path in a `file:` URL, of which `rest` follows the two slashes. Today's pi takes such URLs, which users copy from browsers.
+/// None if it names another host, or a path that cannot be.
+fn of_url(rest: &str) -> Option<PathBuf> {
+    let path = rest.strip_prefix("localhost").unwrap_or(rest);
+    let path = path
+        .split(['?', '#'])
+        .next()
+        .filter(|path| path.starts_with('/'))?;
+    let (mut decoded, mut left) = (Vec::with_capacity(path.len()), path.as_bytes());
+    while let Some((byte, rest)) = left.split_first() {
+        left = rest;
+        if *byte != b'%' {
+            decoded.push(*byte);
+            continue;
+        }
+        let (digits, rest) = left.split_at_checked(2)?;
+        left = rest;
+        // `from_str_radix` also accepts a sign.
+        let digits = std::str::from_utf8(digits).ok()?;
+        if digits.starts_with('+') {
+            return None;
+        }
+        // An encoded slash would be part of a name.
+        let byte = u8::from_str_radix(digits, 16).ok();
+        decoded.push(byte.filter(|byte| !matches!(byte, 0 | b'/'))?);
+    }
+    String::from_utf8(decoded).ok().map(PathBuf::from)
 }
 
 /// Spaces that models copy from elsewhere and mean as a plain one.
@@ -122,6 +154,9 @@ mod tests {
             ("~user/x", "/w/d/~user/x"),
             ("a\u{a0}b\u{3000}c", "/w/d/a b c"),
             ("", "/w/d"),
+            ("file:///tmp/a%20b/../%C3%A9", "/tmp/\u{e9}"),
+            ("@file://localhost/x#L3", "/x"),
+            ("file:x", "/w/d/file:x"),
         ] {
             assert_eq!(resolver.resolve(raw).unwrap(), Path::new(path), "{raw}");
         }
@@ -129,6 +164,19 @@ mod tests {
             resolver.resolve("a\0b").unwrap_err(),
             "The path must not contain null bytes: a\\0b"
         );
+        for url in [
+            "file://host/x",
+            "file:///a%2Fb",
+            "file:///a%00",
+            "file:///a%",
+            "file:///a%+1",
+            "file:///%ff",
+        ] {
+            assert_eq!(
+                resolver.resolve(url).unwrap_err(),
+                format!("Not the URL of a local file: {url}")
+            );
+        }
     }
 
     #[test]

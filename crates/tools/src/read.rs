@@ -33,12 +33,14 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Reads validated arguments; values below 1 count as 1.
+    /// Reads validated arguments. An offset below 1 counts as 1. Models write a negative limit for no limit.
     pub(crate) fn of(args: &Args, dialect: Dialect) -> Self {
         Self {
             dialect,
             offset: args.count("offset", 1).unwrap_or(1),
-            limit: args.count("limit", 0),
+            limit: args
+                .count("limit", 0)
+                .filter(|_| args.number("limit").is_some_and(|limit| limit >= 0.0)),
         }
     }
 }
@@ -67,7 +69,8 @@ pub(crate) fn read(
         .take(limits::SNIFF_BYTES as u64)
         .read_to_end(&mut head)
         .map_err(failed)?;
-    if let Some(mime) = image::sniff(&head) {
+    let kind = image::sniff(&head).or_else(|| image::is_bmp(&head).then_some(image::BMP));
+    if let Some(mime) = kind {
         if size > limits::IMAGE_FILE_MAX {
             let (size, max) = (format_size(size), format_size(limits::IMAGE_FILE_MAX));
             return Err(format!("The image is {size}, larger than {max}: {shown}"));
@@ -76,7 +79,14 @@ pub(crate) fn read(
         file.take(limits::IMAGE_FILE_MAX)
             .read_to_end(&mut bytes)
             .map_err(failed)?;
-        return Ok(image::result(&bytes, mime, images.resize, images.seen));
+        let preference = window.dialect.into();
+        return Ok(image::result(
+            &bytes,
+            mime,
+            images.resize,
+            images.seen,
+            preference,
+        ));
     }
     if let Some(kind) = binary::kind(&head) {
         return Ok(ToolResult::text(binary::report(kind, size, shown)));
@@ -302,6 +312,14 @@ mod tests {
             images,
             &CancellationToken::new(),
         )
+    }
+
+    #[test]
+    fn negative_limit_is_no_limit() {
+        for (limit, expected) in [(-1, None), (0, Some(0)), (3, Some(3))] {
+            let args = serde_json::Map::from_iter([("limit".to_owned(), serde_json::json!(limit))]);
+            assert_eq!(Window::of(&Args::new(args), Dialect::Auto).limit, expected);
+        }
     }
 
     fn lines(n: usize) -> String {

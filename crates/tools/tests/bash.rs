@@ -217,6 +217,18 @@ async fn long_bash_outputs_match_recording() {
 }
 
 #[tokio::test]
+async fn failed_command_of_newest_pi_keeps_details() {
+    let room = Room::with(|config| config.dialect = wire::Dialect::PiDelta);
+    let (text, details, failed) = room.bash(json!({ "command": "seq 1 3000; exit 1" })).await;
+    assert!(text.ends_with("]\n\nCommand exited with code 1") && failed);
+    let details = details.unwrap();
+    assert_eq!(details["truncation"]["totalLines"], 3000);
+    assert!(Path::new(details["fullOutputPath"].as_str().unwrap()).exists());
+    let (_, details, failed) = room.bash(json!({ "command": "echo a; exit 1" })).await;
+    assert_eq!((details, failed), (None, true));
+}
+
+#[tokio::test]
 async fn bash_updates_show_whole_output() {
     // tool-bash-updates
     let (room, progress) = (Room::new(), Progress::default());

@@ -205,6 +205,12 @@ impl Dialect {
         matches!(self, Self::OmpNow)
     }
 
+    /// Returns true if a fallback model also has the events of oh-my-pi and xcsh (dialects.md 3).
+    #[must_use]
+    pub const fn tells_fallbacks(self) -> bool {
+        matches!(self, Self::OmpNow | Self::Xcsh)
+    }
+
     /// Row 35: returns true if each accepted prompt ends with `prompt_result`, and a run with `session_settled`.
     #[must_use]
     pub const fn reports_prompts(self) -> bool {
@@ -315,7 +321,10 @@ impl Dialect {
     /// several clients in one session; these events tell a client about commands of the others.
     #[must_use]
     pub fn sends_unasked(self, event: &str) -> bool {
-        matches!(self, Self::Web) || !FOR_SEVERAL.contains(&event)
+        match event {
+            "available_commands_update" => self.is_newest_omp(),
+            _ => matches!(self, Self::Web) || !FOR_SEVERAL.contains(&event),
+        }
     }
 
     /// Returns true if the lines of a message have a `messageId`, and `agent_end` says whether the run ended for good (dialects.md
@@ -351,8 +360,9 @@ impl Dialect {
         }
     }
 
-    /// Clients that call extensions hooks.
-    const fn has_hooks(self) -> bool {
+    /// Returns true for clients that call extensions hooks.
+    #[must_use]
+    pub const fn has_hooks(self) -> bool {
         matches!(self, Self::Hooks | Self::Omp)
     }
 }

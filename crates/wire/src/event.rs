@@ -12,6 +12,7 @@ use crate::hosted::UriOperation;
 use crate::mcp::McpServer;
 use crate::message::Message;
 use crate::model::ThinkingLevel;
+use crate::omp::AvailableCommand;
 use crate::process::ProcessInfo;
 use crate::rule::Rule;
 use crate::run_limits::ReachedLimit;
@@ -21,6 +22,8 @@ use crate::todo::OpenTodo;
 use crate::tool::ToolResult;
 use crate::ui::UiRequest;
 use crate::usage::Usage;
+
+pub use crate::reasons::{CloseReason, SummarySource};
 
 /// A step of a streamed answer (`assistantMessageEvent`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -122,28 +125,6 @@ pub enum ChangeReason {
     Tree,
     /// `reload_resources`: the same session with reloaded settings and resources.
     Reload,
-}
-
-/// Why a session is closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub enum CloseReason {
-    /// `close_session`.
-    Closed,
-    /// Evicted: it was idle, or the limit of open sessions was reached. The next command with its handle opens it again.
-    Evicted,
-}
-
-/// What a summary is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub enum SummarySource {
-    /// A compaction.
-    Compaction,
-    /// An abandoned branch.
-    BranchSummary,
 }
 
 /// Result of a compaction; also the response to `compact`.
@@ -583,6 +564,11 @@ pub enum Event {
     McpServersChange {
         /// The servers of the session.
         servers: Vec<McpServer>,
+    },
+    /// The slash commands, after the start and when they have changed. Only for clients of today's oh-my-pi.
+    AvailableCommandsUpdate {
+        /// The slash commands that a prompt can begin with.
+        commands: Vec<AvailableCommand>,
     },
     /// The run is active but has sent nothing for a while. Sent only to clients that request it with `hello`.
     Heartbeat {

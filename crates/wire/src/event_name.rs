@@ -84,6 +84,7 @@ events! {
     SessionDamage = "session_damage", OWN;
     StorageStatus = "storage_status", OWN;
     McpServersChange = "mcp_servers_change", OWN;
+    AvailableCommandsUpdate = "available_commands_update", N;
     Heartbeat = "heartbeat", OWN;
     [older:
         "auto_compaction_start" = "compaction_start", W.and(HO).and(XN);
@@ -93,5 +94,7 @@ events! {
         "hook_ui_request" = "extension_ui_request", HO;
         "prompt_result" = "agent_settled", N;
         "session_settled" = "agent_settled", N;
+        "retry_fallback_applied" = "model_fallback", XN;
+        "retry_fallback_succeeded" = "model_fallback", XN;
     ]
 }

@@ -31,6 +31,7 @@ pub mod omp;
 pub mod partial_json;
 pub mod process;
 pub mod protocol;
+mod reasons;
 pub mod reply;
 mod response;
 pub mod rule;

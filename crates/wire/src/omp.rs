@@ -12,6 +12,12 @@ pub const PAGE_BUSY: &str = "Cannot page messages while the session is changing"
 /// Error of `get_messages_page` with the cursor of another conversation.
 pub const PAGE_STALE: &str = "RPC message cursor is stale";
 
+/// How the error about an entry that does not exist begins. Its id follows.
+pub const NO_ENTRY: &str = "Entry not found: ";
+
+/// [`NO_ENTRY`] of `get_entries` in today's oh-my-pi.
+pub const UNKNOWN_CURSOR: &str = "Unknown entries cursor: ";
+
 /// Error of `set_event_filter` with anything but names or null.
 pub const BAD_EVENT_FILTER: &str = "events must be null or an array of non-empty event type strings";
 

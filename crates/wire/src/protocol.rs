@@ -46,9 +46,6 @@ pub fn family_commands() -> Vec<Belongs> {
 /// Events and other lines of the family that this agent does not send (dialects.md 3). The others are rows of the table in
 /// `event_name`.
 const ABSENT_EVENTS: &[Belongs] = &[
-    ("retry_fallback_applied", XN),
-    ("retry_fallback_succeeded", XN),
-    ("available_commands_update", N),
     ("command_output", N),
     ("session_info_update", N),
     ("config_update", N),
@@ -89,6 +86,8 @@ pub fn is_written(dialect: Dialect, kind: &str) -> bool {
         "extension_error" => kind == dialect.extension_error().0,
         "extension_ui_request" => kind == dialect.ui_request(),
         "agent_settled" if is_older => dialect.reports_prompts(),
+        "model_fallback" if is_older => dialect.tells_fallbacks(),
+        "available_commands_update" => dialect.sends_unasked(kind),
         "error" => dialect.is_silent(),
         "rpc_chunk" => dialect.has_chunks(),
         _ => true,

@@ -11,11 +11,11 @@ SessionLine = Union["SessionHeader", "Entry"]
 
 
 # What the agent tells on its own account.
-Event = Union["ReadyEvent", "ConnectedEvent", "AgentStartEvent", "AgentEndEvent", "ModelFallbackEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "SubagentLifecycleEvent", "SubagentProgressEvent", "SubagentEventEvent", "ProcessStartEvent", "ProcessOutputEvent", "ProcessEndEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SessionClosedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "ExtensionErrorEvent", "EntryAppendedEvent", "BashExecutionStartEvent", "BashExecutionUpdateEvent", "BashExecutionEndEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "StorageStatusEvent", "McpServersChangeEvent", "HeartbeatEvent"]
+Event = Union["ReadyEvent", "ConnectedEvent", "AgentStartEvent", "AgentEndEvent", "ModelFallbackEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "SubagentLifecycleEvent", "SubagentProgressEvent", "SubagentEventEvent", "ProcessStartEvent", "ProcessOutputEvent", "ProcessEndEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SessionClosedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "ExtensionErrorEvent", "EntryAppendedEvent", "BashExecutionStartEvent", "BashExecutionUpdateEvent", "BashExecutionEndEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "StorageStatusEvent", "McpServersChangeEvent", "AvailableCommandsUpdateEvent", "HeartbeatEvent"]
 
 
 # A line that only clients of single dialects receive.
-DialectLine = Union["AutoCompactionStartEvent", "AutoCompactionEndEvent", "CompactionEvent", "HookErrorEvent", "HookUiRequestEvent", "PromptResultEvent", "SessionSettledEvent", "ErrorEvent", "RpcChunkEvent"]
+DialectLine = Union["AutoCompactionStartEvent", "AutoCompactionEndEvent", "CompactionEvent", "HookErrorEvent", "HookUiRequestEvent", "PromptResultEvent", "SessionSettledEvent", "RetryFallbackAppliedEvent", "RetryFallbackSucceededEvent", "ErrorEvent", "RpcChunkEvent"]
 
 
 class HostToolUpdateFrame(TypedDict):
@@ -1252,6 +1252,23 @@ class McpServersChangeEvent(_McpServersChangeEvent):
     servers: list["McpServer"]
 
 
+class _AvailableCommandsUpdateEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class AvailableCommandsUpdateEvent(_AvailableCommandsUpdateEvent):
+    """The slash commands, after the start and when they have changed. Only for clients of today's
+    oh-my-pi.
+    """
+
+    type: Literal["available_commands_update"]
+
+    #: The slash commands that a prompt can begin with.
+    commands: list["AvailableCommand"]
+
+
 class _HeartbeatEvent(TypedDict, total=False):
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
@@ -1590,6 +1607,28 @@ class SessionSettledEvent(_SessionSettledEvent):
     """The session is idle, and every prompt has its `prompt_result`. Dialects: `omp-now`."""
 
     type: Literal["session_settled"]
+
+
+# A fallback model takes over, as `model_fallback` says. Dialects: `omp-now`, `xcsh`.
+RetryFallbackAppliedEvent = TypedDict("RetryFallbackAppliedEvent", {"type": Literal["retry_fallback_applied"], "from": str, "to": str, "role": str, "reason": str, "seq": int}, total=False)
+
+
+class _RetryFallbackSucceededEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class RetryFallbackSucceededEvent(_RetryFallbackSucceededEvent):
+    """A fallback model has given its first answer. Dialects: `omp-now`, `xcsh`."""
+
+    type: Literal["retry_fallback_succeeded"]
+
+    #: The model, as `provider/id`.
+    model: str
+
+    #: Always `default`.
+    role: str
 
 
 class _ErrorEvent(TypedDict, total=False):
@@ -3725,8 +3764,8 @@ class _SessionState(TypedDict, total=False):
     #: Whether requests use fast mode: always false. Dialects: omp-now.
     fastModeActive: bool
 
-    #: The speed of the newest answer: always null. Dialects: omp-now.
-    tokensPerSecond: None
+    #: Output tokens per second of the newest answer; null if unknown. Dialects: omp-now.
+    tokensPerSecond: Union[float, None]
 
 
 class SessionState(_SessionState):

@@ -270,6 +270,7 @@ export type Event =
   | SessionDamageEvent
   | StorageStatusEvent
   | McpServersChangeEvent
+  | AvailableCommandsUpdateEvent
   | HeartbeatEvent;
 
 /** A line that only clients of single dialects receive. */
@@ -281,6 +282,8 @@ export type DialectLine =
   | HookUiRequestEvent
   | PromptResultEvent
   | SessionSettledEvent
+  | RetryFallbackAppliedEvent
+  | RetryFallbackSucceededEvent
   | ErrorEvent
   | RpcChunkEvent;
 
@@ -3108,6 +3111,15 @@ export interface McpServersChangeEvent {
   seq?: number;
 }
 
+/** The slash commands, after the start and when they have changed. Only for clients of today's oh-my-pi. */
+export interface AvailableCommandsUpdateEvent {
+  type: "available_commands_update";
+  /** The slash commands that a prompt can begin with. */
+  commands: AvailableCommand[];
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
 /** The run is active but has sent nothing for a while. Sent only to clients that request it with `hello`. */
 export interface HeartbeatEvent {
   type: "heartbeat";
@@ -3336,6 +3348,32 @@ export interface PromptResultEvent {
 /** The session is idle, and every prompt has its `prompt_result`. Dialects: `omp-now`. */
 export interface SessionSettledEvent {
   type: "session_settled";
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/** A fallback model takes over, as `model_fallback` says. Dialects: `omp-now`, `xcsh`. */
+export interface RetryFallbackAppliedEvent {
+  type: "retry_fallback_applied";
+  /** The model that failed, as `provider/id`. */
+  from: string;
+  /** The model of the following requests, as `provider/id`. */
+  to: string;
+  /** Always `default`. */
+  role: string;
+  /** The error of the model that failed. */
+  reason: string;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/** A fallback model has given its first answer. Dialects: `omp-now`, `xcsh`. */
+export interface RetryFallbackSucceededEvent {
+  type: "retry_fallback_succeeded";
+  /** The model, as `provider/id`. */
+  model: string;
+  /** Always `default`. */
+  role: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
@@ -4993,8 +5031,8 @@ export interface SessionState {
   fastModeEnabled?: boolean;
   /** Whether requests use fast mode: always false. Dialects: omp-now. */
   fastModeActive?: boolean;
-  /** The speed of the newest answer: always null. Dialects: omp-now. */
-  tokensPerSecond?: null;
+  /** Output tokens per second of the newest answer; null if unknown. Dialects: omp-now. */
+  tokensPerSecond?: number | null;
 }
 
 /**

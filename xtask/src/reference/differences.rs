@@ -32,6 +32,35 @@ The lists are generated from the tables of the program and from the comparison w
 of all commands and events by version is in [COMPATIBILITY.md](../../protocol/COMPATIBILITY.md).
 ";
 
+/// Deliberate differences from pi that no recorded session has: the part, the difference.
+const UNRECORDED: [(&str, &str); 7] = [
+    (
+        "`grep`",
+        "Pinion leaves out the directory `.git`. pi searches it, too",
+    ),
+    (
+        "`steer`, `follow_up`",
+        "Messages that are queued during a manual compaction begin a run after it, unless the compaction was aborted. In pi they wait for the next prompt",
+    ),
+    (
+        "compaction",
+        "In a small context window, Pinion keeps at most half of the tokens that the reserve leaves, so that a compaction makes room. pi always keeps `compaction.keepRecentTokens`",
+    ),
+    (
+        "compaction",
+        "Pinion refuses an empty summary and keeps the conversation. pi stores the summary",
+    ),
+    (
+        "`-p`",
+        "Pinion puts line feeds between stdin, files and the first message. pi joins them without",
+    ),
+    ("`-p`", "Pinion fails without a prompt. pi ends with exit code 0"),
+    (
+        "command line",
+        "After `--`, words that begin with `@` are text, so that texts of others attach no files. In pi they are files",
+    ),
+];
+
 const MANY_BLOCKS: &str = "
 ## Answers of many blocks
 
@@ -86,6 +115,7 @@ pub(super) fn render(root: &Path, sent: &BTreeSet<&str>) -> Result<String> {
             )?));
         }
     }
+    out.push_str(&unrecorded());
     out.push_str("\n## Commands and events that Pinion does not have\n\nAn unknown command gets the error `Unknown command: ...` with its id.\n\n| agent | commands | events |\n| --- | --- | --- |\n");
     let (family, family_sent) = (family_commands(), family_events());
     let commands: BTreeSet<&str> = TABLE.iter().map(|spec| spec.name).collect();
@@ -129,6 +159,14 @@ fn everywhere(list: &str) -> String {
     let rows: String = rows.collect();
     format!(
         "\nThese differences are in every session in which the part occurs:\n\n| difference | part |\n| --- | --- |\n{rows}"
+    )
+}
+
+fn unrecorded() -> String {
+    let rows = UNRECORDED.map(|(part, why)| format!("| {} | {part} |\n", cell(why)));
+    format!(
+        "\n## Behaviour: differences from pi without a recorded session\n\n| difference | part |\n| --- | --- |\n{}",
+        rows.concat()
     )
 }
 

@@ -308,7 +308,7 @@ pub(super) fn render(root: &Path) -> Result<String> {
             out.push_str(&format!("| `{name}` | {} |\n", cell(doc)));
         }
     }
-    out.push_str("\n## Keys of providers\n\nThese variables hold the keys of providers. Tools do not see them unless the setting `keepKeysInToolEnv` is true. The page\n[Providers](providers.md) lists the models.\n\n| provider | variables |\n| --- | --- |\n");
+    out.push_str("\n## Keys of providers\n\nThese variables hold the keys of providers. Tools do not see them unless the setting `keepKeysInToolEnv` is true. The page\n[Providers](providers.md) lists the models. The dialect `pi-delta` sends `ANTHROPIC_AUTH_TOKEN` to Anthropic as `Authorization: Bearer`.\n\n| provider | variables |\n| --- | --- |\n");
     for (provider, names) in keys(root)? {
         let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         out.push_str(&format!("| {provider} | {} |\n", names.join(", ")));
@@ -325,7 +325,9 @@ fn keys(root: &Path) -> Result<Vec<(String, Vec<String>)>> {
             continue;
         };
         let names = value.get("env").and_then(Value::as_array).into_iter().flatten();
-        let names: Vec<String> = names.filter_map(Value::as_str).map(str::to_owned).collect();
+        let names = names.filter_map(Value::as_str);
+        let token = (provider == models::TOKEN_PROVIDER).then_some(models::TOKEN_VARIABLE);
+        let names: Vec<String> = names.chain(token).map(str::to_owned).collect();
         if !names.is_empty() {
             out.push((provider.to_owned(), names));
         }

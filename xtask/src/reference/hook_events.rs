@@ -15,8 +15,8 @@ const INTRO: &str = "\
 Extensions in TypeScript listen to these events with `pi.on`, [programs in other languages](extension-protocol.md) name them in
 their answer to `open`, and hook executables are configured for one event each in the setting [`hooks`](settings.md). In addition, both
 receive the other [events of clients](protocol/events.md), such as `entry_appended` or `queue_update`, once they are loaded. Nothing
-waits for these, and a result has no effect. The exceptions are `ready`, `connected`, `heartbeat`, `session_closed`, `mcp_servers_change`
-and `extension_error`, which only clients receive. Hook executables are not run for events that come with every piece of an answer or
+waits for these, and a result has no effect. The exceptions are `ready`, `connected`, `heartbeat`, `session_closed`, `mcp_servers_change`,
+`available_commands_update` and `extension_error`, which only clients receive. Hook executables are not run for events that come with every piece of an answer or
 output: `message_update`, `tool_execution_update`, `bash_execution_update`, `process_output`, `subagent_event` and `subagent_progress`.
 
 *Waits*: what waits for the listeners to finish. *Hooks*: whether hook executables can be run for the event. *Result*: what the

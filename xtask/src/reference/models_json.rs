@@ -13,8 +13,8 @@ use super::{cell, head, read, scan};
 const SOURCE: &str = "crates/models/src/models_file.rs";
 
 const INTRO: &str = "\
-`models.json` in the agent directory adds providers and models, and changes built-in ones. It is JSON with comments. If the file has
-an error, Pinion reports it and uses the built-in models only. `pinion doctor` shows what it read.
+`models.json` in the agent directory adds providers and models, and changes built-in ones. It is JSON with comments. Pinion reports
+errors: it ignores a provider that lacks a member, and after other errors the whole file. `pinion doctor` shows what it read.
 
 ```json,models
 {
@@ -33,8 +33,8 @@ an error, Pinion reports it and uses the built-in models only. `pinion doctor` s
 ```
 
 `providers` maps provider ids to objects. An id of a [built-in provider](providers.md) changes that provider. A provider with models that is not
-built in needs `baseUrl`, `apiKey` and, here or at each model, `api`. A provider without models needs at least one of `baseUrl`,
-`headers`, `compat` and `modelOverrides`.
+built in needs `baseUrl` and, here or at each model, `api`. Its key is `apiKey`, or is stored in `auth.json`. A provider without models needs at
+least one of `baseUrl`, `apiKey`, `authHeader`, `headers`, `compat` and `modelOverrides`.
 
 `apiKey` and header values are literals, names of environment variables, or commands (`!command`), whose output is used.
 ";

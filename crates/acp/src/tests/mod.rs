@@ -192,6 +192,19 @@ fn tools_have_kinds_of_protocol() {
     assert_eq!(tools.map(kind), expected);
 }
 
+#[test]
+fn calls_have_locations_of_known_paths() {
+    let locations = |path: &str| {
+        let args = Map::from_iter([("path".to_owned(), json!(path))]);
+        let call = tool_calls::describe("c1", "read", &args, Path::new("/w"), None);
+        call["locations"].clone()
+    };
+    assert_eq!(locations("a"), json!([{"path": "/w/a"}]));
+    for unknown in ["", "~/a", "file:///a"] {
+        assert_eq!(locations(unknown), json!([]));
+    }
+}
+
 /// The responses to lines on one connection.
 fn replies(lines: &[Value]) -> Vec<Value> {
     let mut connection = connection();

@@ -18,8 +18,8 @@ use crate::Secret;
 pub enum AuthEntry {
     /// A key: literal, variable or command. The command runs once per file that is read.
     ApiKey {
-        /// What to look up.
-        #[serde(deserialize_with = "secret")]
+        /// What to look up; empty if the entry holds only variables (pi 1.5.2).
+        #[serde(default = "no_secret", deserialize_with = "secret")]
         key: Secret,
         /// Variables that apply to this provider only (pi-1.5-delta.md 6).
         #[serde(default)]
@@ -48,6 +48,10 @@ fn secret<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Secret, D::Error
     String::deserialize(input).map(Secret::from)
 }
 
+fn no_secret() -> Secret {
+    Secret::new("")
+}
+
 /// Hides everything but the kind.
 impl fmt::Debug for AuthEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,6 +64,11 @@ impl fmt::Debug for AuthEntry {
 }
 
 impl AuthEntry {
+    /// Returns false for an entry without key and variables, such as one with a misspelled `key`.
+    fn has_content(&self) -> bool {
+        !matches!(self, Self::ApiKey { key, env, .. } if key.expose().is_empty() && env.is_empty())
+    }
+
     /// A provider-scoped variable.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<&str> {
@@ -149,9 +158,10 @@ impl AuthFile {
         };
         let mut file = Self::default();
         for (provider, value) in root {
-            match AuthEntry::deserialize(value) {
-                Ok(entry) => file.entries.push((provider, entry)),
-                Err(_) => file.error = Some(format!("Invalid auth.json: entry {provider} was ignored")),
+            let entry = AuthEntry::deserialize(value).ok();
+            match entry.filter(AuthEntry::has_content) {
+                Some(entry) => file.entries.push((provider, entry)),
+                None => file.error = Some(format!("Invalid auth.json: entry {provider} was ignored")),
             }
         }
         file

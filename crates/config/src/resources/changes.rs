@@ -29,15 +29,34 @@ impl Changes {
             rules: rules(base, &changes),
         })
     }
+
+    /// Returns whether the last pattern that matches the file keeps it. Returns nothing if none matches.
+    pub(crate) fn verdict(&self, file: &Path) -> Option<bool> {
+        says(&self.rules, &self.base, file)
+    }
 }
 
 /// Returns true if a file that was found there counts.
 #[must_use]
 pub fn counts(changes: &[Changes], kind: Kind, scope: Scope, path: &Path) -> bool {
+    counts_from(changes, kind, scope, None, path)
+}
+
+/// Returns true if a file counts whose patterns may also start at `base`: the `.agents` directory of a skill, as in pi.
+pub(crate) fn counts_from(
+    changes: &[Changes],
+    kind: Kind,
+    scope: Scope,
+    base: Option<&Path>,
+    path: &Path,
+) -> bool {
     changes
         .iter()
         .filter(|one| one.kind == kind && one.scope == scope)
-        .all(|one| says(&one.rules, &one.base, path) != Some(false))
+        .all(|one| {
+            let from_base = || says(&one.rules, base?, path);
+            one.verdict(path).or_else(from_base) != Some(false)
+        })
 }
 
 /// Returns true for a change to a list, false for an entry of it.

@@ -35,6 +35,7 @@ pub fn context_files(
 ) -> (Vec<ContextFile>, Vec<Diagnostic>) {
     let mut files: Vec<ContextFile> = Vec::new();
     let mut notes = Vec::new();
+    let repeated = repeated(cwd);
     let mut directories = vec![agent_dir];
     let mut ancestors: Vec<&Path> = cwd.ancestors().take(limits::ANCESTORS).collect();
     ancestors.reverse();
@@ -47,11 +48,38 @@ pub fn context_files(
         };
         if let Some(file) = context_file(directory, &root, &mut notes)
             && !files.iter().any(|known| known.path == file.path)
+            && !is_at(repeated.as_deref(), directory, &file)
         {
             files.push(file);
         }
     }
     (files, notes)
+}
+
+/// Returns true if the file in this directory has this real path. The file itself may be a link to another one.
+fn is_at(path: Option<&Path>, directory: &Path, file: &ContextFile) -> bool {
+    let real = || Some(directory.canonicalize().ok()?.join(file.path.file_name()?));
+    path.is_some_and(|path| real().as_deref() == Some(path))
+}
+
+/// The context file of a repository whose linked worktree lies inside of it and has a file of the same name: both are one file in two
+/// versions, of which that of the worktree counts, as in pi 1.5.2. None if `cwd` is in no such worktree.
+fn repeated(cwd: &Path) -> Option<PathBuf> {
+    let line = |file: PathBuf| {
+        let text = Root::user().read(&file, limits::CONTEXT_FILE_BYTES).ok()?.text;
+        Some(text.lines().next()?.trim().to_owned())
+    };
+    let mut above = cwd.ancestors().take(limits::ANCESTORS);
+    let worktree = above.find(|directory| directory.join(".git").exists())?;
+    // In the worktree, `.git` is a file that names the directory with the data of the worktree.
+    let own = worktree.join(line(worktree.join(".git"))?.strip_prefix("gitdir:")?.trim());
+    let common = own.join(line(own.join("commondir"))?).canonicalize().ok()?;
+    let (main, real) = (common.parent()?, worktree.canonicalize().ok()?);
+    let is_inside = real != main && real.starts_with(main);
+    // A bare repository has no working tree, so that the directory around it is another one.
+    let is_checked_out = main.join(".git").canonicalize().is_ok_and(|git| git == common);
+    let name = NAMES.iter().find(|name| worktree.join(name).is_file())?;
+    (is_inside && is_checked_out).then(|| main.join(name))
 }
 
 fn context_file(directory: &Path, root: &Root, notes: &mut Vec<Diagnostic>) -> Option<ContextFile> {

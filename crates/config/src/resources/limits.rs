@@ -12,7 +12,7 @@ pub const SKILL_HEAD_BYTES: u64 = 64 * 1024;
 pub const SKILL_BYTES: u64 = 1024 * 1024;
 /// Bytes of a prompt template.
 pub const TEMPLATE_BYTES: u64 = 256 * 1024;
-/// Directory entries looked at in one directory of prompt templates.
+/// Directory entries looked at in one directory of prompt templates and the directories below.
 pub const TEMPLATE_ENTRIES: usize = 2_000;
 /// Bytes of one `.gitignore` inside a skill tree.
 pub const IGNORE_FILE_BYTES: u64 = 64 * 1024;

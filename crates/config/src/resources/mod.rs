@@ -229,11 +229,14 @@ impl Resources {
         }
     }
 
-    /// The system prompt for these active tools. `date` is `YYYY-MM-DD`, local time; none leaves the line out.
+    /// The system prompt for these active tools. `date` is `YYYY-MM-DD`, local time; none leaves the line out. Today's pi has no such
+    /// line, and lists the skills also if the model can read them with `bash` only.
     #[must_use]
     pub fn system_prompt(&self, tools: &[ToolHint<'_>], date: Option<&str>) -> String {
         let texts = self.prompt_texts();
-        let reads = tools.iter().any(|tool| tool.name == "read");
+        let reads = tools
+            .iter()
+            .any(|tool| tool.name == "read" || (date.is_none() && tool.name == "bash"));
         system_prompt(&PromptParts {
             custom: texts.custom.as_deref(),
             append: texts.append.as_deref(),

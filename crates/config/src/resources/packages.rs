@@ -26,6 +26,10 @@ pub struct PackageSpec {
     pub base: PathBuf,
     /// The wanted files by kind; all of a kind that is not here.
     pub only: Vec<(Kind, Vec<String>)>,
+    /// False if nothing loads but the files that `only` names.
+    pub autoload: bool,
+    /// Changes of the project to this package of the user, by kind: an entry of the project with `autoload: false`.
+    pub over: Vec<(Kind, Vec<String>)>,
 }
 
 /// A package that is there.
@@ -40,6 +44,14 @@ pub struct Package {
     /// Whose files it has.
     pub files: Root,
     only: Vec<(Kind, Vec<String>)>,
+    autoload: bool,
+    over: Vec<(Kind, Vec<String>)>,
+}
+
+/// The list for a kind.
+fn list_of(lists: &[(Kind, Vec<String>)], kind: Kind) -> Option<&[String]> {
+    let found = lists.iter().find(|(of, _)| *of == kind);
+    found.map(|(_, list)| list.as_slice())
 }
 
 impl PackageSpec {
@@ -66,6 +78,8 @@ impl PackageSpec {
             scope,
             base: base.to_path_buf(),
             only,
+            autoload: entry.get("autoload").and_then(Value::as_bool) != Some(false),
+            over: Vec::new(),
         })
     }
 
@@ -83,6 +97,8 @@ impl PackageSpec {
             scope: Scope::Temporary,
             base: path.parent().unwrap_or(path).to_path_buf(),
             only: Vec::new(),
+            autoload: true,
+            over: Vec::new(),
         })
     }
 
@@ -130,6 +146,8 @@ impl PackageSpec {
             root,
             files,
             only: self.only.clone(),
+            autoload: self.autoload,
+            over: self.over.clone(),
         })
     }
 }
@@ -151,11 +169,22 @@ impl Package {
             Some(entries) => self.listed(kind, &entries),
             None => self.usual(kind),
         };
-        match self.only.iter().find(|(of, _)| *of == kind) {
-            None => found,
-            Some((_, only)) if only.is_empty() => Vec::new(),
-            Some((_, only)) => self.chosen(kind, &found, only),
-        }
+        let own = match list_of(&self.only, kind) {
+            None if self.autoload => found.clone(),
+            None | Some([]) => Vec::new(),
+            Some(only) => {
+                let by_default = self.autoload && only.iter().all(|item| is_change(item));
+                self.chosen(kind, &found, only, by_default)
+            }
+        };
+        let Some(over) = list_of(&self.over, kind) else {
+            return own;
+        };
+        let own = self.files_of(kind, &own);
+        let rules = rules(&self.root, over);
+        let mut files = self.files_of(kind, &found);
+        files.retain(|file| says(&rules, &self.root, file).unwrap_or_else(|| own.contains(file)));
+        files
     }
 
     /// The places that it brings for a kind.
@@ -216,14 +245,20 @@ impl Package {
         if changes.is_empty() {
             found
         } else {
-            self.chosen(kind, &found, &changes)
+            self.chosen(kind, &found, &changes, true)
         }
     }
 
-    /// What a list of paths and patterns leaves of it.
-    fn chosen(&self, kind: Kind, found: &[PathBuf], list: &[String]) -> Vec<PathBuf> {
+    /// What a list of paths and patterns leaves of it. `by_default` says whether files stay that no pattern matches.
+    fn chosen(&self, kind: Kind, found: &[PathBuf], list: &[String], by_default: bool) -> Vec<PathBuf> {
         let rules = rules(&self.root, list);
-        let by_default = list.iter().all(|item| is_change(item));
+        let mut files = self.files_of(kind, found);
+        files.retain(|file| says(&rules, &self.root, file).unwrap_or(by_default));
+        files
+    }
+
+    /// The single files in the found paths.
+    fn files_of(&self, kind: Kind, found: &[PathBuf]) -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = Vec::new();
         for path in found {
             match kind {
@@ -236,7 +271,6 @@ impl Package {
                 _ => self.below(path, 0, &mut files),
             }
         }
-        files.retain(|file| says(&rules, &self.root, file).unwrap_or(by_default));
         files
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct Place {
     pub(crate) source: Origin,
     /// The package it belongs to, as it was named.
     pub(crate) package: Option<String>,
-    /// True when `*.md` files directly inside count as skills (not so in `.agents`).
+    /// True when `*.md` files directly inside count as skills. In `.agents`, those in directories below do (pi 1.5.2).
     pub(crate) loose_files: bool,
 }
 

@@ -151,7 +151,7 @@ impl Walk<'_> {
         }
         if kind == Kind::Directory {
             self.directory(&path, depth + 1);
-        } else if self.loose_files && markdown && kind == Kind::File && directory == self.top {
+        } else if markdown && kind == Kind::File && self.loose_files == (directory == self.top) {
             self.found.push(Candidate { path, loose: true });
         }
     }

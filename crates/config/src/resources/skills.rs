@@ -9,7 +9,7 @@ use files::Root;
 
 use crate::diagnostic::Diagnostic;
 use crate::resources::ResourceOptions;
-use crate::resources::changes::{Changes, counts};
+use crate::resources::changes::{Changes, counts_from};
 use crate::resources::frontmatter::{self, Document};
 use crate::resources::kind::Kind;
 use crate::resources::limits;
@@ -181,7 +181,10 @@ impl Loader {
     }
 
     fn candidate(&mut self, candidate: &Candidate, place: &Place) {
-        if place.package.is_none() && !counts(&self.changes, Kind::Skills, place.scope, &candidate.path) {
+        let agents = (!place.loose_files).then_some(place.base.as_path());
+        if place.package.is_none()
+            && !counts_from(&self.changes, Kind::Skills, place.scope, agents, &candidate.path)
+        {
             return;
         }
         if place.scope == Scope::Project {

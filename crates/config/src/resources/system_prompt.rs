@@ -34,7 +34,7 @@ pub struct ToolHint<'a> {
 /// Everything a prompt is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptParts<'a> {
-    /// Replaces role, tool list and guidelines.
+    /// Replaces role, tool list and guidelines. An empty text does not, as in pi.
     pub custom: Option<&'a str>,
     /// Follows the first part.
     pub append: Option<&'a str>,
@@ -42,7 +42,7 @@ pub struct PromptParts<'a> {
     pub tools: &'a [ToolHint<'a>],
     /// The context files, in order.
     pub context: &'a [ContextFile],
-    /// All skills; they are shown only if `read` is active.
+    /// The skills that are shown; none if no active tool can read them.
     pub skills: &'a [Skill],
     /// `YYYY-MM-DD`, local time; none leaves the line out.
     pub date: Option<&'a str>,
@@ -53,7 +53,7 @@ pub struct PromptParts<'a> {
 /// The system prompt. It ends with the date and the working directory, each on its own line.
 #[must_use]
 pub fn system_prompt(parts: &PromptParts<'_>) -> String {
-    let mut out = match parts.custom {
+    let mut out = match parts.custom.filter(|text| !text.is_empty()) {
         Some(custom) => custom.to_owned(),
         None => built_in(parts.tools),
     };
@@ -62,9 +62,7 @@ pub fn system_prompt(parts: &PromptParts<'_>) -> String {
         out.push_str(append);
     }
     push_context(&mut out, parts.context);
-    if parts.tools.iter().any(|tool| tool.name == "read") {
-        out.push_str(&skills::prompt_block(parts.skills));
-    }
+    out.push_str(&skills::prompt_block(parts.skills));
     let cwd = parts.cwd.display().to_string().replace('\\', "/");
     // Writing into a String cannot fail.
     if let Some(date) = parts.date {

@@ -2,7 +2,7 @@
 //! `template_args`.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use files::Root;
 use wire::Dialect;
@@ -15,7 +15,7 @@ use crate::resources::kind::Kind;
 use crate::resources::limits;
 use crate::resources::place::Place;
 use crate::resources::template_args::{OpenQuote, split, substitute};
-use crate::source::{Scope, SourceInfo};
+use crate::source::{Origin, Scope, SourceInfo};
 
 /// A prompt template: a Markdown file with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,31 +99,56 @@ fn places(options: &ResourceOptions) -> Vec<Place> {
     out
 }
 
-/// The place itself if it is a file, else the `*.md` files directly in it, by name.
+/// The place itself if it is a file, else the `*.md` files directly in it, by name. Directories that packages and settings name are
+/// searched at every depth (pi 1.5.2).
 fn files(place: &Place, notes: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
     if place.root.is_file(&place.path) {
         return vec![place.path.clone()];
     }
-    let Ok((entries, is_cut)) = place.root.list(&place.path, limits::TEMPLATE_ENTRIES) else {
-        if place.scope == Scope::Temporary {
-            notes.push(Diagnostic::new(
-                &place.path,
-                "prompt template path does not exist",
-            ));
+    let is_of_flag = place.scope == Scope::Temporary && place.package.is_none();
+    let is_deep = place.package.is_some() || (place.source == Origin::Local && !is_of_flag);
+    let mut left = limits::TEMPLATE_ENTRIES;
+    let mut out = Vec::new();
+    let mut open = vec![(place.path.clone(), 0)];
+    while let Some((directory, depth)) = open.pop() {
+        let Ok((entries, is_cut)) = place.root.list(&directory, left) else {
+            if place.scope == Scope::Temporary && depth == 0 {
+                notes.push(Diagnostic::new(
+                    &place.path,
+                    "prompt template path does not exist",
+                ));
+            }
+            continue;
+        };
+        if is_cut {
+            let message = format!(
+                "more than {} entries; the rest was not searched for prompt templates",
+                limits::TEMPLATE_ENTRIES
+            );
+            notes.push(Diagnostic::new(&place.path, message));
+            open.clear();
         }
-        return Vec::new();
-    };
-    if is_cut {
-        let message = format!(
-            "more than {} entries; the rest was not searched for prompt templates",
-            limits::TEMPLATE_ENTRIES
-        );
-        notes.push(Diagnostic::new(&place.path, message));
+        left -= entries.len();
+        let mut below = Vec::new();
+        for path in entries {
+            if !is_of_flag && is_passed_over(&path) {
+                continue;
+            }
+            if path.extension().is_some_and(|ext| ext == "md") && place.root.is_readable_or_refused(&path) {
+                out.push(path);
+            } else if is_deep && !is_cut && depth < limits::SKILL_DEPTH && place.root.is_dir(&path) {
+                below.push((path, depth + 1));
+            }
+        }
+        open.extend(below.into_iter().rev());
     }
-    let is_template = |path: &PathBuf| path.extension().is_some_and(|ext| ext == "md");
-    let mut out = entries;
-    out.retain(|path| is_template(path) && place.root.is_readable_or_refused(path));
     out
+}
+
+/// Returns true for hidden files and for installed dependencies.
+fn is_passed_over(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with('.') || name == "node_modules"
 }
 
 fn read(path: PathBuf, place: &Place, notes: &mut Vec<Diagnostic>) -> Option<Template> {

@@ -10,7 +10,10 @@ pub const IGNORED: [(&str, &[&str]); 4] = [
             "doubleEscapeAction",
             "editorPaddingX",
             "externalEditor",
+            "fullscreenCopyOnSelect",
             "fullscreenExitOutput",
+            "fullscreenScrollbar",
+            "fullscreenWheelScrollLines",
             "hideThinkingBlock",
             "lastChangelogVersion",
             "markdown",
@@ -34,6 +37,7 @@ pub const IGNORED: [(&str, &[&str]); 4] = [
         &[
             "enableAnalytics",
             "enableInstallTelemetry",
+            "deviceId",
             "trackingId",
             "sessionShareDestination",
             "shareViewerUrl",

@@ -110,13 +110,7 @@ impl Reader<'_> {
     }
 
     pub(crate) fn texts(&mut self, path: &str) -> Option<Vec<String>> {
-        self.get(path, "a list of texts", |value| {
-            value
-                .as_array()?
-                .iter()
-                .map(|item| item.as_str().map(str::to_owned))
-                .collect()
-        })
+        self.get(path, TEXTS, texts)
     }
 
     /// A text that must be one of a few words.
@@ -128,6 +122,15 @@ impl Reader<'_> {
     ) -> Option<T> {
         self.get(path, wanted, |value| parse(value.as_str()?))
     }
+}
+
+/// What a list of texts should be, for complaints.
+pub(crate) const TEXTS: &str = "a list of texts";
+
+/// A list of texts.
+pub(crate) fn texts(value: &Value) -> Option<Vec<String>> {
+    let items = value.as_array()?.iter();
+    items.map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
 /// A complaint about a value of the wrong type.

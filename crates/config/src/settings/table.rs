@@ -312,7 +312,7 @@ const TOOLS: &[Key] = &[
         "defaultTools",
         TEXTS,
         "",
-        "Tools that the model can call: a list of names, or only changes to the default (`+grep`, `-bash`). `--tools` replaces it.",
+        "Tools that the model can call: a list of names, or only changes (`+grep`, `-bash`) to the list of the user or to the default. An empty list has no built-in tools. `--tools` replaces it.",
     ),
     key(
         "shellPath",
@@ -438,7 +438,7 @@ const RESOURCES: &[Key] = &[
         "packages",
         "array of strings or objects",
         "[]",
-        "Packages with extensions, skills and prompt templates: paths, or sources in npm and git. `pinion install` adds entries.",
+        "Packages with extensions, skills and prompt templates: paths, or sources in npm and git. `pinion install` adds entries. An object with `source` selects files by kind; with `autoload: false`, only named files load, and an entry of the project changes that of the user.",
     ),
     key(
         "npmCommand",
@@ -450,7 +450,7 @@ const RESOURCES: &[Key] = &[
         "extensions",
         TEXTS,
         "[]",
-        "Paths of extensions. `!path`, `-path` and `+path` remove or add extensions from other places.",
+        "Paths of extensions. `!path`, `-path` and `+path` remove or add extensions from other places; `-builtin:mcp` turns MCP servers off.",
     ),
     key(
         "extensionRuntime",

@@ -1,6 +1,7 @@
 //! Builds the typed view out of the layers: one line per key. Types and defaults live in `types`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::{Map, Value};
 use wire::ThinkingLevel;
@@ -9,7 +10,7 @@ use wire::state::{Durability, InterruptMode, QueueMode};
 
 use crate::diagnostic::Diagnostic;
 use crate::resources::Kind;
-use crate::resources::{Changes, PackageSpec, is_change};
+use crate::resources::{Changes, PackageSource, PackageSpec, is_change};
 use crate::settings::layers::Layer;
 use crate::settings::reader::{self, Reader};
 use crate::settings::types::{
@@ -20,7 +21,7 @@ use crate::settings::{CacheWarming, Capacity, QueueSettings, ToolOptions};
 use crate::settings::{
     Settings, SettingsSource, hooks, keys, layers, limits, nudges, permissions, run_limits, sandbox,
 };
-use crate::source::{ExtraPath, resolve_path};
+use crate::source::{ExtraPath, Scope, resolve_path};
 use crate::trust::{DecidedBy, ProjectAccess};
 
 /// Reads every key that has a meaning for us; all others stay in `raw`.
@@ -105,7 +106,7 @@ fn capacity(reader: &mut Reader<'_>) -> Capacity {
 
 fn tools(reader: &mut Reader<'_>) -> ToolOptions {
     ToolOptions {
-        default: reader.texts("defaultTools"),
+        default: default_tools(reader),
         fetch: reader.flag("fetch.enabled", false),
         fetch_private_hosts: reader.texts("fetch.privateHosts").unwrap_or_default(),
         processes: reader.flag("processes.enabled", false),
@@ -114,7 +115,36 @@ fn tools(reader: &mut Reader<'_>) -> ToolOptions {
         parallel_subagents: reader
             .small("subagents.maxParallel")
             .unwrap_or(limits::PARALLEL_SUBAGENTS),
+        mcp: has_mcp(reader),
     }
+}
+
+/// What `extensions` says of `builtin:mcp`, the project before the user (pi 1.5.2).
+fn has_mcp(reader: &Reader<'_>) -> bool {
+    // The extension is in no directory.
+    let base = Path::new("/");
+    let of_layer = |layer: &Layer| {
+        let list = layer.get("extensions")?.as_array()?;
+        let texts: Vec<String> = list.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        Changes::of(Kind::Extensions, layer.scope, base, &texts)?.verdict(&base.join("builtin:mcp"))
+    };
+    reader.layers.iter().find_map(of_layer).unwrap_or(true)
+}
+
+/// `defaultTools` of both files. A list of the project with plain names replaces that of the user; one with only `+name` and `-name`
+/// changes it (pi 1.5.2). Changes to an empty list of the user start from no tools.
+fn default_tools(reader: &mut Reader<'_>) -> Option<Vec<String>> {
+    let lists = reader.each("defaultTools", reader::TEXTS, reader::texts);
+    lists.into_iter().flatten().rev().reduce(|mut under, over| {
+        if !over.iter().all(|item| item.starts_with(['+', '-'])) {
+            return over;
+        }
+        if under.is_empty() {
+            under.push("-*".to_owned());
+        }
+        under.extend(over);
+        under
+    })
 }
 
 fn cache_warming(reader: &mut Reader<'_>) -> CacheWarming {
@@ -323,7 +353,8 @@ fn changes(reader: &Reader<'_>, source: &SettingsSource<'_>) -> Vec<Changes> {
     layers.flat_map(of_layer).collect()
 }
 
-/// The packages of both files. A package that both name counts as the project names it.
+/// The packages of both files. A package that both name counts as the project names it; with `autoload: false`, the entry of the
+/// project only changes that of the user (pi 1.5.2).
 fn packages(reader: &mut Reader<'_>, source: &SettingsSource<'_>) -> Vec<PackageSpec> {
     let mut out: Vec<PackageSpec> = Vec::new();
     for layer in reader.layers {
@@ -344,18 +375,24 @@ fn packages(reader: &mut Reader<'_>, source: &SettingsSource<'_>) -> Vec<Package
             reader.notes.push(Diagnostic::new(&layer.path, message));
         }
         for spec in read.into_iter().flatten() {
-            if !out
-                .iter()
-                .any(|known| known.source == spec.source && installed_alike(known, &spec))
-            {
-                out.push(spec);
+            let id = identity(&spec, source);
+            match out.iter_mut().find(|known| identity(known, source) == id) {
+                None => out.push(spec),
+                Some(known) if !known.autoload && known.scope != spec.scope && spec.scope == Scope::User => {
+                    let over = std::mem::take(&mut known.only);
+                    *known = PackageSpec { over, ..spec };
+                }
+                Some(_) => {}
             }
         }
     }
     out
 }
 
-/// Returns true if both mean the same package. A relative path starts at the directory of its file.
-fn installed_alike(a: &PackageSpec, b: &PackageSpec) -> bool {
-    a.base == b.base || !a.source.starts_with('.')
+/// Names the package without version, branch or tag. A relative path starts at the directory of its file.
+fn identity(spec: &PackageSpec, source: &SettingsSource<'_>) -> String {
+    match PackageSource::parse(&spec.source) {
+        Ok(parsed) => parsed.identity(&spec.base, source.home),
+        Err(_) => spec.source.clone(),
+    }
 }

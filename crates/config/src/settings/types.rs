@@ -62,6 +62,8 @@ pub struct ToolOptions {
     pub subagents: bool,
     /// `subagents.maxParallel`: sub-agents of a session that work at the same time.
     pub parallel_subagents: u32,
+    /// False if `extensions` disables `builtin:mcp`, the extension of pi that brings MCP servers.
+    pub mcp: bool,
 }
 
 /// Where settings come from.

@@ -60,8 +60,11 @@ function tool(session, name, cwd, options = {}) {
   };
 }
 
+/** In pi, `grep` and a `find` without a search of the extension run on this machine whatever the operations are. */
+const searchesHere = (name, operations) => name === "grep" || (name === "find" && typeof operations.glob !== "function");
+
 async function execute(session, name, cwd, options, { toolCallId, args, signal, onUpdate }) {
-  if (options.operations) {
+  if (options.operations && !searchesHere(name, options.operations)) {
     const { OPERATED } = require("./tool-ops.cjs");
     if (!OPERATED[name]) throw new Error(`${name} with operations of an extension is not available headless`);
     return OPERATED[name](options, cwd ?? session.state.cwd, args, signal, onUpdate);

@@ -9,6 +9,7 @@ const MARKDOWN = ["heading", "link", "linkUrl", "code", "codeBlock", "codeBlockB
 /** A theme without colours; src/ui.mjs has the one of `ctx.ui`. */
 class Theme {
   constructor() { this.name = "none"; }
+  style(text) { return text; }
   fg(_color, text) { return text; }
   bg(_color, text) { return text; }
   bold(text) { return text; }
@@ -19,6 +20,8 @@ class Theme {
   getFgAnsi() { return ""; }
   getBgAnsi() { return ""; }
   getColorMode() { return "truecolor"; }
+  getThinkingBorderColor() { return same; }
+  getBashModeBorderColor() { return same; }
 }
 
 class DynamicBorder {

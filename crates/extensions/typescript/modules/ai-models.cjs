@@ -104,8 +104,48 @@ function besides(context) {
   return { ...context, ...own, messages: messages.filter(({ role }) => role !== "system") };
 }
 
+/** The type of a model. A model that names none chats. */
+const getModelType = (model) => model.type ?? "chat";
+const isModelType = (model, type) => getModelType(model) === type;
+
+/** Prompt and tools as the message that a transcript begins with; none without either. */
+function createInitialSystemMessage(systemPrompt, tools) {
+  if (!systemPrompt && !tools?.length) return undefined;
+  return { role: "system", content: systemPrompt ?? "", ...(tools?.length ? { toolsAdded: tools } : {}), timestamp: 0 };
+}
+
+/** A context as a transcript. */
+function normalizeContext({ systemPrompt, tools, messages }) {
+  const first = createInitialSystemMessage(systemPrompt, tools);
+  return { messages: first ? [first, ...messages] : messages };
+}
+
+/** The members of a tool that a model receives. */
+function toToolDeclaration({ name, description, parameters, constrainedSampling }) {
+  const sampling = constrainedSampling === undefined ? {} : { constrainedSampling };
+  return { name, description, parameters: JSON.parse(JSON.stringify(parameters)), ...sampling };
+}
+const declarationsEqual = (a, b) => JSON.stringify(toToolDeclaration(a)) === JSON.stringify(toToolDeclaration(b));
+
+/** The difference between two lists of tools. A changed tool is removed and added. */
+function getToolStateChanges(previous, current) {
+  const lacks = (list) => (tool) => !list.some((other) => other.name === tool.name && declarationsEqual(other, tool));
+  return {
+    toolsAdded: current.filter(lacks(previous)).map(toToolDeclaration),
+    toolsRemoved: previous.filter(lacks(current)).map(({ name }) => ({ name })),
+  };
+}
+
+/** Each tool that a transcript declares, also if it removes it later. */
+function getDeclaredTools(messages) {
+  const tools = messages.flatMap(({ role, toolsAdded }) => (role === "system" ? toolsAdded ?? [] : []));
+  return [...new Map(tools.map((tool) => [tool.name, tool])).values()];
+}
+
 module.exports = {
-  remember, besides,
+  remember, besides, getModelType, isModelType,
+  createInitialSystemMessage, normalizeContext, toToolDeclaration, declarationsEqual, getToolStateChanges, getDeclaredTools,
+  resolveTranscript: (context, acceptsLaterPrompts) => (acceptsLaterPrompts ? context : collapseSystemMessages(context)),
   calculateCost, getSupportedThinkingLevels, clampThinkingLevel, isContextOverflow, collapseSystemMessages,
   getOverflowPatterns: () => [...OVERFLOW],
   modelsAreEqual: (a, b) => Boolean(a && b) && a.id === b.id && a.provider === b.provider,

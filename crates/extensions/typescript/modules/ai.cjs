@@ -32,7 +32,12 @@ function create(session) {
   from(made, "./uuid.cjs", ["uuidv7"]);
   from(made, "./ai-models.cjs", ["calculateCost", "getSupportedThinkingLevels", "clampThinkingLevel", "isContextOverflow", "collapseSystemMessages",
     "getOverflowPatterns", "modelsAreEqual", "hasApi", "getCurrentSystemMessage", "getCurrentSystemPrompt", "getCurrentTools", "getInitialSystemMessage",
-    "withoutInitialSystemMessage", "getSystemMessageText", "isRecoverableLength"]);
+    "withoutInitialSystemMessage", "getSystemMessageText", "isRecoverableLength", "getModelType", "isModelType",
+    "createInitialSystemMessage", "normalizeContext", "toToolDeclaration", "declarationsEqual", "getToolStateChanges", "getDeclaredTools",
+    "resolveTranscript"]);
+  from(made, "./tool-arguments.cjs", ["ToolCallArgumentsStream", "parseToolCallArguments"]);
+  from(made, "./ai-provider.cjs", ["ModelsError", "createProvider", "defaultProviderAuthContext", "envApiKeyAuth", "lazyApi", "lazyOAuth",
+    "lazyStream"]);
   lazily(made, { Type: () => require("./typebox.cjs").Type });
   return Object.assign(made, require("./ai-stream.cjs").createStreams(session), oauth(session));
 }
@@ -40,11 +45,11 @@ function create(session) {
 /** The catalogue is the agent's. */
 function models(session) {
   const all = () => session.models.getAll();
-  return {
-    getModel: (provider, id) => session.models.find(provider, id),
-    getModels: (provider) => all().filter((model) => model.provider === provider),
-    getProviders: () => [...new Set(all().map(({ provider }) => provider))],
-  };
+  const getModel = (provider, id) => session.models.find(provider, id);
+  const getModels = (provider) => all().filter((model) => model.provider === provider);
+  const getProviders = () => [...new Set(all().map(({ provider }) => provider))];
+  // The second names are those of `pi-ai/providers/all`.
+  return { getModel, getModels, getProviders, getBuiltinModel: getModel, getBuiltinModels: getModels, getBuiltinProviders: getProviders };
 }
 
 function validate(tool, { arguments: given }) {

@@ -40,43 +40,52 @@ module.exports = {
     Box CURSOR_MARKER CancellableLoader CombinedAutocompleteProvider Container Editor HStack Image Input Key
     KeybindingsManager Loader Markdown Marked MouseRegion ProcessTerminal ScrollView SelectList SettingsList Spacer
     StdinBuffer TUI TUI_KEYBINDINGS Text TruncatedText TuiAltScreen TuiMainScreen VStack allocateImageId
-    calculateImageRows compositeTuiLine decodeKittyPrintable deleteAllKittyImages deleteKittyImage detectCapabilities
-    encodeITerm2 encodeKitty fuzzyFilter fuzzyMatch getCapabilities getCellDimensions getGifDimensions
+    backgroundAnsi calculateImageRows colorToHex colorToOkhsl colorToOklch colorToRgb compositeTuiLine
+    decodeKittyPrintable deleteAllKittyImages deleteKittyImage detectCapabilities encodeITerm2 encodeKitty
+    foregroundAnsi formatProgramStatus fuzzyFilter fuzzyMatch getCapabilities getCellDimensions getGifDimensions
     getImageDimensions getJpegDimensions getKeybindings getNativeClipboard getOsc8LinkAtColumn getPngDimensions
-    getWebpDimensions hyperlink imageFallback isFocusable isKeyRelease isKeyRepeat isKittyProtocolActive isViewportTUI
-    matchesKey parseKey parseOsc11BackgroundColor parseTerminalColorSchemeReport renderImage renderLatex
-    resetCapabilitiesCache setCapabilities setCapabilityOverrides setCellDimensions setKeybindings
-    setKittyProtocolActive sliceByColumn stripTerminalSequences truncateToWidth visibleWidth wrapTextWithAnsi
+    getSelectPageIndex getTerminalColorMode getWebpDimensions hyperlink imageFallback indexedColor
+    isAppleTerminalSession isFocusable isKeyRelease isKeyRepeat isKittyProtocolActive isViewportTUI matchesKey
+    mixColors okhslColor oklabToOkhslLightness oklchColor parseColor parseKey parseOsc11BackgroundColor
+    parseTerminalColorSchemeReport renderFakeCursor renderImage renderLatex replaceControlCharacters
+    resetCapabilitiesCache rgbColor setCapabilities setCapabilityOverrides setCellDimensions setImageTranscoder
+    setKeybindings setKittyProtocolActive sliceByColumn stripTerminalSequences styleText styleTextWithAnsi
+    truncateToWidth visibleWidth wrapTextWithAnsi
   `.trim().split(/\s+/),
   "pi-ai": `
     ANTHROPIC_API_KEY_ENV ANTHROPIC_AUTH_TOKEN_ENV ANTHROPIC_OAUTH_TOKEN_ENV AssistantMessageEventStream
     AssistantMessageFrameEncoder DEFAULT_MAX_AGENT_RETRY_DELAY_MS EventStream InMemoryCredentialStore
-    InMemoryModelsStore ModelsError StringEnum Type anthropicMessagesApi anthropicOAuthProvider
-    appendAssistantMessageDiagnostic azureOpenAIResponsesApi bedrockConverseStreamApi calculateCost clampThinkingLevel
-    cleanupSessionResources clearApiProviders collapseSystemMessages complete completeSimple contentText
-    createAssistantMessageDiagnostic createAssistantMessageEventStream createFauxCore createImagesModels
-    createImagesProvider createInitialSystemMessage createModels createProvider declarationsEqual
-    defaultProviderAuthContext envApiKeyAuth extractDiagnosticError fauxAssistantMessage fauxProvider fauxText
-    fauxThinking fauxToolCall findEnvKeys formatThrownValue generateImages generateImagesOpenRouter getApiProvider
-    getApiProviders getCurrentSystemMessage getCurrentSystemPrompt getCurrentTools getDeclaredTools getEnvApiKey
-    getGitHubCopilotBaseUrl getImageModel getImageModels getImageProviders getImagesApiProvider
-    getInitialSystemMessage getModel getModels getOAuthApiKey getOAuthProvider getOAuthProviderInfoList
-    getOAuthProviders getOverflowPatterns getProviders getSupportedThinkingLevels getSystemMessageText
+    InMemoryModelsStore ModelsError StreamingJsonParser StringEnum ToolCallArgumentsStream Type anthropicMessagesApi
+    anthropicOAuthProvider appendAssistantMessageDiagnostic azureOpenAIResponsesApi bedrockConverseStreamApi
+    builtinModels builtinProviders calculateCost clampThinkingLevel cleanupSessionResources clearApiProviders
+    collapseSystemMessages complete completeSimple contentText createAssistantMessageDiagnostic
+    createAssistantMessageEventStream createFauxCore createImagesModels createImagesProvider
+    createInitialSystemMessage createModels createProvider declarationsEqual defaultProviderAuthContext envApiKeyAuth
+    evaluateCacheWarming extractDiagnosticError fauxAssistantMessage fauxProvider fauxText fauxThinking fauxToolCall
+    findEnvKeys formatThrownValue formatUserAgent generateImages generateImagesOpenRouter getAllBuiltinModels
+    getApiProvider getApiProviders getAttributionHeaders getBuiltinClassifierModel getBuiltinClassifierModels
+    getBuiltinImageModel getBuiltinImageModels getBuiltinModel getBuiltinModelDataGeneratedAt getBuiltinModels
+    getBuiltinProviders getCacheWarmingDelayMs getCacheWarmingRequestOptions getClientVersion getCurrentSystemMessage
+    getCurrentSystemPrompt getCurrentTools getDeclaredTools getEnvApiKey getGitHubCopilotBaseUrl getIdentityHeaders
+    getImageModel getImageModels getImageProviders getImagesApiProvider getInitialSystemMessage getModel getModelType
+    getModels getOAuthApiKey getOAuthProvider getOAuthProviderInfoList getOAuthProviders getOpenCodeSessionHeaders
+    getOverflowPatterns getPromptCacheTtlMs getProviders getSupportedThinkingLevels getSystemMessageText
     getToolStateChanges githubCopilotOAuthProvider googleGenerativeAIApi googleVertexApi hasApi
-    hasNonAdditiveToolChanges hasToolRedefinitions isContextOverflow isRecoverableLength isRetryableAssistantError
-    lazyApi lazyOAuth lazyStream loginAnthropic loginGitHubCopilot loginOpenAICodex mistralConversationsApi
-    modelsAreEqual normalizeContext normalizeDomain openAICodexResponsesApi openAICompletionsApi openAIResponsesApi
-    openaiCodexOAuthProvider parseJsonWithRepair parseStreamingJson piMessagesApi reduceAssistantMessageFrames
+    hasNonAdditiveToolChanges hasToolRedefinitions isCacheWarmingReplayable isContextOverflow isModelType
+    isRecoverableLength isRetryableAssistantError lazyApi lazyOAuth lazyStream loginAnthropic loginGitHubCopilot
+    loginOpenAICodex mergeClientIdentity mistralConversationsApi modelsAreEqual normalizeContext normalizeDomain
+    openAICodexResponsesApi openAICompletionsApi openAIResponsesApi openaiCodexOAuthProvider parseJsonWithRepair
+    parseStreamingJson parseToolCallArguments piMessagesApi radiusProvider reduceAssistantMessageFrames
     refreshAnthropicToken refreshGitHubCopilotToken refreshOAuthToken refreshOpenAICodexToken registerApiProvider
     registerBuiltInApiProviders registerBuiltInImagesApiProviders registerFauxProvider registerImagesApiProvider
     registerOAuthProvider registerSessionResourceCleanup renderSystemMessageUpdate repairJson resetApiProviders
     resetOAuthProviders resolveTranscript resolveTranscriptTools retryAssistantCall retryDelayMs
-    setBedrockProviderModule stream streamAnthropic streamAzureOpenAIResponses streamGoogle streamGoogleVertex
-    streamMistral streamOpenAICodexResponses streamOpenAICompletions streamOpenAIResponses streamSimple
-    streamSimpleAnthropic streamSimpleAzureOpenAIResponses streamSimpleGoogle streamSimpleGoogleVertex
+    setBedrockProviderLoader setBedrockProviderModule stream streamAnthropic streamAzureOpenAIResponses streamGoogle
+    streamGoogleVertex streamMistral streamOpenAICodexResponses streamOpenAICompletions streamOpenAIResponses
+    streamSimple streamSimpleAnthropic streamSimpleAzureOpenAIResponses streamSimpleGoogle streamSimpleGoogleVertex
     streamSimpleMistral streamSimpleOpenAICodexResponses streamSimpleOpenAICompletions streamSimpleOpenAIResponses
     toToolDeclaration unregisterApiProviders unregisterOAuthProvider uuidv7 validateToolArguments validateToolCall
-    withoutInitialSystemMessage
+    withClientIdentity withoutInitialSystemMessage
   `.trim().split(/\s+/),
   "pi-agent-core": `
     AGENT_TELEMETRY_SCHEMAS AI_TELEMETRY_SCHEMA Agent AgentHarness AgentHarnessError BACKGROUND_CONTEXT
@@ -102,8 +111,8 @@ module.exports = {
     operationToolArgsPrefix operationToolMemo operationToolMemoPrefix parseCommandArgs pendingAssistantFrames
     pendingEntry pendingToolOutput pendingToolOutputPrefix prepareBranchEntries prepareCompaction prepareStorageCommit
     projectForkCurrentStateWrite reduceLaneSnapshot resolveListReadOptions runAgentLoop runAgentLoopContinue
-    sanitizeBinaryOutput serializeConversation sessionName setDefaultStreamFn setValue shouldCompact startAiSpan
-    startHarnessSpan streamProxy substituteArgs toError toSession truncateHead truncateLine truncateTail
+    runToolCall sanitizeBinaryOutput serializeConversation sessionName setDefaultStreamFn setValue shouldCompact
+    startAiSpan startHarnessSpan streamProxy substituteArgs toError toSession truncateHead truncateLine truncateTail
     utf8ByteLength uuidv7 validateCommittedWrites value withAbortSignal withCancel withContextValue
     withTelemetryContext withoutAbortSignal
   `.trim().split(/\s+/),

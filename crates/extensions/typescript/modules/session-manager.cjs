@@ -148,18 +148,21 @@ class SessionManager extends TreeReader {
   appendThinkingLevelChange(thinkingLevel) { return this.#append({ type: "thinking_level_change", thinkingLevel }); }
   appendModelChange(provider, modelId) { return this.#append({ type: "model_change", provider, modelId }); }
   appendCustomEntry(customType, data) { return this.#append({ type: "custom", customType, data }); }
-  appendSessionInfo(name) { return this.#append({ type: "session_info", name: name.trim() }); }
+  appendSessionInfo(name) { return this.#append({ type: "session_info", name: name.replace(/[\r\n]+/g, " ").trim() }); }
   appendLabelChange(targetId, label) { return this.#append({ type: "label", targetId, label }); }
   appendContextEdit(targetId, replacement) { return this.#append({ type: "context_edit", targetId, replacement }); }
   appendCustomMessageEntry(customType, content, display, details) {
     return this.#append({ type: "custom_message", customType, content, display, details });
   }
-  appendCompaction(summary, firstKeptEntryId, tokensBefore, details, fromHook) {
-    return this.#append({ type: "compaction", summary, firstKeptEntryId, tokensBefore, details, fromHook });
+  appendCompaction(summary, firstKeptEntryId, tokensBefore, details, fromHook, usage) {
+    return this.#append({ type: "compaction", summary, firstKeptEntryId, tokensBefore, details, fromHook, usage });
   }
-  branchWithSummary(fromId, summary, details, fromHook) {
+  branchWithSummary(fromId, summary, details, fromHook, usage) {
     this.#tree.leaf = fromId;
-    return this.#append({ type: "branch_summary", fromId: fromId ?? "root", summary, details, fromHook });
+    return this.#append({ type: "branch_summary", fromId: fromId ?? "root", summary, details, fromHook, usage });
+  }
+  appendUsage(kind, provider, model, usage, note) {
+    return this.#tree.byId.get(this.#append({ type: "usage", kind, provider, model, usage, ...(note ? { note } : {}) }));
   }
 }
 

@@ -165,6 +165,7 @@ function pathOf(entries, leafId, byId) {
 class TreeReader {
   getHeader() { return this.read().header; }
   getEntries() { return [...this.read().entries]; }
+  getEntryCount() { return this.read().entries.length; }
   getEntry(id) { return this.read().byId.get(id); }
   getLeafId() { return this.read().leaf; }
   getLeafEntry() {

@@ -92,6 +92,56 @@ async function bash({ operations, commandPrefix, spawnHook }, cwd, { command, ti
   return text(shown, cut.truncated ? { truncation: cut } : undefined);
 }
 
+/** Lists a directory, as the tool of the agent does. */
+async function ls({ operations }, cwd, { path: place, limit = 500 }, signal) {
+  const dir = absolute(cwd, place || ".");
+  if (!(await operations.exists(dir))) throw new Error(`Path not found: ${dir}`);
+  if (!(await operations.stat(dir)).isDirectory()) throw new Error(`Not a directory: ${dir}`);
+  const names = [...(await operations.readdir(dir))].sort((a, b) => a.toLowerCase().localeCompare(b.toLowerCase()));
+  const most = Math.max(1, Math.floor(limit));
+  const shown = [];
+  let isCut = false;
+  for (const name of names) {
+    if (signal?.aborted) throw new Error("Operation aborted");
+    isCut = shown.length >= most;
+    if (isCut) break;
+    try {
+      shown.push((await operations.stat(path.join(dir, name))).isDirectory() ? `${name}/` : name);
+    } catch {
+      // An entry that cannot be read, such as a broken link, is left out.
+    }
+  }
+  if (shown.length === 0) return text("(empty directory)");
+  return listed(shown, isCut && { entryLimitReached: most }, `${most} entries limit reached. Use limit=${most * 2} for more`);
+}
+
+/** Finds files through the search of the extension. Operations without one leave the search to the agent (agent-tools.cjs). */
+async function find({ operations }, cwd, { pattern, path: place, limit = 1000 }, signal) {
+  const root = absolute(cwd, place || ".");
+  if (!(await operations.exists(root))) throw new Error(`Path not found: ${root}`);
+  const most = Math.max(1, Math.floor(limit));
+  // One more than is shown, since only that tells whether the limit left something out.
+  const found = await operations.glob(pattern, root, { ignore: ["**/node_modules/**", "**/.git/**"], limit: most + 1 });
+  if (signal?.aborted) throw new Error("Operation aborted");
+  if (found.length === 0) return text("No files found matching pattern");
+  const shown = found.slice(0, most).map((file) => below(root, file));
+  return listed(shown, found.length > most && { resultLimitReached: most }, `${most} results limit reached`);
+}
+
+/** A found path from the root of the search on. A folder keeps the slash at its end. */
+function below(root, file) {
+  const relative = (path.isAbsolute(file) ? path.relative(root, file) : file).split(path.sep).join("/");
+  return file.endsWith("/") && !relative.endsWith("/") ? `${relative}/` : relative;
+}
+
+/** Names one below the other. `limit` has the details of a limit that left some out, and `notice` says so. */
+function listed(names, limit, notice) {
+  const cut = truncateHead(names.join("\n"), { maxLines: Number.MAX_SAFE_INTEGER });
+  const notices = [...(limit ? [notice] : []), ...(cut.truncated ? [`${formatSize(DEFAULT_MAX_BYTES)} limit reached`] : [])];
+  const details = { ...(limit || {}), ...(cut.truncated ? { truncation: cut } : {}) };
+  return text(notices.length > 0 ? `${cut.content}\n\n[${notices.join(". ")}]` : cut.content, notices.length > 0 ? details : undefined);
+}
+
 /** Bytes of the end of an output that are kept. Far more than is shown, so that the cut is never seen. */
 const KEPT = 1024 * 1024;
 
@@ -225,4 +275,4 @@ function exited(child, onData) {
   });
 }
 
-module.exports = { OPERATED: { read, write, edit, bash }, Output, operationsToolBash, createLocalBashOperations };
+module.exports = { OPERATED: { read, write, edit, bash, ls, find }, Output, operationsToolBash, createLocalBashOperations };

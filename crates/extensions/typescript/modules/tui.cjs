@@ -44,6 +44,27 @@ function create() {
     renderImage: () => null,
     renderLatex: (text) => text,
     getNativeClipboard: () => undefined,
+    ...colours(),
+  };
+}
+
+/** Colours can be made, as extensions do when they are loaded. Texts stay without. */
+function colours() {
+  const colour = (kind) => (...parts) => Object.freeze({ kind, parts });
+  const made = ["rgb", "indexed", "okhsl", "oklch"].map((kind) => [`${kind}Color`, colour(kind)]);
+  return {
+    ...Object.fromEntries(made),
+    parseColor: colour("parsed"),
+    mixColors: colour("mixed"),
+    foregroundAnsi: () => "",
+    backgroundAnsi: () => "",
+    getTerminalColorMode: () => "256color",
+    styleText: (text) => text,
+    styleTextWithAnsi: (text) => text,
+    renderFakeCursor: (text) => text,
+    replaceControlCharacters: (text) => text.replace(/[\x00-\x1f\x7f-\x9f]+/g, " "),
+    isAppleTerminalSession: () => false,
+    setImageTranscoder() {},
   };
 }
 

@@ -184,16 +184,31 @@ export function chooseTools(session, names) {
 
 /** The agent's list, and what was registered since it was sent. */
 function allTools(session) {
-  const known = new Map((session.state.tools ?? []).map((tool) => [tool.name, { sourceInfo: tool.source, ...tool }]));
+  const known = new Map((session.state.tools ?? []).map((tool) => [tool.name, { sourceInfo: tool.source, exposure: "direct", ...tool }]));
   for (const extension of session.extensions) {
     for (const tool of extension.tools.values()) {
-      if (known.has(tool.name)) continue;
-      const { name, description, parameters, promptGuidelines, exposure = "direct" } = tool;
+      const told = known.get(tool.name);
+      // Another tool of this name counts, or the agent has this one without the members that mean nothing to it.
+      if (told) {
+        if (told.sourceInfo?.path === extension.path) Object.assign(told, members(tool));
+        continue;
+      }
+      const { name, description, parameters, promptGuidelines } = tool;
       const sourceInfo = { path: extension.path, source: "extension", scope: extension.scope, origin: "top-level" };
-      known.set(name, { name, description, parameters, promptGuidelines, exposure, sourceInfo });
+      known.set(name, { name, description, parameters, promptGuidelines, ...members(tool), sourceInfo });
     }
   }
   return [...known.values()];
+}
+
+/** Members of a tool that only extensions read. */
+function members({ exposure = "direct", namespace, annotations, reachesTools }) {
+  return {
+    exposure,
+    ...(namespace ? { namespace } : {}),
+    ...(annotations ? { annotations: { ...annotations } } : {}),
+    ...(reachesTools ? { reachesTools } : {}),
+  };
 }
 
 /** What only custom tools and omp's extensions find on their API object. */

@@ -42,7 +42,7 @@ const RENAMED = [
 
 /** Whether the client is of the days of hooks: pi before 0.35, the first oh-my-pi, whose hooks had nobody to ask. */
 export function isHookEra({ generation, state }) {
-  return generation === "hooks" || (generation === "omp" && state.hasUI === false);
+  return generation === "hooks" || state.hookEra === true;
 }
 
 /** Whether a file of this kind hears older names. */

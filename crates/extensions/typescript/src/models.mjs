@@ -51,6 +51,14 @@ export class Models {
   find(provider, modelId) {
     return this.getAll().find((model) => model.provider === provider && model.id === modelId);
   }
+  /** The agent has chat models only, so other types find none. */
+  getModelsOfType(type, provider) { return ofType(this.getAll(), type, provider); }
+  async getAvailableOfType(type, provider) { return ofType(this.getAvailable(), type, provider); }
+  getModelOfType(type, provider, modelId) { return this.getModelsOfType(type, provider).find(({ id }) => id === modelId); }
+  findOfType(type, provider, modelId) { return this.getModelOfType(type, provider, modelId); }
+  /** In pi these two fail with a result, too. */
+  async classify(model) { return { ...unsupported(model, "classification"), answers: {} }; }
+  async generateImages(model) { return { ...unsupported(model, "image generation"), output: [] }; }
   getError() { return this.#snapshot.error; }
   hasConfiguredAuth(model) { return this.#snapshot.available.has(key(model)); }
   isUsingOAuth(model) { return this.#snapshot.oauth.has(model.provider); }
@@ -58,9 +66,18 @@ export class Models {
     const configured = this.getAvailable().some((model) => model.provider === provider);
     return { configured, source: configured ? "agent" : undefined };
   }
-  getProviderDisplayName(provider) { return provider; }
-  getProvider() { return undefined; }
-  async refresh() { return { errors: [] }; }
+  getProviderDisplayName(provider) { return this.getProvider(provider)?.name ?? provider; }
+  /** A whole provider as its extension has registered it, or the known members of any other one. */
+  getProvider(id) {
+    const native = this.getRegisteredNativeProvider(id);
+    if (native) return native;
+    const models = () => ofType(this.getAll(), "chat", id);
+    const [first] = models();
+    const config = this.getRegisteredProviderConfig(id);
+    if (!first && !config) return undefined;
+    return { id, name: config?.name ?? id, baseUrl: config?.baseUrl ?? first?.baseUrl, headers: config?.headers, getModels: models };
+  }
+  async refresh() { return { aborted: false, errors: new Map() }; }
 
   /** The key for a model, looked up as for a request of the agent's own. */
   async getApiKey(model) {
@@ -74,7 +91,7 @@ export class Models {
   async getApiKeyAndHeaders(model) {
     try {
       const found = await this.#session.call("llm.key", { provider: model.provider, modelId: model.id });
-      if (!found) return { ok: false, error: `No API key found for ${model.provider}` };
+      if (!found) return { ok: false, error: `No API key found for "${model.provider}"` };
       return { ok: true, ...found };
     } catch (error) {
       return { ok: false, error: error.message };
@@ -94,10 +111,24 @@ export class Models {
   unregisterProvider(name) {
     for (const extension of this.#session.extensions) extension.api?.unregisterProvider(name);
   }
+  registerVirtualModel(model) { this.#session.extensions[0]?.api.registerVirtualModel(model); }
+  unregisterVirtualModel() {}
   getRegisteredProviderIds() { return this.#session.extensions.flatMap(({ providers }) => [...providers.keys()]); }
   getRegisteredProviderConfig(name) {
     return this.#session.extensions.find(({ providers }) => providers.has(name))?.providers.get(name).config;
   }
+  getRegisteredNativeProvider(name) {
+    return this.#session.extensions.map(({ providers }) => providers.get(name)).find((entry) => entry?.told.native)?.config;
+  }
 }
+
+/** The models of a type, which is `chat` if a model names none. */
+const ofType = (models, type, provider) => (
+  models.filter((model) => (model.type ?? "chat") === type && (provider === undefined || model.provider === provider)));
+
+/** The result of an operation that only models of other types have. */
+const unsupported = ({ api, provider, id }, what) => ({
+  api, provider, model: id, stopReason: "error", timestamp: Date.now(), errorMessage: `Provider ${provider} does not support ${what}`,
+});
 
 const key = ({ provider, id }) => `${provider}/${id}`;

@@ -2,11 +2,11 @@
  * Providers that extensions bring: what the agent is told of them, and the calls it makes (`provider.*`).
  */
 
-import fs from "node:fs";
 import { createRequire } from "node:module";
-import os from "node:os";
 
-const { remember } = createRequire(import.meta.url)("../modules/ai-models.cjs");
+const require = createRequire(import.meta.url);
+const { remember } = require("../modules/ai-models.cjs");
+const { defaultProviderAuthContext } = require("../modules/ai-provider.cjs");
 
 /**
  * @param {string|{ id: string, [member: string]: any }} provider a name with a configuration, or a whole provider object of pi 1.x
@@ -16,8 +16,9 @@ export function registerProvider(session, extension, provider, config) {
   const native = typeof provider === "object" && provider !== null;
   const name = native ? provider.id : provider;
   if (!name) throw new Error("registerProvider needs a name");
+  if (!native && !config) throw new Error("Provider config is required when registering by name");
   const before = native ? undefined : extension.providers.get(name);
-  const entry = native ? nativeProvider(provider) : configured(merged(before, config ?? {}));
+  const entry = native ? nativeProvider(provider) : configured(merged(before, config));
   extension.providers.set(name, entry);
   if (!session.loading) session.tell("registerProvider", { name, config: entry.told });
 }
@@ -55,13 +56,23 @@ function nativeProvider(provider) {
   const { name, baseUrl, headers, auth } = provider;
   const models = [...(provider.getModels?.() ?? [])].map((model) => ({ ...model, provider: undefined }));
   const { oauth } = auth ?? {};
+  /** The newest result of the login, and the key that tells its requests from others: the agent carries nothing else. */
+  let login;
   return {
     config: provider,
-    stream: async (model, context, options) => provider.streamSimple(model, transcript(context), await authorized(provider, model, options)),
+    stream: async (model, context, options) => {
+      const request = await authorized(provider, model, options, login);
+      return provider.streamSimple(request.model, transcript(context), request.options);
+    },
     oauth: oauth && {
       login: (callbacks) => oauth.login(interaction(callbacks)),
       refreshToken: (credentials, signal) => oauth.refresh(credentials, signal),
-      getApiKey: async (credentials) => (await oauth.toAuth(credentials)).apiKey,
+      getAuth: async (credentials) => {
+        const given = await oauth.toAuth(credentials);
+        // A login may give headers only. The agent needs a key for a provider with a login, and its token is one.
+        login = { key: given.apiKey ?? credentials.access, auth: given };
+        return { apiKey: login.key, headers: given.headers };
+      },
     },
     refreshModels: async (context) => {
       await provider.refreshModels(context);
@@ -77,19 +88,42 @@ function nativeProvider(provider) {
   };
 }
 
+/** A request with the key, the headers and the address that the login or the provider itself has for it. */
+async function authorized(provider, model, options, login) {
+  const isLogin = Boolean(login?.key) && options.apiKey === login.key;
+  const found = isLogin ? login : await ownKey(provider, model, options);
+  const { auth = {}, env } = found ?? {};
+  return {
+    model: auth.baseUrl ? { ...model, baseUrl: auth.baseUrl } : model,
+    options: {
+      ...options,
+      ...(env ? { env: { ...env, ...options.env } } : {}),
+      // Without the key of the agent if the provider gave only headers: a gateway may forward it to another provider.
+      apiKey: found ? auth.apiKey : options.apiKey,
+      headers: withHeaders(auth.headers, options.headers),
+    },
+  };
+}
+
 /** A whole provider knows itself where its key is. */
-async function authorized(provider, model, options) {
+async function ownKey(provider, model, options) {
   const { apiKey } = provider.auth ?? {};
-  if (typeof apiKey?.resolve !== "function") return options;
+  if (typeof apiKey?.resolve !== "function") return undefined;
   const found = await apiKey.resolve({
-    ctx: { env: async (name) => process.env[name], fileExists: async (path) => fs.existsSync(path.replace(/^~/, os.homedir())) },
+    ctx: defaultProviderAuthContext(),
     credential: options.apiKey ? { type: "api_key", key: options.apiKey } : undefined,
     signal: options.signal,
     model,
   });
   if (!found && !options.apiKey) throw new Error(`No API key found for ${provider.id}`);
-  const { auth = {} } = found ?? {};
-  return { ...options, apiKey: auth.apiKey ?? options.apiKey, headers: { ...options.headers, ...auth.headers } };
+  return found;
+}
+
+/** Headers over others. Names that differ in case only are one header. */
+function withHeaders(below, over) {
+  if (!below) return over;
+  const names = new Set(Object.keys(over ?? {}).map((name) => name.toLowerCase()));
+  return { ...Object.fromEntries(Object.entries(below).filter(([name]) => !names.has(name.toLowerCase()))), ...over };
 }
 
 /** How providers of pi 1.x talk to the user during a login, in the words of those before. */
@@ -118,7 +152,8 @@ export const PROVIDER_CALLS = {
   "provider.refreshModels": refresh,
   "provider.oauth.login": (session, { oauth }, params, { signal, extension }) => oauth.login(loginCallbacks(session, extension, signal)),
   "provider.oauth.refresh": (session, { oauth }, { credentials }, { signal }) => oauth.refreshToken(credentials, signal),
-  "provider.oauth.key": async (session, { oauth }, { credentials }) => ({ apiKey: await oauth.getApiKey(credentials) }),
+  "provider.oauth.key": async (session, { oauth, told }, { credentials }) => (
+    told.native ? oauth.getAuth(credentials) : { apiKey: await oauth.getApiKey(credentials) }),
   "provider.oauth.models": (session, { oauth }, { models, credentials }) => oauth.modifyModels?.(models, credentials) ?? models,
 };
 

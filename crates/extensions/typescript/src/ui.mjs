@@ -9,6 +9,8 @@ const LATE = 2000;
 /** A theme whose colours are none. Extensions get copies that are theirs: some wrap what they find on `ui` in proxies. */
 export const THEME = Object.freeze({
   name: "none",
+  appearance: "dark",
+  colors: Object.freeze({}),
   fg: (_color, text) => text,
   bg: (_color, text) => text,
   bold: (text) => text,
@@ -17,7 +19,7 @@ export const THEME = Object.freeze({
   underline: (text) => text,
   inverse: (text) => text,
   strikethrough: (text) => text,
-  style: (_style, text) => text,
+  style: (text) => text,
   getFgAnsi: () => "",
   getBgAnsi: () => "",
   getColorMode: () => "truecolor",
@@ -79,11 +81,9 @@ export function createUi(session, extension) {
     pasteToEditor: (value) => tell("ui.setEditorText", { text: value }),
     openUrl: (url, options) => tell("ui.openUrl", { url, ...options }),
     setWidget(key, content, options) {
-      if (typeof content === "function") {
-        session.refuse(extension.path, "custom widget");
-        return;
-      }
-      tell("ui.setWidget", { widgetKey: key, widgetLines: content?.map(String), widgetPlacement: options?.placement });
+      if (Array.isArray(content ?? [])) {
+        tell("ui.setWidget", { widgetKey: key, widgetLines: content?.map(String), widgetPlacement: options?.placement });
+      } else session.refuse(extension.path, "custom widget");
     },
   };
   for (const [name, refusal, answer] of TERMINAL_ONLY) {

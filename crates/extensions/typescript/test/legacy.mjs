@@ -62,7 +62,7 @@ test("the first oh-my-pi: its clients had nobody to ask", async () => {
   await withAgent(async (agent) => {
     await agent.open({ "h.ts": `export default function (pi) {
       pi.on("tool_call", () => ({ block: true })); pi.on("tool_result", () => ({ isError: true })); pi.on("tool_result", (e, ctx) => ({ details: [e.isError, ctx.hasUI] }));
-    }` }, { kind: "hook", generation: "omp", state: { hasUI: false } });
+    }` }, { kind: "hook", generation: "omp", state: { hasUI: false, hookEra: true } });
     assert.equal((await agent.event("tool_call", { input: {} })).value.reason, "Tool execution was blocked by a hook");
     assert.equal((await agent.event("tool_result", { isError: true, content: [] })).value, null);
     assert.deepEqual((await agent.event("tool_result", { isError: false, content: [] })).value, { details: [false, false] });

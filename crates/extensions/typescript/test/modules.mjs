@@ -162,6 +162,11 @@ test("session files: open, list, in memory", async () => {
   memory.branch(first);
   memory.appendMessage({ role: "user", content: "b" });
   assert.deepEqual(memory.buildSessionContext().messages.map(({ content }) => content), ["a", "b"]);
+  const summary = memory.appendCompaction("s", first, 5, undefined, true, { input: 1 });
+  assert.deepEqual([memory.getEntryCount(), memory.getEntry(summary).usage.input], [4, 1]);
+  assert.equal(memory.appendUsage("summary", "p", "m", { input: 2 }).usage.input, 2);
+  memory.appendSessionInfo("two\nlines");
+  assert.equal(memory.getSessionName(), "two lines");
 });
 
 test("the context of a session: edits of answers, older compactions, the prompt", () => {
@@ -256,4 +261,98 @@ test("models for sessions of an extension's own", async () => {
   assert.deepEqual(resolved("two:free"), ["b/two:free", undefined, undefined]);
   assert.deepEqual(resolved("one", { cliProvider: "a" }), ["a/one-large", undefined, undefined]);
   assert.deepEqual(resolved("three"), [undefined, undefined, 'Model "three']);
+});
+
+test("arguments of a tool call in pieces", () => {
+  const call = new ai.ToolCallArgumentsStream();
+  assert.deepEqual(call.append('{"path": "a'), { path: "a" });
+  assert.deepEqual(call.append('.ts", "n": 1}'), { path: "a.ts", n: 1 });
+  assert.deepEqual(call.finish(), { arguments: { path: "a.ts", n: 1 } });
+  assert.equal(call.replace(`${call.text} `).delta, " ");
+  assert.deepEqual(call.replace('{"b": 2}'), { delta: undefined, arguments: { b: 2 } });
+  assert.deepEqual(new ai.ToolCallArgumentsStream().finish(), { arguments: {} });
+  const broken = ai.parseToolCallArguments("[1]");
+  assert.deepEqual([broken.arguments, broken.argumentsError], [{}, "Tool arguments must be a JSON object\n\nReceived arguments:\n[1]"]);
+});
+
+test("a provider of its parts: models, requests, keys", async () => {
+  const model = (id, more) => ({ id, provider: "own", api: "x", name: id, ...more });
+  const api = { stream: () => "plain", streamSimple: (asked, context, options) => [asked.id, context, options] };
+  const provider = ai.createProvider({
+    id: "own", auth: { apiKey: ai.envApiKeyAuth("Own key", ["NO_SUCH_VARIABLE", "HOME"]) }, models: [model("a"), model("i", { type: "image" })], api,
+    fetchModels: async () => [model("a", { name: "A" }), model("b"), model("z", { type: "unknown" })],
+  });
+  assert.equal(provider.name, "own");
+  assert.deepEqual(provider.getModels().map(({ id }) => id), ["a"]);
+  assert.deepEqual(provider.streamSimple(model("a"), 1, 2), ["a", 1, 2]);
+  const published = [];
+  const publish = async ({ update, persist }) => {
+    published.push(persist?.models.length);
+    update();
+    return true;
+  };
+  await provider.refreshModels({ publish, allowNetwork: true, stored: { models: [model("s"), { ...model("t"), provider: "other" }] } });
+  assert.deepEqual(provider.getModels().map(({ id, name }) => [id, name]), [["a", "A"], ["b", "b"]]);
+  assert.deepEqual(provider.getAllModels().map(({ id }) => id), ["a", "i", "b"]);
+  assert.deepEqual(published, [undefined, 2]);
+  const { apiKey } = provider.auth;
+  const ctx = ai.defaultProviderAuthContext();
+  assert.deepEqual(await apiKey.resolve({ ctx }), { auth: { apiKey: process.env.HOME }, source: "HOME" });
+  assert.equal((await apiKey.resolve({ ctx, credential: { key: "stored" } })).auth.apiKey, "stored");
+  assert.deepEqual(await apiKey.login({ prompt: async ({ message }) => message }), { type: "api_key", key: "Enter Own key" });
+  const byApi = ai.createProvider({ id: "own", auth: {}, models: [], api: { y: api } });
+  assert.equal(byApi.stream(model("a", { api: "y" })), "plain");
+  const failed = await byApi.stream(model("a")).result();
+  assert.deepEqual([failed.stopReason, failed.errorMessage], ["error", 'Provider own has no API implementation for "x"']);
+  assert.equal(byApi.refreshModels, undefined);
+  assert.throws(() => ai.createProvider({ id: "own", auth: {}, models: [], api: {} }), /at least one of "api", "images", or "classifiers" is required/);
+});
+
+test("transcripts: the first message, changes of tools", () => {
+  const tool = (description) => ({ name: "t", description, parameters: {}, execute() {} });
+  assert.equal(ai.createInitialSystemMessage("", []), undefined);
+  assert.deepEqual(ai.normalizeContext({ systemPrompt: "P", messages: [1] }).messages, [{ role: "system", content: "P", timestamp: 0 }, 1]);
+  const told = { name: "t", description: "b", parameters: {} };
+  assert.deepEqual(ai.getToolStateChanges([tool("a")], [tool("b")]), { toolsAdded: [told], toolsRemoved: [{ name: "t" }] });
+  assert.deepEqual(ai.getToolStateChanges([tool("b")], [tool("b")]), { toolsAdded: [], toolsRemoved: [] });
+  assert.deepEqual(ai.getDeclaredTools([{ role: "system", toolsAdded: [told] }, { role: "user" }]), [told]);
+});
+
+test("lists of files over operations of an extension", async () => {
+  const folders = ["/w", "/w/Sub", "/w/many"];
+  const names = { "/w": ["b.ts", "Sub", "broken", "a.ts"], "/w/many": ["1", "2", "3"] };
+  const operations = {
+    exists: async (file) => folders.includes(file),
+    stat: async (file) => {
+      if (file.endsWith("broken")) throw new Error("broken link");
+      return { isDirectory: () => folders.includes(file) };
+    },
+    readdir: async (dir) => names[dir],
+    glob: async (pattern, root, { limit }) => ["/w/src/a.ts", "b.ts", "/w/dir/"].slice(0, limit).map((file) => (pattern === "none" ? "" : file)).filter(Boolean),
+  };
+  const run = async (tool, args) => {
+    const { content, details } = await tool.execute("t", args);
+    return [content[0].text, details];
+  };
+  const list = agent.createLsTool("/w", { operations });
+  assert.deepEqual(await run(list, {}), ["a.ts\nb.ts\nSub/", undefined]);
+  assert.deepEqual(await run(list, { path: "Sub/../many", limit: 2 }), ["1\n2\n\n[2 entries limit reached. Use limit=4 for more]", { entryLimitReached: 2 }]);
+  await assert.rejects(run(list, { path: "/none" }), /^Error: Path not found: \/none$/);
+  const search = agent.createFindTool("/w", { operations });
+  assert.deepEqual(await run(search, { pattern: "*" }), ["src/a.ts\nb.ts\ndir/", undefined]);
+  assert.deepEqual(await run(search, { pattern: "*", limit: 1 }), ["src/a.ts\n\n[1 results limit reached]", { resultLimitReached: 1 }]);
+  assert.deepEqual(await run(search, { pattern: "none" }), ["No files found matching pattern", undefined]);
+  const asked = [];
+  const remote = require("../modules/index.cjs").createModules({ ...session, call: async (method, params) => asked.push([method, params.name]) && { content: [] } });
+  const pi = remote.get("@earendil-works/pi-coding-agent");
+  await pi.createGrepTool("/w", { operations: { isDirectory: async () => true } }).execute("t", { pattern: "x" });
+  await pi.createFindTool("/w", { operations: { exists: async () => true } }).execute("t", { pattern: "x" });
+  assert.deepEqual(asked, [["tool.builtin", "grep"], ["tool.builtin", "find"]]);
+});
+
+test("styles and colours leave texts as they are", () => {
+  const theme = new agent.Theme();
+  assert.equal(theme.style("text", { fg: "success", bold: true }), "text");
+  assert.equal(tui.styleText("text", { fg: tui.rgbColor(1, 2, 3) }), "text");
+  assert.equal(tui.replaceControlCharacters("a\r\nb"), "a b");
 });

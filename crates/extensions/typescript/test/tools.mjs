@@ -298,6 +298,69 @@ test("whole providers: a login is told, renewed and gives its key", async () => 
   });
 });
 
+test("whole providers: headers and address of a login, of the provider and of the request", async () => {
+  await withAgent(async (agent) => {
+    await agent.open(one(`
+      const answer = (model, context, { apiKey, headers, env }) => {
+        const stream = createAssistantMessageEventStream();
+        const text = JSON.stringify([model.baseUrl, apiKey ?? null, headers ?? null, env ?? null]);
+        stream.push({ type: "done", reason: "stop", message: { role: "assistant", content: [{ type: "text", text }], stopReason: "stop" } });
+        return stream;
+      };
+      pi.registerProvider({ id: "whole", getModels: () => [], streamSimple: answer, auth: {
+        apiKey: { name: "k", resolve: async ({ credential }) => (credential
+          ? { auth: { headers: { "X-Key": credential.key } } }
+          : { auth: { apiKey: "own", baseUrl: "http://own", headers: { "X-A": "own", b: "own" } }, env: { E: "1" } }) },
+        oauth: { name: "Sign in", login: async () => ({}), toAuth: async ({ access }) => ({ headers: { Authorization: access }, baseUrl: "http://login" }) } } });`,
+    `import { createAssistantMessageEventStream } from "@earendil-works/pi-ai";`));
+    const ask = async (options) => {
+      const { value } = await agent.run("provider.stream", { provider: "whole", request: { model: { provider: "whole", id: "w", baseUrl: "http://x" }, context: { messages: [] }, options } });
+      return JSON.parse(value.content[0].text);
+    };
+    assert.deepEqual(await ask({ headers: { "x-a": "asked" } }), ["http://own", "own", { b: "own", "x-a": "asked" }, { E: "1" }]);
+    // A gateway may forward a key to another provider, so it is sent in the header only.
+    assert.deepEqual(await ask({ apiKey: "stored" }), ["http://x", null, { "X-Key": "stored" }, null]);
+    // The agent has to have a key, which is no key of a request if the login gave none.
+    const key = await agent.run("provider.oauth.key", { provider: "whole", credentials: { access: "token" } });
+    assert.deepEqual(key.value, { apiKey: "token", headers: { Authorization: "token" } });
+    assert.deepEqual(await ask({ apiKey: "token" }), ["http://login", null, { Authorization: "token" }, null]);
+  });
+});
+
+test("the registry of models: types, providers, what it cannot do; members of all tools", async () => {
+  await withAgent(async (agent) => {
+    agent.answers = { "llm.key": ({ modelId }) => (modelId === "open" ? { baseUrl: "http://x" } : null) };
+    const tools = [{ name: "read", description: "d", source: { path: "<builtin:read>", source: "builtin" } }];
+    const [item] = await agent.open(one(`
+      pi.registerTool({ name: "mine", parameters: {}, exposure: "deferred", namespace: "n", annotations: { readOnlyHint: true }, async execute() {} });
+      try { pi.registerProvider("none"); } catch (error) { pi.registerFlag(error.message, {}); }
+      pi.registerProvider("named", { name: "Named", baseUrl: "http://n", api: "x", models: [{ id: "m" }] });
+      pi.registerProvider({ id: "whole", name: "Whole", getModels: () => [], streamSimple() {} });
+      pi.registerCommand("go", { handler: async (_, ctx) => {
+        const { modelRegistry: all } = ctx;
+        const model = { provider: "p", id: "i", api: "x" };
+        const image = await all.generateImages(model);
+        const refreshed = await all.refresh();
+        ctx.ui.notify(JSON.stringify([
+          all.findOfType("classifier", "p", "i") ?? null, all.getModelsOfType("chat", "named").map(({ id }) => id), (await all.getAvailableOfType("image")).length,
+          (await all.classify(model)).stopReason, image.output, image.errorMessage, refreshed.aborted, refreshed.errors.size,
+          all.getProvider("named").name, all.getProviderDisplayName("whole"), all.getProvider("unknown") ?? null, all.getRegisteredNativeProvider("whole").id,
+          await all.getApiKeyAndHeaders({ provider: "p", id: "open" }), await all.getApiKeyAndHeaders(model),
+          pi.getAllTools().map(({ name, exposure, namespace, annotations }) => ({ name, exposure, namespace, annotations })),
+        ]));
+      } });`), { state: { tools } });
+    assert.equal(item.flags[0].name, "Provider config is required when registering by name");
+    // The agent has the second tool by now, without the members that only extensions read.
+    agent.send({ type: "state", session: "s1", tools: [...tools, { name: "mine", description: "", source: { path: `${agent.dir}/a.ts`, source: "extension" } }] });
+    await agent.run("command.run", { name: "go" });
+    assert.deepEqual(JSON.parse((await agent.call("ui.notify")).params.message), [
+      null, ["m"], 0, "error", [], "Provider p does not support image generation", false, 0, "Named", "Whole", null, "whole",
+      { ok: true, baseUrl: "http://x" }, { ok: false, error: 'No API key found for "p"' },
+      [{ name: "read", exposure: "direct" }, { name: "mine", exposure: "deferred", namespace: "n", annotations: { readOnlyHint: true } }],
+    ]);
+  });
+});
+
 test("providers: what is told, streaming, login", async () => {
   await withAgent(async (agent) => {
     agent.answers = { "ui.input": "code" };

@@ -97,8 +97,8 @@ test("what needs a terminal: nothing, and one line in the log for each", async (
   await withAgent(async (agent) => {
     await agent.open(command(`
       const got = [await ctx.ui.custom(() => { throw new Error("not called"); }), await ctx.ui.custom(() => {}),
-        ctx.ui.setFooter(() => {}), ctx.ui.setWidget("w", () => {}), ctx.ui.getAllThemes().length, ctx.ui.setTheme("x").error,
-        ctx.ui.theme.fg("accent", ctx.ui.theme.bold("text")), typeof ctx.ui.onTerminalInput(() => {})];
+        ctx.ui.setFooter(() => {}), ctx.ui.setWidget("w", () => {}) ?? ctx.ui.setWidget("w", "text"), ctx.ui.getAllThemes().length, ctx.ui.setTheme("x").error,
+        ctx.ui.theme.fg("accent", ctx.ui.theme.style("text", { bold: true })), typeof ctx.ui.onTerminalInput(() => {})];
       ctx.ui.notify(JSON.stringify(got));`));
     await agent.run("command.run", { name: "go" });
     assert.equal((await agent.call("ui.notify")).params.message,

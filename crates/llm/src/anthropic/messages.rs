@@ -16,7 +16,7 @@ use wire::{
 
 use super::request::effort;
 use crate::prompt_history::Instructions;
-use crate::transform::ONLY_IMAGES;
+use crate::transform::{ONLY_IMAGES, TextOnlyError};
 
 /// A message as the API takes it.
 #[derive(Debug, Serialize)]
@@ -110,7 +110,7 @@ impl<'a> From<Block<'a>> for Item<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Block<'a> {
     Text {
-        text: &'a str,
+        text: Cow<'a, str>,
     },
     Image {
         source: Source<'a>,
@@ -166,11 +166,11 @@ pub(super) fn write<'a>(
     empty_signatures: bool,
 ) -> Vec<Turn<'a>> {
     let mut out: Vec<Turn<'a>> = Vec::with_capacity(history.len());
-    let mut results: Vec<Item<'a>> = Vec::new();
+    let mut results = Results::default();
     let (mut answers, mut written) = (0, 0);
     for message in history {
         match Arc::as_ref(message) {
-            Message::ToolResult(result) => results.push(tool_result(result).into()),
+            Message::ToolResult(result) => results.push(result),
             Message::User(user) => {
                 flush(&mut results, &mut out);
                 let content = user_items(&user.content);
@@ -198,10 +198,39 @@ pub(super) fn write<'a>(
     out
 }
 
+/// Results of one answer. The API takes nothing but text in the result of a failed call, so the images of such results follow all
+/// of them.
+#[derive(Default)]
+struct Results<'a> {
+    items: Vec<Item<'a>>,
+    images: Vec<Item<'a>>,
+}
+
+impl<'a> Results<'a> {
+    fn push(&mut self, result: &'a ToolResultMessage) {
+        let Some(error) = TextOnlyError::of(result) else {
+            self.items.push(tool_result(result).into());
+            return;
+        };
+        let text = Cow::Owned(error.caption);
+        self.images.push(Block::Text { text }.into());
+        self.images
+            .extend(error.images.into_iter().filter_map(user_block).map(Item::from));
+        let block = Block::ToolResult {
+            tool_use_id: &result.tool_call_id,
+            content: ResultContent::Text(Cow::Owned(error.text)),
+            is_error: true,
+        };
+        self.items.push(block.into());
+    }
+}
+
 /// Results of one answer go back together, in one user message.
-fn flush<'a>(results: &mut Vec<Item<'a>>, out: &mut Vec<Turn<'a>>) {
-    if !results.is_empty() {
-        out.push(Turn::new("user", std::mem::take(results)));
+fn flush<'a>(results: &mut Results<'a>, out: &mut Vec<Turn<'a>>) {
+    let Results { mut items, images } = std::mem::take(results);
+    items.extend(images);
+    if !items.is_empty() {
+        out.push(Turn::new("user", items));
     }
 }
 
@@ -216,7 +245,10 @@ fn mark_last<'a>(turns: &mut [Turn<'a>], cache: Option<&'a Value>) {
 
 /// Text, unless it is blank: the API refuses blank blocks.
 fn text_block(text: &str) -> Option<Block<'_>> {
-    (!text.trim().is_empty()).then_some(Block::Text { text })
+    let block = Block::Text {
+        text: Cow::Borrowed(text),
+    };
+    (!text.trim().is_empty()).then_some(block)
 }
 
 /// The blocks of a user message.
@@ -281,7 +313,8 @@ fn tool_result(result: &ToolResultMessage) -> Block<'_> {
         blocks if has_image => {
             let mut blocks: Vec<Block<'_>> = blocks.iter().filter_map(user_block).collect();
             if !blocks.iter().any(|block| matches!(block, Block::Text { .. })) {
-                blocks.insert(0, Block::Text { text: ONLY_IMAGES });
+                let text = Cow::Borrowed(ONLY_IMAGES);
+                blocks.insert(0, Block::Text { text });
             }
             ResultContent::Blocks(blocks)
         }

@@ -1,6 +1,7 @@
 //! The Anthropic Messages API (providers.md 3): requests in `request` and `messages`, answers in `stream`, conversations that the provider
 //! keeps in `threads`.
 
+mod fallbacks;
 mod messages;
 pub(crate) mod request;
 pub(crate) mod stream;

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use wire::{AssistantMessage, Message, Model, ThinkingLevel};
 
+use super::fallbacks::{self, fallbacks};
 use super::messages::{self, Inserts};
 use super::threads;
 use super::tools::{self, ToolStyle};
 use crate::adaptive::thinks_adaptively;
+use crate::billing::is_openrouter;
 use crate::body::{Body, elements};
 use crate::compat::{flag, value, word};
 use crate::conversation::{Conversation, Encoding};
@@ -47,11 +49,16 @@ impl Compat {
         let model = &request.model;
         let fireworks = model.provider == "fireworks";
         let gateway = model.provider == "cloudflare-ai-gateway";
+        let openrouter = is_openrouter(model);
         Self {
             eager_input_streaming: flag(model, "supportsEagerToolInputStreaming", !fireworks),
             long_retention: flag(model, "supportsLongCacheRetention", !fireworks),
             cache_tools: flag(model, "supportsCacheControlOnTools", !fireworks),
-            affinity_headers: flag(model, "sendSessionAffinityHeaders", fireworks || gateway),
+            affinity_headers: flag(
+                model,
+                "sendSessionAffinityHeaders",
+                fireworks || gateway || openrouter,
+            ),
             strict_tools: flag(model, "supportsStrictTools", false),
             effort_changes: model.reasoning && flag(model, "supportsMidConvoEffort", false),
         }
@@ -126,6 +133,8 @@ fn headers(request: &ModelRequest, compat: &Compat, tools_change: bool) -> Resul
         match request.model.provider.as_str() {
             "github-copilot" => headers.set("authorization", &bearer)?,
             "cloudflare-ai-gateway" => headers.set("cf-aig-authorization", &bearer)?,
+            // The headers of the caller hold the token.
+            _ if key == auth::Secret::AMBIENT => {}
             // Subscription tokens go as what they are; this agent does not pose as the vendor's own program.
             _ if key.contains("sk-ant-oat") => {
                 headers.set("authorization", &bearer)?;
@@ -139,6 +148,9 @@ fn headers(request: &ModelRequest, compat: &Compat, tools_change: bool) -> Resul
     }
     if !request.tools.is_empty() && !compat.eager_input_streaming {
         betas.push("fine-grained-tool-streaming-2025-05-14");
+    }
+    if !fallbacks(&request.model).is_empty() {
+        betas.push(fallbacks::BETA);
     }
     if compat.effort_changes {
         betas.push("mid-conversation-output-config-2026-07-01");
@@ -155,7 +167,10 @@ fn headers(request: &ModelRequest, compat: &Compat, tools_change: bool) -> Resul
     }
     copilot::headers(request, &mut headers)?;
     if let Some(session) = request.affinity().filter(|_| compat.affinity_headers) {
-        let router = word(&request.model, "sessionAffinityFormat") == Some("openrouter");
+        let router = match word(&request.model, "sessionAffinityFormat") {
+            Some(format) => format == "openrouter",
+            None => is_openrouter(&request.model),
+        };
         headers.set(
             if router {
                 "x-session-id"
@@ -197,6 +212,13 @@ fn fields(
     }
     if let Some(effort) = thinking.effort {
         set("output_config", json!({"effort": effort}));
+    }
+    let fallbacks = fallbacks(&request.model).into_iter();
+    let fallbacks: Vec<Value> = fallbacks
+        .map(|fallback| json!({"model": fallback.model}))
+        .collect();
+    if !fallbacks.is_empty() {
+        set("fallbacks", json!(fallbacks));
     }
     body
 }

@@ -5,8 +5,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use wire::{StopReason, ThinkingContent, Usage};
 
+use super::fallbacks::{Fallback, fallbacks};
 use super::threads::thread;
-use crate::answer::{Answer, Fault, UNKNOWN};
+use crate::answer::{Answer, Fault};
 use crate::billing::{self, Bill};
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
@@ -59,6 +60,9 @@ struct Delta<'a> {
     signature: Text<'a>,
     #[serde(borrow, default)]
     stop_reason: Text<'a>,
+    /// Why the model refused. A member of another form counts as missing.
+    #[serde(default)]
+    stop_details: Value,
 }
 
 /// A block as it begins.
@@ -87,6 +91,8 @@ struct Block<'a> {
 struct Head<'a> {
     #[serde(borrow, default)]
     id: Text<'a>,
+    #[serde(borrow, default)]
+    model: Text<'a>,
     #[serde(default)]
     usage: Option<Tokens>,
 }
@@ -136,6 +142,12 @@ pub(crate) struct MessagesParser {
     fault: Option<Fault>,
     /// Gets the answer when it is complete.
     thread: Option<MessageThread>,
+    /// The model that was asked.
+    asked: String,
+    /// The answer names another model that gives it.
+    names_model: bool,
+    /// Models that the provider may ask in its place.
+    fallbacks: Vec<Fallback>,
 }
 
 impl MessagesParser {
@@ -147,6 +159,9 @@ impl MessagesParser {
             open: Vec::new(),
             fault: None,
             thread: thread(request).cloned(),
+            asked: request.model.id.clone(),
+            names_model: request.conventions.names_answering_model,
+            fallbacks: fallbacks(&request.model),
         }
     }
 
@@ -156,6 +171,7 @@ impl MessagesParser {
             "message_start" => {
                 let head = frame.message.unwrap_or_default();
                 self.answer.message().response_id = head.id.filled().map(str::to_owned);
+                self.answered_by(head.model.as_str());
                 self.count(head.usage, out);
             }
             "content_block_start" => self.start(
@@ -168,8 +184,10 @@ impl MessagesParser {
             }
             "content_block_stop" => self.stop(frame.index.or_zero(), out)?,
             "message_delta" => {
-                if let Some(reason) = frame.delta.unwrap_or_default().stop_reason.filled() {
-                    self.reason(reason)?;
+                let delta = frame.delta.unwrap_or_default();
+                if let Some(reason) = delta.stop_reason.filled() {
+                    let explanation = delta.stop_details.get("explanation").and_then(Value::as_str);
+                    self.reason(reason, explanation.filter(|text| !text.is_empty()))?;
                 }
                 self.count(frame.usage, out);
             }
@@ -186,6 +204,22 @@ impl MessagesParser {
             _ => {}
         }
         Ok(Flow::More)
+    }
+
+    /// The model that answers. Another one may have another price, and the provider does not keep its answer in a thread.
+    fn answered_by(&mut self, model: &str) {
+        if model.is_empty() || model == self.asked {
+            return;
+        }
+        let fallback = self.fallbacks.iter().find(|fallback| fallback.model == model);
+        if let Some(fallback) = fallback {
+            self.thread = None;
+            let prices = fallback.prices.clone();
+            self.answer.reprice(|known| *known = prices);
+        }
+        if self.names_model || fallback.is_some() {
+            self.answer.message().response_model = Some(model.to_owned());
+        }
     }
 
     /// A block begins. Kinds that are not known are left out, with their deltas.
@@ -220,6 +254,12 @@ impl MessagesParser {
                 self.answer.grow(input.as_ref().map_or(0, String::len))?;
                 let (id, name) = (block.id.as_str().to_owned(), block.name.as_str().to_owned());
                 self.answer.start_call(id, name, out)?
+            }
+            // Two models cannot share an answer: their reasoning cannot be sent back.
+            "fallback" if !self.answer.content().is_empty() => {
+                return Err(Fault::new(
+                    "Anthropic performed an unsupported mid-output model fallback",
+                ));
             }
             _ => return Ok(()),
         };
@@ -267,14 +307,19 @@ impl MessagesParser {
     }
 
     /// The provider says why it stopped; refusals fail at the end, unknown reasons at once.
-    fn reason(&mut self, reason: &str) -> Result<(), Fault> {
+    fn reason(&mut self, reason: &str, explanation: Option<&str>) -> Result<(), Fault> {
         self.answer.message().raw_stop_reason = Some(reason.to_owned());
         self.answer.message().stop_reason = match reason {
             "end_turn" | "pause_turn" | "stop_sequence" => StopReason::Stop,
             "max_tokens" => StopReason::Length,
             "tool_use" => StopReason::ToolUse,
-            "refusal" | "sensitive" => {
-                self.fault = Some(Fault::new(UNKNOWN));
+            "refusal" => {
+                let text = explanation.unwrap_or("The model refused to complete the request");
+                self.fault = Some(Fault::new(text));
+                StopReason::Error
+            }
+            "sensitive" => {
+                self.fault = Some(Fault::new("Provider stopped with: sensitive"));
                 StopReason::Error
             }
             _ => return Err(Fault::new(format!("Unhandled stop reason: {reason}"))),

@@ -13,6 +13,9 @@ use crate::request::{CacheRetention, ModelRequest};
 /// Least reasoning budget that the model takes.
 const LEAST_BUDGET: u64 = 1024;
 
+/// Lets a request say what becomes of reasoning that was made with another prompt.
+const BLOCK_BINDING: &str = "thinking-binding-controls-2026-08-01";
+
 /// Returns true for a Claude model.
 pub(super) fn is_claude(model: &Model) -> bool {
     let id = model.id.to_ascii_lowercase();
@@ -81,8 +84,12 @@ impl Reasoning {
             max_tokens: limit,
             fields: None,
         };
-        if !model.reasoning || request.thinking == ThinkingLevel::Off || !is_claude(model) {
+        if !model.reasoning || request.thinking == ThinkingLevel::Off {
             return plain;
+        }
+        if !is_claude(model) {
+            let fields = openai(model, request.thinking);
+            return Self { fields, ..plain };
         }
         let mut thinking = json!({"type": "adaptive"});
         // The government's cloud refuses the field.
@@ -96,9 +103,21 @@ impl Reasoning {
         if said.unwrap_or_else(by_name) {
             show(&mut thinking);
             let effort = effort(model, request.thinking);
+            let effort = json!({"effort": effort});
+            let fields = if binds_blocks(request) {
+                // Signed reasoning belongs to the system prompt and the tools that it was made with. When they change, the API would
+                // refuse the conversation.
+                if let Some(thinking) = thinking.as_object_mut() {
+                    let binding = json!({"prefix_mismatch_behavior": "drop_block"});
+                    thinking.insert("block_binding".into(), binding);
+                }
+                json!({"thinking": thinking, "output_config": effort, "anthropic_beta": [BLOCK_BINDING]})
+            } else {
+                json!({"thinking": thinking, "output_config": effort})
+            };
             return Self {
                 max_tokens: limit,
-                fields: Some(json!({"thinking": thinking, "output_config": {"effort": effort}})),
+                fields: Some(fields),
             };
         }
         let Some((max_tokens, budget)) = room(request) else {
@@ -111,6 +130,38 @@ impl Reasoning {
             max_tokens: Some(max_tokens),
             fields: Some(fields),
         }
+    }
+}
+
+/// Returns true for models that take the setting for reasoning of another prompt. Opus 4.6 and Sonnet 4.6 refuse it, and so does the
+/// government's cloud.
+fn binds_blocks(request: &ModelRequest) -> bool {
+    let newer = ["opus-4-7", "opus-4-8", "opus-5", "sonnet-5", "haiku-5", "fable-5"];
+    !region::is_gov(request)
+        && spellings(&request.model).any(|text| newer.iter().any(|part| text.contains(part)))
+}
+
+/// The field of OpenAI's models: the open ones take three words by themselves, the others their own words in an object. None for other
+/// models.
+fn openai(model: &Model, level: ThinkingLevel) -> Option<Value> {
+    let level = model.clamp_thinking(level);
+    let weak = level <= ThinkingLevel::Low;
+    let is = |part: &str| spellings(model).any(|text| text.contains(part));
+    if level == ThinkingLevel::Off {
+        None
+    } else if is("gpt-oss") {
+        let word = match level {
+            _ if weak => "low",
+            ThinkingLevel::Medium => "medium",
+            _ => "high",
+        };
+        Some(json!({"reasoning_effort": word}))
+    } else if is("gpt-") {
+        let word = if weak { "low" } else { level.as_str() };
+        let word = model.mapped_thinking(level).unwrap_or(word);
+        Some(json!({"reasoning": {"effort": word}}))
+    } else {
+        None
     }
 }
 

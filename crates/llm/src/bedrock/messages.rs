@@ -1,6 +1,7 @@
 //! Writes a conversation for ConverseStream (providers.md 8). The rest of the request is written in `request`. The types
 //! borrow from the conversation and are serialised straight into the body, as those of `anthropic` are.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -15,6 +16,7 @@ use crate::body::elements;
 use crate::conversation::Encoding;
 use crate::error::LlmError;
 use crate::ids;
+use crate::transform::TextOnlyError;
 
 /// Stands where the API wants a text and there is none.
 const EMPTY: &str = "<empty>";
@@ -33,7 +35,7 @@ pub(super) struct Turn<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Block<'a> {
-    Text(&'a str),
+    Text(Cow<'a, str>),
     Image(Image<'a>),
     #[serde(rename_all = "camelCase")]
     ToolUse {
@@ -91,11 +93,11 @@ impl Encoding for Messages<'_> {
 /// Messages of the conversation. Claude wants its reasoning back signed, others take no signature.
 pub(super) fn write(history: &[Arc<Message>], claude: bool, point: Option<CachePoint>) -> Vec<Turn<'_>> {
     let mut out: Vec<Turn<'_>> = Vec::with_capacity(history.len());
-    let mut results: Vec<Block<'_>> = Vec::new();
+    let mut results = Results::default();
     for message in history {
         let (role, content) = match Arc::as_ref(message) {
             Message::ToolResult(result) => {
-                results.push(tool_result(result));
+                results.push(result, claude);
                 continue;
             }
             Message::User(user) => ("user", user_blocks(&user.content)),
@@ -114,10 +116,39 @@ pub(super) fn write(history: &[Arc<Message>], claude: bool, point: Option<CacheP
     out
 }
 
+/// Results of one answer. Claude takes nothing but text in the result of a failed call, so the images of such results follow all of
+/// them.
+#[derive(Default)]
+struct Results<'a> {
+    blocks: Vec<Block<'a>>,
+    images: Vec<Block<'a>>,
+}
+
+impl<'a> Results<'a> {
+    fn push(&mut self, result: &'a ToolResultMessage, claude: bool) {
+        let Some(error) = TextOnlyError::of(result).filter(|_| claude) else {
+            self.blocks.push(tool_result(result));
+            return;
+        };
+        self.images.push(Block::Text(Cow::Owned(error.caption)));
+        self.images
+            .extend(error.images.into_iter().filter_map(user_block));
+        self.blocks.push(Block::ToolResult {
+            tool_use_id: &result.tool_call_id,
+            content: vec![Block::Text(Cow::Owned(error.text))],
+            status: "error",
+        });
+    }
+}
+
 /// Results of one answer go back together, in one user message.
-fn flush<'a>(results: &mut Vec<Block<'a>>, out: &mut Vec<Turn<'a>>) {
-    if !results.is_empty() {
-        let content = std::mem::take(results);
+fn flush<'a>(results: &mut Results<'a>, out: &mut Vec<Turn<'a>>) {
+    let Results {
+        blocks: mut content,
+        images,
+    } = std::mem::take(results);
+    content.extend(images);
+    if !content.is_empty() {
         out.push(Turn {
             role: "user",
             content,
@@ -127,7 +158,7 @@ fn flush<'a>(results: &mut Vec<Block<'a>>, out: &mut Vec<Turn<'a>>) {
 
 /// Text, unless it is blank: the API refuses blank blocks.
 fn text(text: &str) -> Option<Block<'_>> {
-    (!text.trim().is_empty()).then_some(Block::Text(text))
+    (!text.trim().is_empty()).then_some(Block::Text(Cow::Borrowed(text)))
 }
 
 /// The blocks of a user message, at least one.
@@ -142,7 +173,7 @@ fn user_blocks(content: &UserContent) -> Vec<Block<'_>> {
 /// The blocks, or a word where there are none.
 fn filled(mut blocks: Vec<Block<'_>>) -> Vec<Block<'_>> {
     if blocks.is_empty() {
-        blocks.push(Block::Text(EMPTY));
+        blocks.push(Block::Text(Cow::Borrowed(EMPTY)));
     }
     blocks
 }
@@ -161,7 +192,7 @@ fn image(image: &ImageContent) -> Block<'_> {
         "image/jpeg" | "image/jpg" => "jpeg",
         "image/gif" => "gif",
         "image/webp" => "webp",
-        _ => return Block::Text(STRANGE_IMAGE),
+        _ => return Block::Text(Cow::Borrowed(STRANGE_IMAGE)),
     };
     Block::Image(Image {
         source: Source { bytes: &image.data },

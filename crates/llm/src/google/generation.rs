@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use wire::{Model, ThinkingLevel};
 
 use super::vertex;
+use crate::ids::gemini_major;
 use crate::request::{Budgets, ModelRequest};
 
 /// The form in which a model takes its amount of thinking.
@@ -15,11 +16,16 @@ enum Style {
     Flash3,
     /// Gemma 4: the words MINIMAL and HIGH.
     Gemma4,
+    /// Later Gemini models, and names that stand for the latest one: a word for each level.
+    Word,
     /// Tokens for minimal, low, medium and high.
     Budget([u64; 4]),
     /// The model decides.
     Dynamic,
 }
+
+/// Names that stand for the latest model, which takes a word.
+const LATEST: [&str; 2] = ["gemini-flash-latest", "gemini-flash-lite-latest"];
 
 /// Least budget of Gemini 2.5 Pro, which cannot leave thinking out.
 const PRO_2_5_LEAST: u64 = 128;
@@ -35,6 +41,8 @@ impl Style {
             Self::Flash3
         } else if id.contains("gemma-4") || id.contains("gemma4") {
             Self::Gemma4
+        } else if LATEST.contains(&id.as_str()) || gemini_major(&id).is_some_and(|major| major >= 4) {
+            Self::Word
         } else if id.contains("2.5-pro") {
             Self::Budget([PRO_2_5_LEAST, 2048, 8192, 32_768])
         } else if lite {
@@ -57,15 +65,6 @@ fn is_gemini_3(id: &str, line: &str) -> bool {
         };
         rest.starts_with(line)
     })
-}
-
-/// Major version of a Gemini model; none for other models and for names without one.
-fn gemini_major(id: &str) -> Option<u32> {
-    let id = id.to_ascii_lowercase();
-    let (_, rest) = id.split_once("gemini-")?;
-    let rest = rest.strip_prefix("live-").unwrap_or(rest);
-    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-    rest.get(..digits)?.parse().ok()
 }
 
 /// Returns true if the result of a tool can contain images. As in pi, names without a version, such as `gemini-flash-latest`,
@@ -113,7 +112,7 @@ fn off(style: Style, model: &Model) -> Value {
         Style::Pro3 => json!({"thinkingLevel": "LOW"}),
         Style::Flash3 | Style::Gemma4 => json!({"thinkingLevel": "MINIMAL"}),
         Style::Budget(_) if id.contains("2.5-pro") => json!({"thinkingBudget": PRO_2_5_LEAST}),
-        Style::Budget(_) | Style::Dynamic => json!({"thinkingBudget": 0}),
+        Style::Budget(_) | Style::Dynamic | Style::Word => json!({"thinkingBudget": 0}),
     }
 }
 
@@ -133,7 +132,7 @@ fn word(style: Style, model: &Model, level: ThinkingLevel) -> Option<String> {
         Style::Pro3 if weak => "LOW",
         Style::Gemma4 if weak => "MINIMAL",
         Style::Pro3 | Style::Gemma4 => "HIGH",
-        Style::Flash3 => return Some(level.as_str().to_ascii_uppercase()),
+        Style::Flash3 | Style::Word => return Some(level.as_str().to_ascii_uppercase()),
         Style::Budget(_) | Style::Dynamic => return None,
     };
     Some(word.to_owned())
@@ -199,7 +198,9 @@ mod tests {
             ("gemini-2.5-flash-lite-preview", Minimal, tokens(512)),
             ("gemini-2.5-flash", Minimal, tokens(128)),
             ("gemini-2.5-flash", Off, json!({"thinkingBudget": 0})),
-            ("gemini-flash-latest", High, tokens(-1)),
+            ("gemini-flash-latest", High, word("HIGH")),
+            ("gemini-4-argon", Medium, word("MEDIUM")),
+            ("gemini-exp-1206", High, tokens(-1)),
         ] {
             let given = config(json!({"id": id}), level, Budgets::default());
             assert_eq!(given, expected, "{id} {level}");
@@ -225,7 +226,7 @@ mod tests {
             low: Some(777),
             ..Budgets::default()
         };
-        for id in ["gemini-2.5-flash", "gemini-flash-latest"] {
+        for id in ["gemini-2.5-flash", "gemini-exp-1206"] {
             let given = config(json!({"id": id}), ThinkingLevel::Low, budgets);
             assert_eq!(given["thinkingBudget"], 777);
         }

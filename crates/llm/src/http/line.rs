@@ -25,6 +25,8 @@ pub(crate) struct Line {
     api: String,
     provider: String,
     model: String,
+    /// Texts of errors have whole error objects.
+    error_objects: bool,
     on_response: Option<OnResponse>,
 }
 
@@ -44,6 +46,7 @@ impl Line {
             api: model.api.clone(),
             provider: model.provider.clone(),
             model: model.id.clone(),
+            error_objects: request.conventions.error_objects,
             on_response: request.hooks.on_response.clone(),
         }
     }
@@ -62,6 +65,12 @@ impl Line {
             }
         }
         Ok(granted)
+    }
+
+    /// API and provider of the model, if texts of errors have whole error objects.
+    pub(super) fn shows_error_objects(&self) -> Option<(&str, &str)> {
+        self.error_objects
+            .then_some((self.api.as_str(), self.provider.as_str()))
     }
 
     /// A text without the credentials that are known.

@@ -113,7 +113,11 @@ async fn refused(line: &Line, family: Family, mut response: Response) -> Failure
     let _ = timeout(ERROR_BODY_TIMEOUT, read).await;
     // Before anything is cut off: half a key would not be recognised.
     let body = line.hide(String::from_utf8_lossy(&body).into_owned());
-    let text = family.refusal_text(status.as_u16(), response.headers(), body.trim());
+    let body = body.trim();
+    let text = line
+        .shows_error_objects()
+        .and_then(|model| family.error_object_text(model, status.as_u16(), body))
+        .unwrap_or_else(|| family.refusal_text(status.as_u16(), response.headers(), body));
     let again = again && !is_final(&text);
     let status = Some(status.as_u16());
     Failure {

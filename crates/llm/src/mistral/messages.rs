@@ -11,13 +11,10 @@ use crate::body::{Call, DataUrl, Piece, elements, images, pieces, text_of};
 use crate::conversation::Encoding;
 use crate::error::LlmError;
 use crate::ids;
-use crate::transform::ONLY_IMAGES;
+use crate::transform::{NO_OUTPUT, ONLY_IMAGES};
 
 /// Leads the result of a tool that failed; the API has no field for it.
 const TOOL_ERROR: &str = "[tool error] ";
-
-/// Stands for a result that says nothing; the API refuses empty ones.
-const NO_OUTPUT: &str = "(no tool output)";
 
 /// A message as the API takes it.
 #[derive(Debug, Serialize)]

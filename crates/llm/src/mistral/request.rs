@@ -10,7 +10,7 @@ use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::request::ModelRequest;
 
-/// Models that take a level of reasoning; the others only take on or off.
+/// Models that take a level of reasoning even if their entry maps none.
 const TAKE_EFFORT: [&str; 3] = ["mistral-small-2603", "mistral-small-latest", "mistral-medium-3.5"];
 
 /// Writes a request.
@@ -52,19 +52,33 @@ fn fields(request: &ModelRequest) -> Map<String, Value> {
     if let Some(limit) = request.output_limit() {
         set("max_tokens", json!(limit));
     }
+    if let Some((name, word)) = reasoning(request) {
+        set(name, json!(word));
+    }
+    if let Some(session) = request.affinity() {
+        set("prompt_cache_key", json!(session));
+    }
+    body
+}
+
+/// The field that asks for reasoning, and its word. A model that maps levels takes them, and off too if it maps that; the others take on or
+/// off.
+fn reasoning(request: &ModelRequest) -> Option<(&'static str, &str)> {
+    const EFFORT: &str = "reasoning_effort";
+    let model = &request.model;
+    if !model.reasoning {
+        return None;
+    }
+    let takes_effort = model.thinking_level_map.is_some() || TAKE_EFFORT.contains(&model.id.as_str());
     let level = match request.thinking {
         ThinkingLevel::Off => ThinkingLevel::Off,
         level => model.clamp_thinking(level),
     };
-    if model.reasoning && level != ThinkingLevel::Off {
-        if TAKE_EFFORT.contains(&model.id.as_str()) {
-            let effort = model.mapped_thinking(level).unwrap_or("high");
-            set("reasoning_effort", json!(effort));
-        } else {
-            set("prompt_mode", json!("reasoning"));
-        }
+    match level {
+        ThinkingLevel::Off => Some((EFFORT, model.mapped_thinking(level)?)),
+        _ if takes_effort => Some((EFFORT, model.mapped_thinking(level).unwrap_or("high"))),
+        _ => Some(("prompt_mode", "reasoning")),
     }
-    body
 }
 
 fn tool(tool: &ToolSpec) -> Value {

@@ -7,6 +7,7 @@ use wire::{ThinkingLevel, ToolSpec};
 use crate::body::Body;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
+use crate::ids;
 use crate::openai_responses::messages::{self, Inserts};
 use crate::prompt_history::Instructions;
 use crate::request::ModelRequest;
@@ -66,7 +67,7 @@ fn headers(request: &ModelRequest) -> Result<Headers, LlmError> {
         }
     }
     if let Some(session) = request.affinity() {
-        headers.set("session_id", session)?;
+        headers.set(request.session_header(), session)?;
         headers.set("x-client-request-id", session)?;
     }
     Ok(headers)
@@ -91,15 +92,15 @@ fn fields(request: &ModelRequest, system_prompt: &str) -> Map<String, Value> {
     // The provider stores nothing, so it must send its reasoning in encrypted form, to be sent back.
     set("include", json!(["reasoning.encrypted_content"]));
     if let Some(session) = request.affinity() {
-        set("prompt_cache_key", json!(session));
+        set("prompt_cache_key", json!(ids::cache_key(session)));
     }
     set("tool_choice", json!("auto"));
     set("parallel_tool_calls", json!(true));
     if !request.tools.is_empty() {
         set("tools", request.tools.iter().map(tool).collect());
     }
-    if let Some(effort) = effort(request) {
-        set("reasoning", json!({"effort": effort, "summary": "auto"}));
+    if let Some(reasoning) = reasoning(request) {
+        set("reasoning", reasoning);
     }
     body
 }
@@ -115,12 +116,21 @@ fn tool(tool: &ToolSpec) -> Value {
     })
 }
 
-/// How much to reason; nothing is said when it is off.
-fn effort(request: &ModelRequest) -> Option<&str> {
+/// How much to reason. Off is said in the model's word for it, or the endpoint would choose a level; a model without such a word cannot
+/// leave it out.
+fn reasoning(request: &ModelRequest) -> Option<Value> {
     let model = &request.model;
-    if !model.reasoning || request.thinking == ThinkingLevel::Off {
+    if !model.reasoning {
         return None;
     }
-    let level = model.clamp_thinking(request.thinking);
-    (level != ThinkingLevel::Off).then(|| model.mapped_thinking(level).unwrap_or(level.as_str()))
+    if request.thinking != ThinkingLevel::Off && model.clamp_thinking(request.thinking) != ThinkingLevel::Off
+    {
+        let effort = messages::effort(model, request.thinking);
+        return Some(json!({"effort": effort, "summary": "auto"}));
+    }
+    let off = model.thinking_level_map.as_ref().and_then(|map| map.get("off"));
+    match off {
+        Some(Value::Null) => None,
+        off => Some(json!({"effort": off.and_then(Value::as_str).unwrap_or("none")})),
+    }
 }

@@ -89,8 +89,16 @@ pub(super) struct Tokens {
     pub(super) total_tokens: Count,
     #[serde(default)]
     pub(super) prompt_cache_hit_tokens: Count,
+    /// Kimi counts them here.
+    #[serde(default)]
+    pub(super) cached_tokens: Count,
+    /// Mistral counts them here or in the details, of which it has two spellings.
+    #[serde(default)]
+    pub(super) num_cached_tokens: Count,
     #[serde(default)]
     pub(super) prompt_tokens_details: Option<Details>,
+    #[serde(default)]
+    pub(super) prompt_token_details: Option<Details>,
     #[serde(default)]
     pub(super) completion_tokens_details: Option<Reasoned>,
     #[serde(flatten)]

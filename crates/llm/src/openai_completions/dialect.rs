@@ -103,9 +103,11 @@ impl Dialect {
     /// What the server of a model understands.
     pub(super) fn of(model: &Model) -> Self {
         let is = |provider: &str, host: &str| model.provider == provider || model.base_url.contains(host);
-        let zai = is("zai", "api.z.ai");
+        let zai = is("zai", "api.z.ai") || is("zai-coding-cn", "open.bigmodel.cn");
         let moonshot = is("moonshotai", "moonshot.") || model.provider == "moonshotai-cn";
         let together = is("together", "together.");
+        let nvidia = is("nvidia", "integrate.api.nvidia.com");
+        let ant_ling = is("ant-ling", "api.ant-ling.com");
         let deepseek = is("deepseek", "deepseek.com");
         let xai = is("xai", "api.x.ai");
         let chutes = model.base_url.contains("chutes.ai");
@@ -114,13 +116,16 @@ impl Dialect {
         let cloudflare = gateway || is("cloudflare-workers-ai", "api.cloudflare.com");
         let openrouter = is("openrouter", "openrouter.ai");
         let cerebras = is("cerebras", "cerebras.ai");
-        let own_way =
-            cerebras || xai || together || chutes || deepseek || zai || moonshot || opencode || cloudflare;
-        let few = moonshot || together || gateway;
+        let few = moonshot || together || gateway || nvidia || ant_ling;
+        let own_way = few || cerebras || xai || chutes || deepseek || zai || opencode || cloudflare;
+        // The router passes the role on, and only these two know it.
+        let routed = openrouter && !(model.id.starts_with("anthropic/") || model.id.starts_with("openai/"));
+        let short_field = few || chutes || deepseek || zai;
         let guess = match () {
             () if deepseek => ThinkingFormat::DeepSeek,
             () if zai => ThinkingFormat::Zai,
             () if together => ThinkingFormat::Together,
+            () if ant_ling => ThinkingFormat::AntLing,
             () if openrouter => ThinkingFormat::OpenRouter,
             () => ThinkingFormat::OpenAi,
         };
@@ -130,16 +135,20 @@ impl Dialect {
         };
         Self {
             store: flag(model, "supportsStore", !own_way),
-            developer_role: flag(model, "supportsDeveloperRole", !own_way),
+            developer_role: flag(model, "supportsDeveloperRole", !(own_way || routed)),
             reasoning_effort: flag(model, "supportsReasoningEffort", !(xai || zai || few)),
             max_completion_tokens: word(model, "maxTokensField")
-                .map_or(!(chutes || few), |field| field == "max_completion_tokens"),
+                .map_or(!short_field, |field| field == "max_completion_tokens"),
             thinking: thinking_format(model).unwrap_or(guess),
             reasoning_content_required: model.reasoning
                 && flag(model, "requiresReasoningContentOnAssistantMessages", deepseek),
             strict: flag(model, "supportsStrictMode", !few),
             cache_markers: marks,
-            long_retention: flag(model, "supportsLongCacheRetention", !(together || cloudflare)),
+            long_retention: flag(
+                model,
+                "supportsLongCacheRetention",
+                !(together || cloudflare || nvidia || ant_ling),
+            ),
             stream_usage: flag(model, "supportsUsageInStreaming", true),
             tool_result_name: flag(model, "requiresToolResultName", false),
             assistant_after_result: flag(model, "requiresAssistantAfterToolResult", false),

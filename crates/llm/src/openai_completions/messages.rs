@@ -11,11 +11,12 @@ use wire::{
     ToolResultMessage,
 };
 
+use super::details;
 use super::dialect::Dialect;
 use crate::body::{Call, DataUrl, Piece, images, pieces, text_of};
 use crate::prompt_history::Instructions;
 use crate::request::{CacheRetention, ModelRequest};
-use crate::transform::{IMAGES_FOLLOW, ONLY_IMAGES};
+use crate::transform::{IMAGES_FOLLOW, NO_OUTPUT, ONLY_IMAGES};
 
 /// Stands between a tool result and a user message for servers that want an answer there.
 const BRIDGE: &str = "I have processed the tool results.";
@@ -150,7 +151,8 @@ pub(super) fn marker(request: &ModelRequest, dialect: &Dialect) -> Option<Value>
     }
 }
 
-/// Marks the system prompt and the last text of the last user or assistant message.
+/// Marks the system prompt and the last text of the last message that has one. In a run that is the result of a call: without the mark
+/// there, every request would pay for all results of the run again.
 pub(super) fn mark<'a>(prompt: &mut [Turn<'a>], turns: &mut [Turn<'a>], marker: &'a Value) {
     let first = prompt
         .iter_mut()
@@ -162,7 +164,7 @@ pub(super) fn mark<'a>(prompt: &mut [Turn<'a>], turns: &mut [Turn<'a>], marker: 
     let spoken = turns
         .iter_mut()
         .rev()
-        .filter(|turn| matches!(turn.role, "user" | "assistant"));
+        .filter(|turn| matches!(turn.role, "user" | "assistant" | "tool"));
     for turn in spoken {
         if mark_text(turn, marker) {
             break;
@@ -261,8 +263,10 @@ impl<'a> Writer<'a> {
         let before = self.images.len();
         self.images.extend(images(&result.content));
         let mut text = text_of(&result.content);
-        if text.is_empty() && self.images.len() > before {
-            text = Cow::Borrowed(ONLY_IMAGES);
+        if text.trim().is_empty() {
+            // Some servers refuse a message without a text.
+            let has_image = self.images.len() > before;
+            text = Cow::Borrowed(if has_image { ONLY_IMAGES } else { NO_OUTPUT });
         }
         self.out.push(Turn {
             tool_call_id: Some(&result.tool_call_id),
@@ -313,12 +317,25 @@ impl<'a> Writer<'a> {
             Content::Nothing
         };
         let mut turn = Turn::new("assistant", content);
+        let mut signatures = answer.content.iter().filter_map(|block| match block {
+            AssistantBlock::Thinking(block) => block.thinking_signature.as_deref(),
+            AssistantBlock::Text(_) | AssistantBlock::ToolCall(_) => None,
+        });
+        // Sessions of older agents have the encrypted ones in the signatures of calls.
+        turn.reasoning_details = signatures.find_map(details::of_reasoning).unwrap_or_else(|| {
+            let signatures = calls.iter().filter_map(|call| call.thought_signature.as_deref());
+            signatures.filter_map(details::of_call).collect()
+        });
+        // The details say all that the field would.
         if !dialect.thinking_as_text
+            && turn.reasoning_details.is_empty()
             && let Some(signature) = thinking
                 .first()
                 .and_then(|block| block.thinking_signature.as_deref())
         {
             let field = match signature {
+                // This provider sends one field and wants the other back.
+                "reasoning" if answer.provider == "opencode-go" => Some(&mut turn.reasoning_content),
                 "reasoning_content" => Some(&mut turn.reasoning_content),
                 "reasoning" => Some(&mut turn.reasoning),
                 "reasoning_text" => Some(&mut turn.reasoning_text),
@@ -331,11 +348,6 @@ impl<'a> Writer<'a> {
         if dialect.reasoning_content_required {
             turn.reasoning_content.get_or_insert_default();
         }
-        // Encrypted reasoning that belongs to a call travels in its signature.
-        let details = calls
-            .iter()
-            .filter_map(|call| serde_json::from_str(call.thought_signature.as_deref()?).ok());
-        turn.reasoning_details = details.collect();
         turn.tool_calls = calls.into_iter().map(Call::from).collect();
         Some(turn)
     }

@@ -2,6 +2,7 @@
 //! `request` and `messages`, answers in `stream`.
 
 mod chunk;
+mod details;
 mod dialect;
 mod messages;
 mod reasoning;
@@ -20,6 +21,30 @@ pub(crate) fn error_text(status: u16, body: &str) -> String {
         return format!("{status} {}", without_markup(body));
     };
     format!("{status} {}", error_message(&json))
+}
+
+/// The error object of a body; none if the body has no such object.
+pub(crate) fn error_object(body: &str) -> Option<Value> {
+    let mut json: Value = serde_json::from_str(body).ok()?;
+    let error = json.get_mut("error").map(Value::take)?;
+    let is_filled = error.as_object().is_some_and(|members| !members.is_empty());
+    is_filled.then_some(error)
+}
+
+/// `<status>: <error object>`, with the upstream's own words where a router passes them on and the object does not show them.
+pub(crate) fn error_object_text(status: u16, body: &str) -> Option<String> {
+    let error = error_object(body)?;
+    let text = format!("{status}: {error}");
+    let raw = match error.pointer("/metadata/raw") {
+        Some(Value::String(raw)) => raw.clone(),
+        Some(raw) if !raw.is_null() => raw.to_string(),
+        _ => return Some(text),
+    };
+    Some(if text.contains(&raw) {
+        text
+    } else {
+        format!("{text}\n{raw}")
+    })
 }
 
 /// What an error object says: `error.message`, with the upstream's own words where a router passes them on.

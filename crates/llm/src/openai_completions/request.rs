@@ -156,7 +156,7 @@ fn fields(request: &ModelRequest, dialect: &Dialect) -> Map<String, Value> {
         CacheKey::Always => true,
         CacheKey::Never => false,
     }) {
-        set("prompt_cache_key", json!(session));
+        set("prompt_cache_key", json!(ids::cache_key(session)));
     }
     if long {
         set("prompt_cache_retention", json!("24h"));
@@ -201,13 +201,15 @@ fn tools(request: &ModelRequest, dialect: &Dialect) -> Option<Value> {
         return (dialect.tools_with_history && history).then(|| json!([]));
     }
     let marker = messages::marker(request, dialect);
+    let says_strict = dialect.strict
+        && (!request.conventions.strict_by_flag || compat::flag(&request.model, "supportsStrictMode", false));
     let last = request.tools.len().saturating_sub(1);
     let write = |(index, tool): (usize, &ToolSpec)| {
         let mut function = Map::new();
         function.insert("name".into(), json!(tool.name));
         function.insert("description".into(), json!(tool.description));
         function.insert("parameters".into(), tool.parameters.clone());
-        if dialect.strict {
+        if says_strict {
             function.insert("strict".into(), json!(false));
         }
         let mut fields = Map::new();

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use wire::{StopReason, ThinkingContent, Usage};
 
 use super::chunk::{Call, Chunk, Delta, Part, Tokens};
-use super::error_message;
 use super::messages::REASONING_FIELDS;
+use super::{details, error_message};
 use crate::answer::{Answer, Fault};
 use crate::billing;
 use crate::compat::flag;
@@ -26,7 +26,7 @@ enum Edge {
     /// and one of reasoning, in any alternation. Unknown finish reasons are failures.
     OpenAi,
     /// A block of text or reasoning ends when one of another kind begins; calls end when the stream does, and nothing when it
-    /// fails. Finish reasons that are not known are stops. There are no counts of caches.
+    /// fails. Finish reasons that are not known are stops. There are no counts of tokens written to a cache.
     Mistral,
 }
 
@@ -55,6 +55,8 @@ pub(crate) struct CompletionsParser {
     finished: bool,
     /// The finish reason is a failure.
     fault: Option<Fault>,
+    /// Reasoning details so far, if they become the signature of the reasoning. Without, encrypted ones become those of calls.
+    details: Option<Vec<Value>>,
     /// The server never says why it stopped.
     reasonless: bool,
 }
@@ -85,6 +87,7 @@ impl CompletionsParser {
             calls: 0,
             finished: false,
             fault: None,
+            details: request.conventions.keeps_reasoning_details.then(Vec::new),
             reasonless: !flag(&request.model, "supportsFinishReason", true),
         }
     }
@@ -123,7 +126,20 @@ impl CompletionsParser {
 
     /// The answer grows.
     fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+        // Some proxies gather reasoning and text into one event, and the reasoning comes first.
+        self.reasoning(&delta, out)?;
         self.content(delta.content, out)?;
+        for call in delta.tool_calls.into_iter().flatten() {
+            self.call(&call, out)?;
+        }
+        if let Some(details) = delta.reasoning_details.filter(|_| self.details.is_none()) {
+            self.seal_calls(details.get())?;
+        }
+        Ok(())
+    }
+
+    /// Reasoning arrived, in one of the fields, in details, or in both.
+    fn reasoning(&mut self, delta: &Delta<'_>, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let sources = [&delta.reasoning_content, &delta.reasoning, &delta.reasoning_text];
         let reasoning = REASONING_FIELDS
             .iter()
@@ -132,11 +148,16 @@ impl CompletionsParser {
         if let Some((field, text)) = reasoning {
             self.think(Some(field), text, out)?;
         }
-        for call in delta.tool_calls.into_iter().flatten() {
-            self.call(&call, out)?;
-        }
-        if let Some(details) = delta.reasoning_details {
-            self.reasoning_details(details.get())?;
+        let pieces = delta.reasoning_details.filter(|_| self.details.is_some());
+        let pieces: Vec<Value> = pieces
+            .and_then(|raw| serde_json::from_str(raw.get()).ok())
+            .unwrap_or_default();
+        for piece in pieces.into_iter().filter(details::is_detail) {
+            self.answer.grow(piece.to_string().len())?;
+            self.thinking_block(Some(""), out)?;
+            if let Some(details) = &mut self.details {
+                details::add(details, piece);
+            }
         }
         Ok(())
     }
@@ -181,18 +202,32 @@ impl CompletionsParser {
         if text.is_empty() {
             return Ok(());
         }
-        let block = match self.thinking {
-            Some(block) => block,
-            None => {
-                self.other_kind(out);
-                let empty = ThinkingContent {
-                    thinking_signature: field.map(str::to_owned),
-                    ..ThinkingContent::default()
-                };
-                *self.thinking.insert(self.answer.start_thinking(empty, out)?)
-            }
-        };
+        let block = self.thinking_block(field, out)?;
         self.answer.delta(block, text, out)
+    }
+
+    /// The block of reasoning that grows; a new one has this signature.
+    fn thinking_block(&mut self, signature: Option<&str>, out: &mut Vec<ModelEvent>) -> Result<usize, Fault> {
+        if let Some(block) = self.thinking {
+            return Ok(block);
+        }
+        self.other_kind(out);
+        let empty = ThinkingContent {
+            thinking_signature: signature.map(str::to_owned),
+            ..ThinkingContent::default()
+        };
+        let block = self.answer.start_thinking(empty, out)?;
+        self.thinking = Some(block);
+        Ok(block)
+    }
+
+    /// Gives the reasoning its details as signature. Nothing more is to come.
+    fn seal_reasoning(&mut self) -> Result<(), Fault> {
+        let details = self.details.take().filter(|details| !details.is_empty());
+        match (self.thinking, details) {
+            (Some(block), Some(details)) => self.answer.seal(block, Value::Array(details).to_string()),
+            _ => Ok(()),
+        }
     }
 
     /// Handles the start of a block of another kind, which at Mistral ends the open one.
@@ -259,7 +294,7 @@ impl CompletionsParser {
     }
 
     /// Encrypted reasoning is kept with the call it belongs to.
-    fn reasoning_details(&mut self, details: &str) -> Result<(), Fault> {
+    fn seal_calls(&mut self, details: &str) -> Result<(), Fault> {
         let details: Vec<Value> = serde_json::from_str(details).unwrap_or_default();
         for detail in details {
             let text = |name: &str| detail.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -282,7 +317,12 @@ impl CompletionsParser {
             "stop" | "end" => StopReason::Stop,
             "length" | "model_length" => StopReason::Length,
             "tool_calls" | "function_call" => StopReason::ToolUse,
-            _ if strict || reason == "error" => {
+            // A failure of the server, which passes.
+            "error" if !strict => {
+                self.fault = Some(Fault::new("Provider stopped with: error (server error)"));
+                StopReason::Error
+            }
+            _ if strict => {
                 self.fault = Some(Fault::new(format!("Provider finish_reason: {reason}")));
                 StopReason::Error
             }
@@ -293,9 +333,17 @@ impl CompletionsParser {
     /// Token counts, whole each time (providers.md 4).
     fn count(&mut self, tokens: Tokens, out: &mut Vec<ModelEvent>) {
         if self.edge == Edge::Mistral {
+            let prompt = tokens.prompt_tokens.or_zero();
+            let details = tokens.prompt_tokens_details.or(tokens.prompt_token_details);
+            let cached = details.unwrap_or_default().cached_tokens.0;
+            let cache_read = cached
+                .or(tokens.num_cached_tokens.0)
+                .unwrap_or_default()
+                .min(prompt);
             let usage = Usage {
-                input: tokens.prompt_tokens.or_zero(),
+                input: prompt - cache_read,
                 output: tokens.completion_tokens.or_zero(),
+                cache_read,
                 total_tokens: tokens.total_tokens.or_zero(),
                 ..Usage::default()
             };
@@ -306,6 +354,7 @@ impl CompletionsParser {
             .cached_tokens
             .0
             .or(tokens.prompt_cache_hit_tokens.0)
+            .or(tokens.cached_tokens.0)
             .unwrap_or_default();
         let cache_write = details.cache_write_tokens.or_zero();
         let cached = cache_read.saturating_add(cache_write);
@@ -334,6 +383,7 @@ impl CompletionsParser {
                 StopReason::Stop
             };
         }
+        self.seal_reasoning()?;
         if self.finished || self.edge == Edge::OpenAi {
             self.answer.end_all(out);
         }

@@ -12,7 +12,11 @@ pub(crate) const API: &str = "azure-openai-responses";
 const VERSION: &str = "v1";
 
 /// Hosts of Azure itself, whose API has a path of its own; gateways are taken as they are.
-const HOSTS: [&str; 2] = [".openai.azure.com", ".cognitiveservices.azure.com"];
+const HOSTS: [&str; 3] = [
+    ".openai.azure.com",
+    ".cognitiveservices.azure.com",
+    ".ai.azure.com",
+];
 
 /// Where a request goes: the address that a variable names, else that of the resource that one names, else the model's. The
 /// catalogue knows none, each customer has another.
@@ -54,6 +58,8 @@ fn with_path(base: &str) -> String {
     match path {
         "" if is_azure => format!("{base}/openai/v1"),
         "openai" if is_azure => format!("{base}/v1"),
+        // The address of requests, as Azure's pages show it.
+        "openai/v1/responses" if is_azure => base.trim_end_matches("/responses").to_owned(),
         _ => base.to_owned(),
     }
 }

@@ -19,6 +19,7 @@ use crate::ids;
 use crate::limits::RESPONSES_ID_LEN;
 use crate::prompt_history::Instructions;
 use crate::request::ModelRequest;
+use crate::transform::NO_OUTPUT;
 
 /// An item as the API takes it.
 #[derive(Debug, Serialize)]
@@ -162,7 +163,7 @@ impl<'a> Inserts<'a> {
 }
 
 /// The model's word for a level other than off.
-pub(super) fn effort(model: &Model, level: ThinkingLevel) -> &str {
+pub(crate) fn effort(model: &Model, level: ThinkingLevel) -> &str {
     let level = model.clamp_thinking(level);
     model.mapped_thinking(level).unwrap_or(level.as_str())
 }
@@ -299,8 +300,10 @@ fn tool_result(result: &ToolResultMessage) -> Item<'_> {
     let text = text_of(&result.content);
     let mut images = images(&result.content).map(Piece::Image).map(part).peekable();
     let output = if images.peek().is_some() {
-        let text = (!text.is_empty()).then_some(Input::InputText { text });
+        let text = (!text.trim().is_empty()).then_some(Input::InputText { text });
         Content::Parts(text.into_iter().chain(images).collect())
+    } else if text.trim().is_empty() {
+        Content::Text(Cow::Borrowed(NO_OUTPUT))
     } else {
         Content::Text(text)
     };

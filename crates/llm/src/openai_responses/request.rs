@@ -11,6 +11,8 @@ use crate::compat::{add_sampling, flag, word};
 use crate::copilot;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
+use crate::ids;
+use crate::limits::RESPONSES_LEAST_OUTPUT;
 use crate::prompt_history::Instructions;
 use crate::request::{CacheRetention, ModelRequest};
 
@@ -38,6 +40,15 @@ pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
 
 fn is_azure(request: &ModelRequest) -> bool {
     request.model.api == azure::API
+}
+
+/// Returns true for OpenAI itself with a token of a ChatGPT login in place of a key. It refuses some fields then.
+pub(crate) fn is_chatgpt_login(request: &ModelRequest) -> bool {
+    let model = &request.model;
+    let key = request.api_key.as_ref().map(auth::Secret::expose);
+    model.provider == "openai"
+        && model.base_url == "https://api.openai.com/v1"
+        && key.is_some_and(|key| !key.starts_with("sk-"))
 }
 
 /// Where to.
@@ -73,7 +84,7 @@ fn headers(request: &ModelRequest) -> Result<Headers, LlmError> {
             headers.set("x-session-id", session)?;
         } else {
             if format != "openai-nosession" {
-                headers.set("session_id", session)?;
+                headers.set(request.session_header(), session)?;
             }
             headers.set("x-client-request-id", session)?;
         }
@@ -97,12 +108,15 @@ fn fields(request: &ModelRequest) -> Map<String, Value> {
     set("stream", json!(true));
     let keyless = word(model, "promptCacheKeyMode") == Some("disabled");
     if let Some(session) = request.affinity().filter(|_| !keyless) {
-        set("prompt_cache_key", json!(session));
+        set("prompt_cache_key", json!(ids::cache_key(session)));
     }
     let azure = is_azure(request);
     let long = request.cache_retention == CacheRetention::Long;
     let long = long && flag(model, "supportsLongCacheRetention", !azure);
-    if flag(model, "supportsExplicitPromptCacheMode", false) {
+    let is_login = is_chatgpt_login(request);
+    if is_login {
+        // It takes neither parameter.
+    } else if flag(model, "supportsExplicitPromptCacheMode", false) {
         // These models refuse the older parameter.
         match request.cache_retention {
             CacheRetention::None => set("prompt_cache_options", json!({"mode": "explicit"})),
@@ -112,23 +126,25 @@ fn fields(request: &ModelRequest) -> Map<String, Value> {
     } else if long {
         set("prompt_cache_retention", json!("24h"));
     }
-    if !azure {
-        set("store", json!(false));
-    }
-    let limited = flag(model, "supportsMaxOutputTokens", true);
+    set("store", json!(false));
+    let limited = flag(model, "supportsMaxOutputTokens", true) && !is_login;
     if let Some(limit) = request.output_limit().filter(|_| limited) {
-        set("max_output_tokens", json!(limit));
+        set("max_output_tokens", json!(limit.max(RESPONSES_LEAST_OUTPUT)));
     }
     if !request.tools.is_empty() {
         set("tools", request.tools.iter().map(tool).collect());
     }
-    if let Some(reasoning) = reasoning(request) {
-        let asks = reasoning.get("summary").is_some();
+    let reasoning = reasoning(request);
+    let asks = reasoning
+        .as_ref()
+        .is_some_and(|reasoning| reasoning.get("summary").is_some());
+    if let Some(reasoning) = reasoning {
         set("reasoning", reasoning);
-        if asks {
-            // The provider stores nothing, so it must send its reasoning in encrypted form, to be sent back.
-            set("include", json!(["reasoning.encrypted_content"]));
-        }
+    }
+    // Grok also reasons if it is not asked to.
+    if asks || (model.reasoning && model.provider == "xai") {
+        // The provider stores nothing, so it must send its reasoning in encrypted form, to be sent back.
+        set("include", json!(["reasoning.encrypted_content"]));
     }
     add_sampling(request, &mut body);
     body
@@ -147,7 +163,10 @@ fn tool(tool: &ToolSpec) -> Value {
 /// The effort to set inside the conversation, for models that take a change there; none when reasoning is off.
 fn changed_effort(request: &ModelRequest) -> Option<&str> {
     let model = &request.model;
-    let takes = model.reasoning && !is_azure(request) && flag(model, "supportsMidConvoEffort", false);
+    let takes = model.reasoning
+        && !is_azure(request)
+        && !is_chatgpt_login(request)
+        && flag(model, "supportsMidConvoEffort", false);
     let asks = request.thinking != ThinkingLevel::Off
         && model.clamp_thinking(request.thinking) != ThinkingLevel::Off;
     (takes && asks).then(|| messages::effort(model, request.thinking))

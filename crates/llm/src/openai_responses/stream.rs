@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use wire::{StopReason, ThinkingContent, Usage};
+use wire::{AssistantBlock, StopReason, ThinkingContent, Usage};
 
-use super::TextSignature;
+use super::{TextSignature, azure};
 use crate::answer::{Answer, Fault};
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
@@ -78,6 +78,10 @@ struct Response<'a> {
     error: Option<&'a RawValue>,
     #[serde(borrow, default)]
     incomplete_details: Option<Details<'a>>,
+    #[serde(borrow, default)]
+    output: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    service_tier: Text<'a>,
     #[serde(default)]
     usage: Option<Tokens>,
 }
@@ -89,7 +93,7 @@ struct Details<'a> {
     reason: Text<'a>,
 }
 
-/// Token counts; `input_tokens` contains the cached ones.
+/// Token counts; `input_tokens` contains the tokens that came from or went to a cache.
 #[derive(Default, Clone, Copy, Deserialize)]
 struct Tokens {
     #[serde(default)]
@@ -111,11 +115,13 @@ struct Reasoned {
     reasoning_tokens: Count,
 }
 
-/// How many input tokens came from a cache.
+/// How many input tokens came from or went to a cache.
 #[derive(Default, Clone, Copy, Deserialize)]
 struct Cached {
     #[serde(default)]
     cached_tokens: Count,
+    #[serde(default)]
+    cache_write_tokens: Count,
 }
 
 /// An item that is not complete: the provider's place and id, our block.
@@ -300,6 +306,8 @@ impl ResponsesParser {
         out: &mut Vec<ModelEvent>,
     ) -> Result<Flow, Fault> {
         self.name(&response);
+        self.complete_reasoning(response.output)?;
+        self.price_tier(response.service_tier.as_str());
         if let Some(tokens) = response.usage {
             self.count(tokens, out);
         }
@@ -326,14 +334,75 @@ impl ResponsesParser {
         Ok(Flow::Done)
     }
 
+    /// Azure gives the encrypted reasoning, without which the item cannot be sent back, only with the whole response.
+    fn complete_reasoning(&mut self, output: Option<&RawValue>) -> Result<(), Fault> {
+        let mut bare = Vec::new();
+        for (index, block) in self.answer.content().iter().enumerate() {
+            if let AssistantBlock::Thinking(block) = block
+                && let Some(signature) = block.thinking_signature.as_deref()
+                && let Ok(Value::Object(item)) = serde_json::from_str::<Value>(signature)
+                && !item.get("encrypted_content").is_some_and(Value::is_string)
+            {
+                bare.push((index, item));
+            }
+        }
+        let output = output.filter(|_| !bare.is_empty());
+        let output: Vec<Value> = output
+            .and_then(|raw| serde_json::from_str(raw.get()).ok())
+            .unwrap_or_default();
+        for (index, mut item) in bare {
+            let encrypted = output.iter().find_map(|whole| {
+                let is_same = whole.get("id").is_some() && whole.get("id") == item.get("id");
+                let encrypted = whole.get("encrypted_content").filter(|_| is_same)?;
+                encrypted.is_string().then(|| encrypted.clone())
+            });
+            if let Some(encrypted) = encrypted {
+                item.insert("encrypted_content".to_owned(), encrypted);
+                self.answer.seal(index, Value::Object(item).to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// OpenAI names the service tier that gave the answer. Two of them have prices of their own.
+    fn price_tier(&mut self, tier: &str) {
+        let message = self.answer.message();
+        let factor = match tier {
+            _ if message.api == azure::API => return,
+            "flex" => 0.5,
+            "priority" | "fast" if message.model == "gpt-5.5" => 2.5,
+            "priority" | "fast" => 2.0,
+            _ => return,
+        };
+        self.answer.reprice(|prices| {
+            for price in [
+                &mut prices.input,
+                &mut prices.output,
+                &mut prices.cache_read,
+                &mut prices.cache_write,
+            ] {
+                *price *= factor;
+            }
+            for tier in &mut prices.tiers {
+                tier.input *= factor;
+                tier.output *= factor;
+                tier.cache_read *= factor;
+                tier.cache_write *= factor;
+            }
+        });
+    }
+
     /// Token counts.
     fn count(&mut self, tokens: Tokens, out: &mut Vec<ModelEvent>) {
         let details = tokens.input_tokens_details.unwrap_or_default();
         let cache_read = details.cached_tokens.or_zero();
+        let cache_write = details.cache_write_tokens.or_zero();
+        let cached = cache_read.saturating_add(cache_write);
         let usage = Usage {
-            input: tokens.input_tokens.or_zero().saturating_sub(cache_read),
+            input: tokens.input_tokens.or_zero().saturating_sub(cached),
             output: tokens.output_tokens.or_zero(),
             cache_read,
+            cache_write,
             total_tokens: tokens.total_tokens.or_zero(),
             reasoning: tokens
                 .output_tokens_details
@@ -371,7 +440,8 @@ impl StreamParser for ResponsesParser {
     }
 
     fn end(&mut self, _: &mut Vec<ModelEvent>) -> Result<(), Fault> {
-        Err(Fault::new("Stream ended before a terminal response event"))
+        let text = "OpenAI Responses stream ended before a terminal response event";
+        Err(Fault::new(text))
     }
 
     fn abort(&mut self, _: &mut Vec<ModelEvent>) -> &'static str {

@@ -68,6 +68,20 @@ fn cloud_requests_match_recording() {
             let call = &mut body["contents"][1]["parts"][2];
             let mark = call.as_object_mut().unwrap().remove("thoughtSignature");
             assert_eq!(mark.unwrap(), "skip_thought_signature_validator");
+            // Nor did it know that they see the ids of calls.
+            for place in [
+                "/contents/1/parts/2/functionCall",
+                "/contents/1/parts/3/functionCall",
+                "/contents/2/parts/0/functionResponse",
+                "/contents/2/parts/1/functionResponse",
+            ] {
+                let part = body.pointer_mut(place).and_then(Value::as_object_mut).unwrap();
+                assert!(part.remove("id").is_some(), "{name}: {place}");
+            }
+        }
+        if name.starts_with("azure-") {
+            // The recorded agent let Azure keep the conversations.
+            assert_eq!(body.as_object_mut().unwrap().remove("store"), Some(json!(false)));
         }
         assert_eq!(body, case["body"], "{name}");
     }
@@ -241,4 +255,50 @@ fn azure_address_prefers_environment_variables() {
         url("https://m.cognitiveservices.azure.com:443/", &[]),
         "https://m.cognitiveservices.azure.com:443/openai/v1/responses?api-version=v1"
     );
+}
+
+#[test]
+fn bedrock_reasoning_fields_follow_model() {
+    let fields = |id: &str, level: ThinkingLevel| {
+        let mut request = request(with("bedrock-converse-stream", json!({"id": id})));
+        request.thinking = level;
+        build(&request).1["additionalModelRequestFields"].clone()
+    };
+    let claude = fields("us.anthropic.claude-opus-4-7-v1", ThinkingLevel::High);
+    assert_eq!(
+        claude["thinking"]["block_binding"]["prefix_mismatch_behavior"],
+        "drop_block"
+    );
+    assert_eq!(
+        claude["anthropic_beta"],
+        json!(["thinking-binding-controls-2026-08-01"])
+    );
+    let older = fields("us.anthropic.claude-opus-4-6-v1", ThinkingLevel::High);
+    assert_eq!(older["thinking"].get("block_binding"), None);
+    for (id, level, expected) in [
+        (
+            "openai.gpt-oss-120b-1:0",
+            ThinkingLevel::Minimal,
+            json!({"reasoning_effort": "low"}),
+        ),
+        (
+            "openai.gpt-oss-120b-1:0",
+            ThinkingLevel::High,
+            json!({"reasoning_effort": "high"}),
+        ),
+        (
+            "us.openai.gpt-6-luna",
+            ThinkingLevel::Minimal,
+            json!({"reasoning": {"effort": "low"}}),
+        ),
+        (
+            "us.openai.gpt-6-luna",
+            ThinkingLevel::Medium,
+            json!({"reasoning": {"effort": "medium"}}),
+        ),
+        ("us.openai.gpt-6-luna", ThinkingLevel::Off, Value::Null),
+        ("amazon.nova-pro-v1:0", ThinkingLevel::High, Value::Null),
+    ] {
+        assert_eq!(fields(id, level), expected, "{id} {level}");
+    }
 }

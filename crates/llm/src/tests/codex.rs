@@ -87,13 +87,11 @@ fn codex_request_omits_disabled_options() {
     request.cache_retention = CacheRetention::None;
     request.output.asked = Some(5);
     let (http, body) = build(&request);
-    for name in [
-        "reasoning",
-        "tools",
-        "max_output_tokens",
-        "prompt_cache_key",
-        "temperature",
-    ] {
+    // Without a word the endpoint would choose a level.
+    assert_eq!(body["reasoning"], json!({"effort": "none"}));
+    let always = codex(json!({"thinkingLevelMap": {"off": null}}));
+    assert!(build(&always).1.get("reasoning").is_none());
+    for name in ["tools", "max_output_tokens", "prompt_cache_key", "temperature"] {
         assert!(body.get(name).is_none(), "{name}");
     }
     assert_eq!(header(&http, "session_id"), None);

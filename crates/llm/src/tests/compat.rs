@@ -464,6 +464,7 @@ fn session_headers_follow_compat_flags() {
         [names[2]]
     );
     assert_eq!(sent(claude, flags("openrouter")), [names[3]]);
+    assert_eq!(sent(claude, json!({"provider": "openrouter"})), [names[3]]);
 }
 
 #[test]
@@ -550,6 +551,33 @@ fn messages_compat_flags_change_request() {
 }
 
 #[test]
+fn allowed_fallback_models_are_named_in_request() {
+    let entry = |provider: &str, id: &str| json!({"provider": provider, "model": id, "cost": {"input": 1, "output": 2}});
+    let allowed = json!([entry("p", "smaller"), entry("other", "foreign")]);
+    let (http, body) = build(&asked(
+        "anthropic-messages",
+        &json!({"compat": {"allowedFallbackModels": allowed}}),
+    ));
+    assert_eq!(body["fallbacks"], json!([{"model": "smaller"}]));
+    let betas = header(&http, "anthropic-beta").unwrap();
+    assert!(betas.contains("server-side-fallback-2026-07-01"), "{betas}");
+    let (http, body) = build(&asked("anthropic-messages", &json!({})));
+    assert!(body.get("fallbacks").is_none());
+    assert!(!header(&http, "anthropic-beta").unwrap().contains("fallback"));
+}
+
+#[test]
+fn strict_is_stated_by_flag_in_newer_convention() {
+    let strict = |compat: Value| {
+        let mut request = asked("openai-completions", &json!({"compat": compat}));
+        request.conventions.strict_by_flag = true;
+        build(&request).1["tools"][0]["function"]["strict"].clone()
+    };
+    assert_eq!(strict(json!({})), Value::Null);
+    assert_eq!(strict(json!({"supportsStrictMode": true})), false);
+}
+
+#[test]
 fn adaptive_thinking_follows_flag_or_id_by_convention() {
     use crate::request::AdaptiveThinking::{ByFlag, ByFlagOrId};
     let thinking = |fields: Value, adaptive_thinking| {
@@ -631,6 +659,9 @@ fn compat_flags_are_guessed_from_provider() {
         "opencode-go",
         "cloudflare-ai-gateway",
         "cloudflare-workers-ai",
+        "zai-coding-cn",
+        "nvidia",
+        "ant-ling",
     ] {
         assert_eq!(
             guess(json!({"provider": provider}), "/store"),
@@ -646,6 +677,10 @@ fn compat_flags_are_guessed_from_provider() {
     for (url, old) in [
         ("https://llm.chutes.ai/v1", true),
         ("https://api.together.xyz", true),
+        ("https://api.deepseek.com", true),
+        ("https://api.z.ai/api/coding/paas/v4", true),
+        ("https://open.bigmodel.cn/api/paas/v4", true),
+        ("https://integrate.api.nvidia.com/v1", true),
         ("http://127.0.0.1:8080/v1", false),
     ] {
         let field = if old {
@@ -655,7 +690,15 @@ fn compat_flags_are_guessed_from_provider() {
         };
         assert_eq!(guess(json!({"baseUrl": url}), field), 32_000, "{url}");
     }
-    for provider in ["moonshotai", "together", "cloudflare-ai-gateway"] {
+    for (id, role) in [
+        ("deepseek/deepseek-v4", "system"),
+        ("openai/gpt-5.5", "developer"),
+        ("anthropic/claude-x", "developer"),
+    ] {
+        let message = guess(json!({"provider": "openrouter", "id": id}), "/messages/0");
+        assert_eq!(message["role"], role, "{id}");
+    }
+    for provider in ["moonshotai", "together", "cloudflare-ai-gateway", "nvidia"] {
         assert_eq!(
             guess(json!({"provider": provider}), "/tools/0/function/strict"),
             json!(null),

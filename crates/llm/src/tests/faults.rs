@@ -80,3 +80,36 @@ fn error_bodies_are_shortened_to_text() {
         "502 {\"id\":\"x5021\"}"
     );
 }
+
+#[test]
+fn error_objects_are_shown_whole_by_convention() {
+    use crate::family::Family;
+    let body = "{\"error\": {\"message\": \"m\", \"code\": \"1308\"}}";
+    let object = "{\"message\":\"m\",\"code\":\"1308\"}";
+    let text = |family: Family, model: (&str, &str), body: &str| family.error_object_text(model, 429, body);
+    let chat = text(Family::OpenAiCompletions, ("openai-completions", "zai"), body).unwrap();
+    assert_eq!(chat, format!("429: {object}"));
+    assert!(!crate::is_retryable(&chat), "{chat}");
+    for (api, provider, name) in [
+        ("openai-responses", "openai", "OpenAI"),
+        ("openai-responses", "mine", "mine"),
+        ("azure-openai-responses", "azure", "Azure OpenAI"),
+    ] {
+        assert_eq!(
+            text(Family::OpenAiResponses, (api, provider), body).unwrap(),
+            format!("{name} API error (429): {object}")
+        );
+    }
+    let bare = text(Family::OpenAiResponses, ("openai-responses", "mine"), "").unwrap();
+    assert_eq!(bare, "mine API error (429): 429 status code (no body)");
+    let raw = "{\"error\": {\"message\": \"m\", \"metadata\": {\"raw\": \"say \\\"no\\\"\"}}}";
+    let routed = text(Family::OpenAiCompletions, ("openai-completions", "p"), raw).unwrap();
+    assert!(routed.ends_with("\nsay \"no\""), "{routed}");
+    for other in ["", "{\"detail\": 1}", "{\"error\": \"why\"}", "<html>"] {
+        assert_eq!(
+            text(Family::OpenAiCompletions, ("openai-completions", "p"), other),
+            None
+        );
+    }
+    assert_eq!(text(Family::Anthropic, ("anthropic-messages", "p"), body), None);
+}

@@ -40,6 +40,7 @@ fn context_overflows_are_recognised_by_text() {
         "the prompt has 9000 tokens, but the configured context size is 4096",
         "Range of input length should be [1, 98304]",
         "maximum context length (32768)",
+        "Input length 70000 exceeds maximum allowed input length of 65,536 tokens",
     ] {
         assert!(is_context_overflow(&failed(text), 1000), "{text}");
     }
@@ -90,6 +91,10 @@ fn transient_faults_are_retryable() {
         "Connection error: connection refused",
         "Connection error: getaddrinfo ENOTFOUND api.example.org",
         "fetch failed",
+        "HTTP/2 stream failed",
+        "{\"code\":\"upstream_request_failed\"}",
+        "service_temporarily_unavailable",
+        "Something broke, try your request again",
         "terminated",
         "Anthropic stream ended before message_stop",
         "Stream ended without finish_reason",
@@ -130,6 +135,7 @@ fn permanent_faults_and_exhausted_plans_are_not_retryable() {
         "429 Monthly usage limit reached",
         "402 insufficient available balance",
         "429 {\"code\": 1308, \"message\": \"limit\"}",
+        "429 {\"code\":\"1308\",\"message\":\"limit\"}",
         "403 billing problem, server error",
         "maximum is 15000 tokens",
         "Provider finish_reason: content_filter",

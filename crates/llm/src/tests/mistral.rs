@@ -53,6 +53,30 @@ fn mistral_parts_strings_and_calls_are_decoded() {
 }
 
 #[test]
+fn mistral_cached_tokens_are_counted_apart() {
+    for cached in [
+        json!({"prompt_tokens_details": {"cached_tokens": 4}}),
+        json!({"prompt_token_details": {"cached_tokens": 4}}),
+        json!({"num_cached_tokens": 4}),
+    ] {
+        let mut usage = json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15});
+        usage
+            .as_object_mut()
+            .unwrap()
+            .extend(cached.as_object().unwrap().clone());
+        let chunk =
+            json!({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}], "usage": usage});
+        let (message, _) = last(&stream(&format!("data: {chunk}\n\n")));
+        let usage = &message["usage"];
+        assert_eq!(
+            (&usage["input"], &usage["cacheRead"]),
+            (&json!(6), &json!(4)),
+            "{cached}"
+        );
+    }
+}
+
+#[test]
 fn mistral_stream_splits_agree_and_cuts_fail() {
     let text = recording();
     let whole = stream(&text);
@@ -81,6 +105,10 @@ fn mistral_finish_reasons_map_to_stop_reasons() {
         let (message, failed) = last(&stream(&format!("data: {chunk}\n\n")));
         assert_eq!(message["stopReason"], stop);
         assert_eq!(failed, stop == "error");
+        if failed {
+            let text = message["errorMessage"].as_str().unwrap();
+            assert!(crate::is_retryable(text), "{text}");
+        }
     }
 }
 
@@ -101,6 +129,7 @@ fn mistral_requests_use_its_dialect() {
     let (http, body) = build(&request);
     assert_eq!(http.url, "https://api.mistral.ai/v1/chat/completions");
     assert_eq!(header(&http, "x-affinity").as_deref(), Some("sid"));
+    assert_eq!(body["prompt_cache_key"], "sid");
     assert_eq!(body["prompt_mode"], "reasoning");
     assert_eq!(body["max_tokens"], 32000);
     assert_eq!(
@@ -121,4 +150,14 @@ fn mistral_requests_use_its_dialect() {
     request.thinking = ThinkingLevel::Off;
     let body = build(&request).1;
     assert!(body.get("reasoning_effort").is_none() && body.get("prompt_mode").is_none());
+    let map = json!({"off": "none", "low": "low", "medium": null});
+    request.model = with(API, json!({"id": "mistral-large-4", "thinkingLevelMap": map}));
+    for (level, effort) in [
+        (ThinkingLevel::Off, "none"),
+        (ThinkingLevel::Low, "low"),
+        (ThinkingLevel::Medium, "high"),
+    ] {
+        request.thinking = level;
+        assert_eq!(build(&request).1["reasoning_effort"], effort, "{level}");
+    }
 }

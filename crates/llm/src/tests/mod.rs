@@ -19,6 +19,7 @@ mod mistral;
 mod offline;
 mod requests;
 mod responses;
+mod router;
 mod server;
 mod sse;
 mod streams;

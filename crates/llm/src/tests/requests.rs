@@ -197,6 +197,17 @@ fn subscription_token_is_sent_as_bearer_without_disguise() {
     assert_eq!(body["system"].as_array().unwrap().len(), 1);
 }
 
+/// The token of `ANTHROPIC_AUTH_TOKEN` is among the caller's headers.
+#[test]
+fn token_in_headers_needs_no_key_header() {
+    let mut request = request(model("anthropic-messages"));
+    request.api_key = Some(Secret::new(Secret::AMBIENT));
+    request.headers = vec![("Authorization".into(), "Bearer token".into())];
+    let (http, _) = build(&request);
+    assert_eq!(header(&http, "authorization").as_deref(), Some("Bearer token"));
+    assert_eq!(header(&http, "x-api-key"), None);
+}
+
 #[test]
 fn anthropic_thinking_budget_fits_max_tokens() {
     let body = |max: u64, asked: Option<u64>| {

@@ -219,6 +219,11 @@ fn thinking_off_uses_model_mapping_or_is_omitted() {
     assert_eq!(body["reasoning"], json!({"effort": "low", "summary": "auto"}));
     assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
     assert!(build(&ask(json!({}))).1.get("include").is_none());
+    let grok = ask(json!({"provider": "xai", "thinkingLevelMap": {"off": null}}));
+    assert_eq!(build(&grok).1["include"], json!(["reasoning.encrypted_content"]));
+    let mut one = ask(json!({}));
+    one.output.asked = Some(1);
+    assert_eq!(build(&one).1["max_output_tokens"], 16);
 }
 
 #[test]
@@ -231,6 +236,11 @@ fn session_hints_follow_cache_setting() {
     assert_eq!(header(&http, "x-client-request-id").as_deref(), Some("sid"));
     assert_eq!(body["prompt_cache_key"], "sid");
     assert_eq!(body["prompt_cache_retention"], "24h");
+    request.model = with(API, json!({}));
+    request.conventions.dashed_session_header = true;
+    let (http, _) = build(&request);
+    assert_eq!(header(&http, "session_id"), None);
+    assert_eq!(header(&http, "session-id").as_deref(), Some("sid"));
     request.cache_retention = CacheRetention::None;
     let (http, body) = build(&request);
     assert_eq!(header(&http, "x-client-request-id"), None);
@@ -311,6 +321,14 @@ fn azure_responses_use_own_address_and_key() {
             "https://x.openai.azure.com/openai/v1/responses?api-version=v1",
         ),
         (
+            "https://x.openai.azure.com/openai/v1/responses",
+            "https://x.openai.azure.com/openai/v1/responses?api-version=v1",
+        ),
+        (
+            "https://x.services.ai.azure.com",
+            "https://x.services.ai.azure.com/openai/v1/responses?api-version=v1",
+        ),
+        (
             "http://127.0.0.1:9",
             "http://127.0.0.1:9/responses?api-version=v1",
         ),
@@ -322,7 +340,8 @@ fn azure_responses_use_own_address_and_key() {
         assert_eq!(http.url, url);
         assert_eq!(header(&http, "api-key").as_deref(), Some("k"));
         assert_eq!(header(&http, "authorization"), None);
-        assert!(body.get("store").is_none() && body.get("prompt_cache_retention").is_none());
+        assert_eq!(body["store"], false);
+        assert!(body.get("prompt_cache_retention").is_none());
     }
     let bare = request(with("azure-openai-responses", json!({"baseUrl": ""})));
     let error = crate::family::Family::of(&bare.model.api).unwrap().request(&bare);
@@ -330,4 +349,70 @@ fn azure_responses_use_own_address_and_key() {
         error.unwrap_err().to_string(),
         "AZURE_OPENAI_BASE_URL is required for provider p but is not set."
     );
+}
+
+#[test]
+fn cache_writes_and_service_tiers_are_priced() {
+    let cost = |tier: Value| {
+        let usage = json!({"input_tokens": 20, "output_tokens": 3, "total_tokens": 23,
+            "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 6}});
+        let response = json!({"status": "completed", "usage": usage, "service_tier": tier});
+        let (message, _) = last(&stream(&[ended("completed", response)]));
+        let usage = &message["usage"];
+        assert_eq!(
+            (&usage["input"], &usage["cacheRead"], &usage["cacheWrite"]),
+            (&json!(10), &json!(4), &json!(6))
+        );
+        usage["cost"]["total"].as_f64().unwrap()
+    };
+    let plain = cost(json!("default"));
+    assert!((cost(json!("priority")) / plain - 2.0).abs() < 1e-9);
+    assert!((cost(json!("flex")) / plain - 0.5).abs() < 1e-9);
+    assert!((cost(json!(null)) - plain).abs() < 1e-12);
+}
+
+#[test]
+fn encrypted_reasoning_may_come_with_whole_response() {
+    let bare = json!({"id": "r", "type": "reasoning", "summary": []});
+    let mut whole = bare.clone();
+    whole["encrypted_content"] = json!("e");
+    let events = stream(&[
+        done(0, bare),
+        ended(
+            "completed",
+            json!({"status": "completed", "output": [{"type": "message", "id": "m"}, whole]}),
+        ),
+    ]);
+    let signature = last(&events).0["content"][0]["thinkingSignature"].clone();
+    let item: Value = serde_json::from_str(signature.as_str().unwrap()).unwrap();
+    assert_eq!(item, whole);
+}
+
+#[test]
+fn token_of_chatgpt_login_omits_refused_fields() {
+    let body = |key: &str| {
+        let mut request = ask(
+            json!({"provider": "openai", "baseUrl": "https://api.openai.com/v1",
+            "compat": {"supportsMidConvoEffort": true}}),
+        );
+        request.api_key = Some(auth::Secret::new(key));
+        request.cache_retention = CacheRetention::Long;
+        request.thinking = ThinkingLevel::High;
+        request.temperature = Some(0.5);
+        build(&request).1
+    };
+    let keyed = body("sk-1");
+    assert_eq!(keyed["temperature"], 0.5);
+    assert!(keyed.get("max_output_tokens").is_some() && keyed.get("prompt_cache_retention").is_some());
+    assert_eq!(keyed["reasoning"]["effort"], "medium");
+    let token = body("eyJ");
+    for name in [
+        "max_output_tokens",
+        "prompt_cache_retention",
+        "prompt_cache_options",
+        "temperature",
+    ] {
+        assert!(token.get(name).is_none(), "{name}");
+    }
+    assert_eq!(token["reasoning"]["effort"], "high");
 }

@@ -137,8 +137,8 @@ fn redacted_thinking_keeps_its_payload() {
 #[test]
 fn abnormal_stop_reasons_fail_with_their_texts() {
     for (reason, text) in [
-        ("refusal", "An unknown error occurred"),
-        ("sensitive", "An unknown error occurred"),
+        ("refusal", "The model refused to complete the request"),
+        ("sensitive", "Provider stopped with: sensitive"),
         (
             "model_context_window_exceeded",
             "Unhandled stop reason: model_context_window_exceeded",
@@ -304,4 +304,46 @@ fn anthropic_keep_alive_events_of_gateways_are_ignored() {
     let (message, failed) = last(&run(&model("anthropic-messages"), [text.as_bytes()]));
     assert!(!failed, "{message}");
     assert_eq!(message["content"][0]["text"], "Hi");
+}
+
+#[test]
+fn refusals_say_what_the_model_explains() {
+    let delta = json!({"stop_reason": "refusal", "stop_details": {"explanation": "Not that."}});
+    let frames = [
+        json!({"type": "message_delta", "delta": delta}),
+        json!({"type": "message_stop"}),
+    ];
+    assert_eq!(last(&anthropic(&frames)).0["errorMessage"], "Not that.");
+}
+
+#[test]
+fn answer_of_fallback_model_has_its_name_and_price() {
+    let allowed = json!([{"provider": "p", "model": "smaller", "cost": {"input": 1, "output": 1}}]);
+    let mut json = serde_json::to_value(model("anthropic-messages")).unwrap();
+    json["compat"] = json!({"allowedFallbackModels": allowed});
+    let model: Model = serde_json::from_value(json).unwrap();
+    let answered = |by: &str, first: Value| {
+        let usage = json!({"input_tokens": 1_000_000, "output_tokens": 0});
+        let mut frames = vec![
+            json!({"type": "message_start", "message": {"id": "i", "model": by, "usage": usage}}),
+            json!({"type": "content_block_start", "index": 0, "content_block": first}),
+            json!({"type": "content_block_start", "index": 1, "content_block": {"type": "fallback"}}),
+        ];
+        frames.extend(stop("end_turn"));
+        let text: String = frames.iter().map(|frame| format!("data: {frame}\n\n")).collect();
+        last(&run(&model, [text.as_bytes()]))
+    };
+    let (message, failed) = answered("smaller", json!({"type": "fallback"}));
+    assert!(!failed, "{message}");
+    assert_eq!(message["responseModel"], "smaller");
+    assert_eq!(message["usage"]["cost"]["input"], 1.0);
+    // A name for the same model is no news for clients of pi 0.74.
+    let (message, _) = answered("m-2026", json!({"type": "fallback"}));
+    assert_eq!(message.get("responseModel"), None);
+    assert_eq!(message["usage"]["cost"]["input"], 3.0);
+    let (message, failed) = answered("smaller", json!({"type": "text", "text": "Half"}));
+    assert!(
+        failed && message["errorMessage"].as_str().unwrap().contains("fallback"),
+        "{message}"
+    );
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wire::{Message, Model};
 
-use super::model;
+use super::requests::{build, with};
+use super::{model, request};
 use crate::ids;
 use crate::request::ForeignThinking;
 use crate::transform::transform;
@@ -183,4 +184,42 @@ fn models_without_vision_get_image_placeholders() {
         out[2]["content"][0]["text"],
         "(tool image omitted: model does not support images)"
     );
+}
+
+/// Claude refuses images in the result of a failed call.
+#[test]
+fn images_of_failed_calls_follow_all_results() {
+    let image = json!({"type": "image", "data": "aa", "mimeType": "image/png"});
+    for (api, id) in [
+        ("anthropic-messages", "m"),
+        ("bedrock-converse-stream", "us.anthropic.claude-x"),
+    ] {
+        let call = |id: &str| json!({"type": "toolCall", "id": id, "name": "shot", "arguments": {}});
+        let failed = json!({"role": "toolResult", "toolCallId": "a", "toolName": "shot", "isError": true,
+            "content": [{"type": "text", "text": "Broken."}, image, image]});
+        let messages = json!([
+            {"role": "assistant", "content": [call("a"), call("b")], "api": api, "provider": "p", "model": id, "stopReason": "toolUse"},
+            failed, {"role": "toolResult", "toolCallId": "b", "toolName": "shot", "content": [image]},
+        ]);
+        let mut request = request(with(api, json!({"id": id})));
+        request.messages = serde_json::from_value(messages).unwrap();
+        let body = build(&request).1;
+        let content = body["messages"][1]["content"].as_array().unwrap();
+        let first = content[0].to_string();
+        assert!(
+            first.contains("Broken.") && first.contains("follow"),
+            "{api}: {first}"
+        );
+        assert!(!first.contains("\"aa\""), "{api}: {first}");
+        assert!(
+            content[1].to_string().contains("\"aa\""),
+            "{api}: results without an error keep images"
+        );
+        assert!(content[2]["text"].as_str().unwrap().contains("a (shot)"), "{api}");
+        let images = content
+            .iter()
+            .skip(3)
+            .filter(|block| block.to_string().contains("\"aa\""));
+        assert_eq!(images.count(), 2, "{api}");
+    }
 }

@@ -166,6 +166,8 @@ fn synthetic(registry: &Registry, provider: &str, pattern: &str) -> Option<Resol
         .clone();
     model.id = id.to_owned();
     model.name = id.to_owned();
+    // A level in the pattern means that the model reasons (pi 1.5.2).
+    model.reasoning |= level.is_some_and(|level| level != ThinkingLevel::Off);
     let warning = format!("Model \"{id}\" not found for provider \"{provider}\". Using custom model id.");
     Some(Resolved {
         model,

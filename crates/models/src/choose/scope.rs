@@ -3,7 +3,7 @@
 use wire::{Model, ThinkingLevel};
 
 use crate::choose::glob::{Glob, is_glob};
-use crate::choose::pattern::{Found, Strictness, by_pattern, split_level};
+use crate::choose::pattern::{Found, Strictness, by_pattern, exact, split_level};
 use crate::offline::OFFLINE;
 use crate::store::Registry;
 
@@ -101,6 +101,14 @@ fn matching<'a>(pattern: &str, models: &[&'a Model]) -> Vec<Found<'a>> {
         Some((rest, level)) => (rest, Some(level)),
         None => (pattern, None),
     };
+    // An id may have brackets, such as `model[1m]` (pi 1.5.2).
+    if let Some(model) = exact(pattern, models) {
+        return vec![Found {
+            model,
+            level,
+            warning: None,
+        }];
+    }
     let glob = Glob::new(pattern);
     let is_match =
         |model: &Model| glob.matches(&model.id) || glob.matches(&format!("{}/{}", model.provider, model.id));
@@ -115,9 +123,10 @@ fn matching<'a>(pattern: &str, models: &[&'a Model]) -> Vec<Found<'a>> {
 }
 
 /// The model after `current`: within the scope (those with credentials) when there is one, else among all available ones.
-/// `None` when there is no other; wraps round; from a model outside the list it goes to the first.
+/// `None` when there is no other; wraps round; from a model outside the list it goes to the first. `takes_single`: also to the only
+/// one, as in today's pi.
 #[must_use]
-pub fn cycle(registry: &Registry, scope: &[Scoped], current: &Model) -> Option<Cycled> {
+pub fn cycle(registry: &Registry, scope: &[Scoped], current: &Model, takes_single: bool) -> Option<Cycled> {
     let is_scoped = !scope.is_empty();
     let list: Vec<(&Model, Option<ThinkingLevel>)> = if is_scoped {
         let usable = scope
@@ -127,16 +136,14 @@ pub fn cycle(registry: &Registry, scope: &[Scoped], current: &Model) -> Option<C
     } else {
         registry.models().into_iter().map(|model| (model, None)).collect()
     };
-    if list.len() < 2 {
-        return None;
-    }
     let is_current = |(model, _): &(&Model, Option<ThinkingLevel>)| {
         model.provider == current.provider && model.id == current.id
     };
-    let next = list
-        .iter()
-        .position(is_current)
-        .map_or(0, |at| (at + 1) % list.len());
+    let at = list.iter().position(is_current);
+    if list.len() < 2 && (at.is_some() || !takes_single) {
+        return None;
+    }
+    let next = at.map_or(0, |at| (at + 1) % list.len());
     let (model, level) = list.get(next)?;
     Some(Cycled {
         model: (*model).clone(),

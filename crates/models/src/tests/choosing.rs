@@ -343,3 +343,25 @@ fn default_model_may_repeat_its_provider() {
     assert_eq!(name, "mock-openai/gpt-mock");
     assert!(chosen.warnings.is_empty(), "{:?}", chosen.warnings);
 }
+
+/// pi 1.5.2: an id may have brackets, and a level in the pattern means a model that reasons.
+#[test]
+fn bracketed_and_unknown_ids_take_levels() {
+    let models = r#"{"providers": {"c": {"baseUrl": "u", "apiKey": "k", "api": "openai-completions",
+      "models": [{"id": "big[1m]"}, {"id": "big1"}]}}}"#;
+    let shop = shop(models, "", &[]);
+    let (found, said) = scope(&shop.registry, &["c/big[1m]:high".to_owned()]);
+    let ids: Vec<_> = found
+        .iter()
+        .map(|scoped| (scoped.model.id.as_str(), scoped.level))
+        .collect();
+    assert_eq!(ids, [("big[1m]", Some(High))]);
+    assert!(said.is_empty(), "{said:?}");
+    let reasons = |pattern: &str| {
+        let resolved = resolve(&shop.registry, Some("c"), pattern).unwrap();
+        (resolved.model.id, resolved.model.reasoning)
+    };
+    assert_eq!(reasons("new:high"), ("new".to_owned(), true));
+    assert_eq!(reasons("new:off"), ("new".to_owned(), false));
+    assert_eq!(reasons("new"), ("new".to_owned(), false));
+}

@@ -74,7 +74,7 @@ fn model_cycling_matches_recording() {
         .model;
     let mut seen = Vec::new();
     for _ in 0..5 {
-        let next = cycle(&shop.registry, &[], &model).unwrap();
+        let next = cycle(&shop.registry, &[], &model, false).unwrap();
         assert!(!next.is_scoped && next.level.is_none());
         seen.push((next.model.id.clone(), next.model.clamp_thinking(Medium)));
         model = next.model;
@@ -95,10 +95,14 @@ fn scoped_model_cycling_matches_recording() {
     let patterns = ["mock-anthropic/claude-mock".to_owned()];
     let (one, warnings) = scope(&shop.registry, &patterns);
     assert!(warnings.is_empty());
-    assert_eq!(cycle(&shop.registry, &one, &one[0].model), None);
+    assert_eq!(cycle(&shop.registry, &one, &one[0].model, true), None);
+    let other = shop.registry.find("mock-openai", "gpt-mock").unwrap();
+    assert_eq!(cycle(&shop.registry, &one, other, false), None);
+    let only = cycle(&shop.registry, &one, other, true).unwrap();
+    assert_eq!((only.model.id.as_str(), only.is_scoped), ("claude-mock", true));
     let patterns = ["claude-mock".to_owned(), "mock-*/resp*:xhigh".to_owned()];
     let (two, _) = scope(&shop.registry, &patterns);
-    let next = cycle(&shop.registry, &two, &two[0].model).unwrap();
+    let next = cycle(&shop.registry, &two, &two[0].model, false).unwrap();
     assert_eq!(
         (next.model.id.as_str(), next.level, next.is_scoped),
         ("resp-mock", Some(Xhigh), true)
@@ -116,7 +120,7 @@ fn missing_models_fall_back_to_offline() {
     );
     assert_eq!(started.thinking, Off);
     assert_eq!(names(&shop.registry.models()), ["offline/echo"]);
-    assert_eq!(cycle(&shop.registry, &[], &started.model), None);
+    assert_eq!(cycle(&shop.registry, &[], &started.model, true), None);
     assert_eq!(shop.registry.catalogue().read_count(), 0);
     let script = start(&shop.registry, &request("offline/script")).unwrap();
     assert_eq!((script.model.id.as_str(), script.warnings.len()), ("script", 0));

@@ -53,6 +53,52 @@ fn key_sources_have_precedence() {
     }
 }
 
+/// pi 1.5.2: a key of models.json comes before variables, and a token of Anthropic before its keys.
+#[test]
+fn newest_order_prefers_own_key_and_token() {
+    let env = [
+        ("ANTHROPIC_API_KEY", "env-key"),
+        ("ANTHROPIC_AUTH_TOKEN", "token-0123"),
+    ];
+    let variable = |name: &str| Some(KeySource::Env(name.to_owned()));
+    let mut own = shop(CUSTOM, "", &env);
+    assert_eq!(
+        own.registry.key_source("anthropic"),
+        variable("ANTHROPIC_API_KEY")
+    );
+    own.registry.use_newest_order();
+    let registry = own.registry.reload();
+    assert_eq!(registry.key_source("anthropic"), Some(KeySource::ModelsFile));
+    let key = registry.resolve_key("anthropic", 0).unwrap().unwrap();
+    assert_eq!(key.expose(), "file-key");
+    let mut built_in = shop("", "", &env);
+    built_in.registry.use_newest_order();
+    let registry = &built_in.registry;
+    assert_eq!(registry.key_source("anthropic"), variable("ANTHROPIC_AUTH_TOKEN"));
+    let key = registry.resolve_key("anthropic", 0).unwrap().unwrap();
+    assert!(key.is_ambient());
+    let model = registry.models_of("anthropic")[0];
+    let headers = registry.headers(model, Some(&key)).unwrap();
+    assert_eq!(
+        headers,
+        [("Authorization".to_owned(), "Bearer token-0123".to_owned())]
+    );
+}
+
+/// pi 1.5.2: an entry of auth.json may hold only variables.
+#[test]
+fn stored_entry_without_key_adds_variables() {
+    let auth = r#"{"cloudflare-ai-gateway": {"type": "api_key", "env": {"CLOUDFLARE_API_KEY": "own-key"}},
+      "xai": {"type": "api_key", "env": {"OTHER": "x"}}, "openai": {"type": "api_key", "apiKey": "misspelled"}}"#;
+    let shop = shop("", auth, &[("XAI_API_KEY", "env-key")]);
+    let error = shop.registry.auth().error().unwrap();
+    assert!(error.contains("entry openai was ignored"), "{error}");
+    for (provider, wanted) in [("cloudflare-ai-gateway", "own-key"), ("xai", "env-key")] {
+        let key = shop.registry.resolve_key(provider, 0).unwrap().unwrap();
+        assert_eq!(key.expose(), wanted, "{provider}");
+    }
+}
+
 #[test]
 fn expired_login_does_not_fall_through() {
     let auth = r#"{"anthropic": {"type": "oauth", "access": "at", "refresh": "rt", "expires": 1000}}"#;

@@ -33,7 +33,7 @@ fn models_json_errors_name_location() {
         ),
         (
             r#"{"providers": {"c": {"baseUrl": "u", "models": [{"id": "m"}]}}}"#,
-            "provider c: \"apiKey\" is required",
+            "provider c: model m: \"api\" is required",
         ),
         (
             r#"{"providers": {"c": {"baseUrl": "u", "apiKey": "k", "models": [{"id": "m"}]}}}"#,
@@ -87,7 +87,8 @@ fn models_json_error_leaves_built_in_models() {
         error.contains("provider bad") && error.ends_with("models.json"),
         "{error}"
     );
-    assert!(shop.registry.models_file().providers().is_empty());
+    let providers = shop.registry.models_file().providers();
+    assert_eq!(providers.len(), 1, "the other provider stays");
     assert!(shop.registry.models().iter().all(|model| model.provider == "xai"));
     fs::write(shop.folder.path().join("models.json"), super::MOCKS).unwrap();
     let again = shop.registry.reload();
@@ -162,13 +163,26 @@ fn provider_entry_changes_built_in_models() {
 #[test]
 fn routing_objects_merge_one_level() {
     let text = r#"{"providers": {"c": {"baseUrl": "u", "apiKey": "k", "api": "openai-completions",
-      "compat": {"openRouterRouting": {"order": ["a"], "only": ["b"]}, "x": {"p": 1}},
-      "models": [{"id": "m", "compat": {"openRouterRouting": {"only": ["c"]}, "x": {"q": 1}}}]}}}"#;
+      "compat": {"openRouterRouting": {"order": ["a"], "only": ["b"]}, "chatTemplateKwargs": {"a": 1}, "x": {"p": 1}},
+      "models": [{"id": "m", "compat": {"openRouterRouting": {"only": ["c"]}, "chatTemplateKwargs": {"b": 2}, "x": {"q": 1}}}]}}}"#;
     let shop = shop(text, "", &[]);
     let compat = serde_json::to_value(&shop.registry.find("c", "m").unwrap().compat).unwrap();
     assert_eq!(
         compat,
-        json!({"openRouterRouting": {"order": ["a"], "only": ["c"]}, "x": {"q": 1}})
+        json!({"openRouterRouting": {"order": ["a"], "only": ["c"]}, "chatTemplateKwargs": {"a": 1, "b": 2}, "x": {"q": 1}})
+    );
+}
+
+#[test]
+fn input_limits_of_overrides_are_merged() {
+    let text = r#"{"providers": {"c": {"baseUrl": "u", "apiKey": "k", "api": "openai-completions",
+      "models": [{"id": "m", "inputLimits": {"maxRequestBytes": 5, "images": {"maxPerMessage": 3, "resize": {"maxWidth": 9, "maxBytes": 8}}}}],
+      "modelOverrides": {"m": {"inputLimits": {"images": {"maxPerRequest": 2, "resize": {"maxWidth": 7}}}}}}}}"#;
+    let shop = shop(text, "", &[]);
+    let limits = serde_json::to_value(&shop.registry.find("c", "m").unwrap().input_limits).unwrap();
+    assert_eq!(
+        limits,
+        json!({"maxRequestBytes": 5, "images": {"maxPerMessage": 3, "maxPerRequest": 2, "resize": {"maxWidth": 7, "maxBytes": 8}}})
     );
 }
 
@@ -269,6 +283,29 @@ fn own_models_take_after_models_of_their_api() {
     assert_eq!(api("claude-opus-4-7"), "anthropic-messages");
     assert_eq!(api("new"), "anthropic-messages");
     assert_eq!(api("plain"), "openai-completions");
+}
+
+/// pi 1.5.2: the key of a provider may be in auth.json, and a key alone changes a built-in provider.
+#[test]
+fn provider_key_is_optional_and_enough() {
+    let models = r#"{"providers": {
+        "own": {"baseUrl": "http://x", "api": "openai-completions", "models": [{"id": "m"}]},
+        "keyless": {"baseUrl": "http://y", "api": "openai-completions", "models": [{"id": "m"}]},
+        "anthropic": {"apiKey": "file-key"}, "xai": {"authHeader": true}}}"#;
+    let auth = r#"{"own": {"type": "api_key", "key": "stored"}}"#;
+    let shop = shop(models, auth, &[]);
+    let registry = &shop.registry;
+    assert_eq!(registry.models_file().error(), None);
+    let key = |provider: &str| {
+        let key = registry.resolve_key(provider, 0).unwrap();
+        key.map(|key| key.expose().to_owned())
+    };
+    assert_eq!(key("own").as_deref(), Some("stored"));
+    assert_eq!(key("keyless"), None);
+    assert_eq!(key("anthropic").as_deref(), Some("file-key"));
+    let usable = registry.models();
+    assert!(usable.iter().any(|model| model.provider == "own"));
+    assert!(usable.iter().all(|model| model.provider != "keyless"));
 }
 
 #[test]

@@ -87,11 +87,20 @@ fn incomplete_registration_is_refused_with_texts_of_pi() {
         error(json!({"models": [model("m")]})),
         "Provider p: \"baseUrl\" is required when defining models."
     );
-    assert_eq!(
-        error(json!({"models": [model("m")], "baseUrl": "http://x", "api": "a"})),
-        "Provider p: \"apiKey\" or \"oauth\" is required when defining models."
-    );
     assert!(error(json!({"models": [{"id": 5}]})).starts_with("Provider p: providers.p.models[0]"));
+}
+
+#[test]
+fn registered_models_use_stored_key() {
+    let config = json!({"models": [model("m")], "baseUrl": "http://x", "api": "openai-completions"});
+    for (auth, has_key) in [("", false), (r#"{"p": {"type": "api_key", "key": "k"}}"#, true)] {
+        let shop = shop("", auth, &[]);
+        let changed = with(&shop.registry, &[("p", config.clone())]);
+        assert!(changed.find("p", "m").is_some());
+        assert_eq!(changed.has_auth("p"), has_key);
+        let resolved = changed.resolve_key("p", 0).unwrap();
+        assert_eq!(resolved.is_some(), has_key);
+    }
 }
 
 #[test]

@@ -76,6 +76,11 @@ pub(super) const FOREIGN: &[Flag] = &[
     switch(&["--no-title"], set::set_vendor, SELECTS_DIALECT),
     switch(&["--no-pty"], set::set_vendor, SELECTS_DIALECT),
     switch(&["--no-lsp"], set::set_vendor, SELECTS_DIALECT),
+    switch(
+        &["--no-ui"],
+        set::set_no_ui,
+        "With --mode rpc: ask the client nothing; dialogs return their default",
+    ),
     value(&["--theme"], "PATH", ignore, NO_EFFECT),
     value(&["--use-theme"], "NAME", ignore, NO_EFFECT),
     value(&["--tui-mode"], "MODE", ignore, NO_EFFECT),

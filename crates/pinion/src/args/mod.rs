@@ -224,6 +224,15 @@ pub(crate) struct RunArgs {
     pub(crate) output_schema: Option<String>,
 }
 
+/// Options of other agents that have an effect of their own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ForeignArgs {
+    /// `--no-rules`.
+    pub(crate) no_rules: bool,
+    /// `--no-ui`.
+    pub(crate) no_ui: bool,
+}
+
 /// What a session stores, as far as the command line says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct StorageArgs {
@@ -260,8 +269,8 @@ pub(crate) struct Args {
     pub(crate) rpc_dialect: Option<Dialect>,
     /// The dialect whose own options were given (dialects.md 6, rule 3).
     pub(crate) vendor: Option<Dialect>,
-    /// `--no-rules`.
-    pub(crate) no_rules: bool,
+    /// `--no-rules` and `--no-ui`.
+    pub(crate) foreign: ForeignArgs,
     /// `--list-models` with its optional search.
     pub(crate) list_models: Option<Option<String>>,
     /// `--export`: the session file; the output is the first of `messages`, if any.

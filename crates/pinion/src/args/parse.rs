@@ -33,6 +33,7 @@ pub(crate) fn parse(program: &str, argv: &[String]) -> Result<Args, UsageError> 
                 // `worker` passes them on to another program.
                 args.messages
                     .extend((args.command == Some(Command::Worker)).then(|| first.clone()));
+                // Unlike pi, files do not count: programs put texts of others here, and those must attach nothing.
                 args.messages.extend(rest.iter().cloned());
                 break;
             }
@@ -374,6 +375,11 @@ fn check(args: &Args) -> Result<(), UsageError> {
     if args.run.output_schema.is_some() && serves {
         let modes = "--mode rpc, web or acp; clients send outputSchema with the prompt";
         return Err(UsageError::Conflict("--output-schema", modes.to_owned()));
+    }
+    // As in oh-my-pi. Another mode, and the agent of another process, would ask although the caller counts on silence.
+    if args.foreign.no_ui && (args.mode != Some(Mode::Rpc) || args.command.is_some()) {
+        let others = "--attach or a mode other than --mode rpc";
+        return Err(UsageError::Conflict("--no-ui", others.to_owned()));
     }
     if args.mode == Some(Mode::Rpc) && !args.files.is_empty() {
         return Err(UsageError::FilesInRpc);

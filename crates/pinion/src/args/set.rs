@@ -75,8 +75,14 @@ pub(super) fn set_vendor(args: &mut Args) {
 }
 
 pub(super) fn set_no_rules(args: &mut Args) {
-    args.no_rules = true;
+    args.foreign.no_rules = true;
     set_vendor(args);
+}
+
+/// `--no-ui`, which only today's oh-my-pi has.
+pub(super) fn set_no_ui(args: &mut Args) {
+    args.foreign.no_ui = true;
+    args.vendor = Some(Dialect::OmpNow);
 }
 
 pub(super) fn set_permission_mode(args: &mut Args, value: String) -> Result<(), UsageError> {
@@ -202,8 +208,18 @@ pub(super) fn set_models(args: &mut Args, value: String) -> Result<(), UsageErro
     Ok(())
 }
 
+/// Names, or only changes: of a mixture, pi says that it cannot be used.
 pub(super) fn set_tools(args: &mut Args, value: String) -> Result<(), UsageError> {
-    args.tools = Some(list(&value));
+    let tools = list(&value);
+    let changes = tools.iter().filter(|item| item.starts_with(['+', '-'])).count();
+    if changes > 0 && changes < tools.len() {
+        return Err(UsageError::InvalidValue {
+            flag: "--tools",
+            value,
+            wanted: "tool names cannot be mixed with +name or -name entries".into(),
+        });
+    }
+    args.tools = Some(tools);
     Ok(())
 }
 

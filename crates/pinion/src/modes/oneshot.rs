@@ -8,9 +8,11 @@ use serve::{Encoder, Form, Sink, StdoutWriter};
 use session::{ClientId, Origin, Outgoing, RequestReceiver, RequestSender, Session, SessionRequest};
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::LocalSet;
-use wire::command::PromptParams;
+use wire::command::{NoParams, PromptParams};
+use wire::event::CompactionReason;
+use wire::reply::{CommandStage, Disposition};
 use wire::run_limits::ReachedLimit;
-use wire::{Event, SessionCommand, StopReason};
+use wire::{Event, Reply, SessionCommand, StopReason};
 
 use crate::args::{Args, Mode};
 use crate::environment::{Environment, complain};
@@ -51,7 +53,11 @@ pub(crate) fn run(
         let mut signals = Signals::listen()?;
         let (slot, requests) = session::request_queue();
         let mut screen = if args.mode == Some(Mode::Json) {
-            Screen::json(&session, stdout).await?
+            let form = match setup.agent.options.dialect.has_delta_updates() {
+                true => Form::Delta,
+                false => Form::Cumulative,
+            };
+            Screen::json(&session, stdout, form).await?
         } else {
             Screen::Text(Box::new(Printer::new(
                 stdout,
@@ -91,7 +97,12 @@ async fn play(
         let talking = async {
             let mut code = exit::SUCCESS;
             for prompt in prompts {
-                code = talk(&slot, outgoing, prompt, screen).await?;
+                let Some(ended) = talk(&slot, outgoing, prompt, screen).await? else {
+                    // As in pi, the messages after a prompt that is refused are not sent.
+                    code = exit::FAILURE;
+                    break;
+                };
+                code = ended;
             }
             screen.close().await?;
             anyhow::Ok(code)
@@ -118,13 +129,40 @@ async fn play(
     Ok(code)
 }
 
-/// Says one prompt and shows what follows until the session has settled.
+/// What the work for a prompt waits for.
+#[derive(PartialEq, Eq)]
+enum Awaiting {
+    /// The response to the prompt.
+    Response,
+    /// The end of the run.
+    Settled,
+    /// The response to a later command, before which a run begins that an extension has asked for.
+    Barrier,
+}
+
+impl Awaiting {
+    /// What follows a response; none if nothing does.
+    fn after(reply: &Reply, is_running: bool) -> Option<Self> {
+        match reply {
+            Reply::Accepted(accepted) if accepted.disposition != Disposition::Handled => Some(Self::Settled),
+            // The response to the end of the slash command follows.
+            Reply::Accepted(accepted) if accepted.stage == CommandStage::Begun => Some(Self::Response),
+            // A prompt that an extension handled begins no run by itself, so that nothing may settle.
+            Reply::Accepted(_) => Some(Self::Barrier),
+            // The first event of a run may wait for hooks.
+            Reply::State(state) => (is_running || state.is_streaming).then_some(Self::Settled),
+            _ => None,
+        }
+    }
+}
+
+/// Says one prompt and shows what follows until the session has settled. Returns the exit code; none if the prompt is refused.
 async fn talk(
     slot: &RequestSender,
     outgoing: &mut Receiver<Outgoing>,
     prompt: Prompt,
     screen: &mut Screen,
-) -> anyhow::Result<u8> {
+) -> anyhow::Result<Option<u8>> {
     let params = PromptParams {
         message: prompt.text,
         images: prompt.images,
@@ -138,15 +176,8 @@ async fn talk(
         wants_result: params.output_schema.is_some(),
         ..Ending::default()
     };
-    slot.send(SessionRequest::Command(
-        Origin {
-            client: ClientId::default(),
-            id: None,
-            command: "prompt",
-        },
-        SessionCommand::Prompt(params),
-    ))
-    .await;
+    let (mut awaiting, mut is_running) = (Awaiting::Response, false);
+    send(slot, "prompt", SessionCommand::Prompt(params)).await;
     loop {
         // Before an event is taken: a signal can end this function at every `await`, and would lose it.
         screen.ready().await?;
@@ -154,10 +185,20 @@ async fn talk(
         let event = match item {
             Outgoing::Event(event) => event,
             Outgoing::Response(_, response) => {
-                if let Err(error) = response.outcome {
-                    complain(&error);
-                    return Ok(exit::FAILURE);
+                let reply = match response.outcome {
+                    Ok(reply) => reply,
+                    Err(error) => {
+                        complain(&error);
+                        return Ok(None);
+                    }
+                };
+                let Some(next) = Awaiting::after(&reply, is_running) else {
+                    break;
+                };
+                if next == Awaiting::Barrier {
+                    send(slot, "get_state", SessionCommand::GetState(NoParams {})).await;
                 }
+                awaiting = next;
                 continue;
             }
             Outgoing::Flush(done) => {
@@ -168,12 +209,31 @@ async fn talk(
         };
         ending.note(&event);
         let settled = matches!(event.as_ref(), Event::AgentSettled { .. });
+        is_running = !settled && (is_running || begins_run(&event));
         screen.show(event).await?;
-        if settled {
+        if settled && awaiting == Awaiting::Settled {
             break;
         }
     }
-    Ok(ending.exit_code())
+    Ok(Some(ending.exit_code()))
+}
+
+/// Returns true for the first event of a run. A full context is compacted before a run.
+fn begins_run(event: &Event) -> bool {
+    match event {
+        Event::AgentStart => true,
+        Event::CompactionStart { reason } => *reason != CompactionReason::Manual,
+        _ => false,
+    }
+}
+
+async fn send(slot: &RequestSender, name: &'static str, command: SessionCommand) {
+    let origin = Origin {
+        client: ClientId::default(),
+        id: None,
+        command: name,
+    };
+    slot.send(SessionRequest::Command(origin, command)).await;
 }
 
 /// How the work for a prompt ended.
@@ -247,7 +307,7 @@ enum Screen {
 
 impl Screen {
     /// Events as JSON lines after the session's header (pi-core.md 7.3).
-    async fn json(session: &Session, stdout: File) -> anyhow::Result<Self> {
+    async fn json(session: &Session, stdout: File, form: Form) -> anyhow::Result<Self> {
         let header = serde_json::to_string(session.header())?;
         let mut sink = Sink::open(stdout)?;
         let mut buffer = sink.buffer().await?;
@@ -255,7 +315,7 @@ impl Screen {
         buffer.push(b'\n');
         sink.write(buffer).await?;
         let (sender, receiver) = mpsc::channel(session::limits::OUTBOX);
-        let writer = StdoutWriter::spawn(receiver, Encoder::new(Form::Cumulative), sink);
+        let writer = StdoutWriter::spawn(receiver, Encoder::new(form), sink);
         Ok(Self::Json(sender, writer))
     }
 
@@ -274,8 +334,12 @@ impl Screen {
     async fn show(&mut self, event: std::sync::Arc<Event>) -> anyhow::Result<()> {
         match self {
             Self::Text(printer) => printer.show(&event).await?,
-            // The session's header is the first line here.
-            Self::Json(..) if matches!(*event, Event::Ready { .. }) => {}
+            // The session's header is the first line here, and no client sends commands.
+            Self::Json(..)
+                if matches!(
+                    *event,
+                    Event::Ready { .. } | Event::AvailableCommandsUpdate { .. }
+                ) => {}
             Self::Json(sender, _) => sender.try_send(Outgoing::Event(event))?,
         }
         Ok(())

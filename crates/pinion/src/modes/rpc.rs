@@ -28,6 +28,9 @@ pub(crate) fn run(
     let sessions = LocalSet::new();
     let code = sessions.block_on(&runtime, async {
         let (session, outbox, outgoing) = open(&mut args, env, setup).await?;
+        if args.foreign.no_ui {
+            outbox.render_nothing();
+        }
         let (dialect, warning) = dialect::of(&args, env);
         if let Some(warning) = warning {
             complain(&format!("Warning: {warning}"));

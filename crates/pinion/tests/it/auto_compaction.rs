@@ -113,6 +113,27 @@ fn full_context_is_compacted_after_run() {
 }
 
 #[test]
+fn newest_pi_streams_while_it_compacts_by_itself() {
+    for (dialect, is_streaming) in [("pi-delta", true), ("pi", false)] {
+        let summary = Reply::new().gate("summary").then_text(["THE SUMMARY"]);
+        let world = world([full(Reply::text(["a long enough answer"])), summary]);
+        let pi = world.start_with(&["--rpc-dialect", dialect]);
+        pi.prompt("A question that is long enough");
+        world.server.wait_gate("summary", LONG).unwrap();
+        let state = pi.state();
+        assert_eq!(
+            (&state["isCompacting"], &state["isStreaming"]),
+            (&json!(true), &json!(is_streaming)),
+            "{dialect}"
+        );
+        world.server.release("summary");
+        pi.settled();
+        assert_eq!(pi.state()["isStreaming"], false, "{dialect}");
+        pi.finish();
+    }
+}
+
+#[test]
 fn context_below_threshold_is_not_compacted() {
     // 200,000 - 16,384 are free for the context; the answer reports 20 tokens of its own.
     for (input, compacts) in [(183_596, false), (183_597, true)] {

@@ -49,6 +49,17 @@ fn dialog_without_answer_times_out() {
 }
 
 #[test]
+fn client_without_ui_is_asked_nothing() {
+    let world = asking(1);
+    let pi = world.start_with(&["--no-ui"]);
+    pi.prompt("Go");
+    pi.settled();
+    assert!(told(&pi).starts_with("Permission denied: "), "{}", told(&pi));
+    assert_eq!(frames(&pi), [] as [Value; 0]);
+    pi.finish();
+}
+
+#[test]
 fn permission_dialog_appears_within_tool_execution() {
     let world = asking(1);
     let pi = world.start();

@@ -571,6 +571,36 @@ fn response_to_new_model_waits_for_handlers() {
 }
 
 #[test]
+fn sent_message_with_expansion_runs_command() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["ok"])],
+        r#"
+        let wanted = true;
+        pi.on("session_start", (event, ctx) => ctx.ui.notify("start " + event.reason));
+        pi.on("agent_settled", () => { if (wanted) pi.sendUserMessage("/again now", { expandPromptTemplates: true }); wanted = false; });
+        pi.registerCommand("again", { handler: async (args, ctx) => { ctx.ui.notify("again " + args); await ctx.reload(); } });
+        pi.registerCommand("bad", { handler: async () => { throw new Error("bad command"); } });
+        pi.registerCommand("send", { handler: async () => pi.sendUserMessage("/bad", { expandPromptTemplates: true }) });
+        "#,
+    );
+    let pi = world.start();
+    pi.say("Go");
+    until("the reload", || {
+        notes(&pi.lines()).contains(&"start reload".to_owned())
+    });
+    assert_eq!(notes(&pi.lines()), ["start startup", "again now", "start reload"]);
+    command(&pi, "/send");
+    until("the failure", || !failures(&pi).is_empty());
+    assert_eq!(failures(&pi), [("command".to_owned(), "bad command".to_owned())]);
+    // None of the commands reached the model.
+    assert_eq!((pi.messages().len(), world.server.requests().len()), (2, 1));
+    pi.finish();
+}
+
+#[test]
 fn extension_events_have_members_of_pi() {
     if !can_run() {
         return;

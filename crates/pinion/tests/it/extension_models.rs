@@ -189,12 +189,14 @@ fn extension_provider_keys_stay_with_extensions() {
         r#"
         pi.registerProvider("mine", { baseUrl: process.env.MOCK, apiKey: "!printf 'own-secret-%s' abcdef-123456", api: "anthropic-messages",
           headers: { "x-team": "t" }, models });
+        pi.registerProvider("bare", { baseUrl: "http://bare.example", api: "anthropic-messages", models });
         pi.registerCommand("key", { handler: async (_args: string, ctx: any) => {
           const model = ctx.modelRegistry.find("mine", "m1");
           const found = await ctx.modelRegistry.getApiKeyAndHeaders(model);
           const none = await ctx.modelRegistry.getApiKeyForProvider("nobody");
+          const bare = await ctx.modelRegistry.getApiKeyAndHeaders({ provider: "bare", id: "m1" });
           pi.appendEntry("key", { same: found.apiKey === ["own", "secret", "abcdef", "123456"].join("-"), ok: found.ok, headers: found.headers, none: none === undefined,
-            available: ctx.modelRegistry.hasConfiguredAuth(model) });
+            bare: [bare.ok, bare.apiKey === undefined, bare.baseUrl], available: ctx.modelRegistry.hasConfiguredAuth(model) });
         } });
         "#,
     );
@@ -210,7 +212,15 @@ fn extension_provider_keys_stay_with_extensions() {
         .unwrap();
     assert_eq!(
         entry["data"],
-        json!({"same": true, "ok": true, "headers": {"x-team": "t"}, "none": true, "available": true})
+        json!({
+            "same": true,
+            "ok": true,
+            "headers": {"x-team": "t"},
+            "none": true,
+            // A model without a key has an address all the same.
+            "bare": [true, true, "http://bare.example"],
+            "available": true,
+        })
     );
     pi.say("Go");
     assert_eq!(

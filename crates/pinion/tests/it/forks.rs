@@ -396,6 +396,33 @@ fn fork_flag_finds_source_by_id_prefix() {
     pi.finish();
 }
 
+/// pi 1.5.2 refuses the id of a session that is there; a copy would be a second session with this id.
+#[test]
+fn fork_flag_refuses_existing_session_id() {
+    let world = World::new([]);
+    let pi = exchanges(&world, 1);
+    let id = pi.state()["sessionId"].as_str().unwrap().to_owned();
+    pi.finish();
+    let done = world.run(&["--mode", "rpc", "--fork", &id, "--session-id", &id], "");
+    assert_eq!(done.code, Some(1), "{}", done.err);
+    let wanted = format!("Session already exists with id '{id}'");
+    assert!(done.err.contains(&wanted), "{}", done.err);
+}
+
+#[test]
+fn session_flag_prefers_exact_id_to_prefix() {
+    let world = World::new([]);
+    for id in ["build", "build-2"] {
+        world.server.push(Reply::text([format!("answer of {id}")]));
+        let pi = world.start_with(&["--session-id", id]);
+        pi.say("Question");
+        pi.finish();
+    }
+    let pi = world.start_with(&["--session", "build"]);
+    assert_eq!(pi.state()["sessionId"], "build");
+    pi.finish();
+}
+
 #[test]
 fn session_file_name_contains_session_id() {
     let world = World::new([]);

@@ -711,9 +711,12 @@ fn hook_generation_and_timeout_follow_dialect() {
         log.display().to_string()
     );
     fs::write(&host, body).unwrap();
-    let opened = |dialect: &str| {
+    let opened = |dialect: &[&str]| {
         let _no_matter = fs::remove_file(&log);
-        let config = world.config().args(["--rpc-dialect", dialect]);
+        let config = world
+            .config()
+            .args(["--rpc-dialect"])
+            .args(dialect.iter().copied());
         let pi = Pi::spawn(config.env("PINION_EXTENSION_HOST", &host));
         until("it was opened", || log.exists());
         pi.get("get_commands");
@@ -721,13 +724,23 @@ fn hook_generation_and_timeout_follow_dialect() {
         let line = fs::read_to_string(&log).unwrap();
         let line: Value = serde_json::from_str(line.trim()).unwrap();
         assert_eq!(line["extensions"][0]["kind"], "hook");
-        json!([line["generation"], line["hookTimeout"], line["state"]["hasUI"]])
+        let state = &line["state"];
+        json!([
+            line["generation"],
+            line["hookTimeout"],
+            state["hasUI"],
+            state["hookEra"]
+        ])
     };
-    assert_eq!(opened("auto"), json!(["pi", null, true]));
-    assert_eq!(opened("hooks"), json!(["hooks", 30_000, false]));
-    assert_eq!(opened("omp"), json!(["omp", null, false]));
-    assert_eq!(opened("xcsh"), json!(["omp", null, true]));
+    assert_eq!(opened(&["auto"]), json!(["pi", null, true, false]));
+    assert_eq!(opened(&["hooks"]), json!(["hooks", 30_000, false, true]));
+    assert_eq!(opened(&["omp"]), json!(["omp", null, false, true]));
+    assert_eq!(opened(&["xcsh"]), json!(["omp", null, true, false]));
+    assert_eq!(
+        opened(&["omp-now", "--no-ui"]),
+        json!(["omp", null, false, false])
+    );
     world.settings(json!({"hookTimeout": 700}));
-    assert_eq!(opened("hooks"), json!(["hooks", 700, false]));
-    assert_eq!(opened("pi"), json!(["pi", 700, true]));
+    assert_eq!(opened(&["hooks"]), json!(["hooks", 700, false, true]));
+    assert_eq!(opened(&["pi"]), json!(["pi", 700, true, false]));
 }

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use crate::extensions::{can_run, command, extended};
-use crate::kit::{World, bash, of_type};
+use crate::extensions::{can_run, command, extended, notes};
+use crate::kit::{LONG, Pi, World, bash, of_type};
 
 /// One black pixel.
 const PIXEL: &str =
@@ -161,6 +161,121 @@ fn extensions_change_prompt_options_of_every_run() {
         assert_eq!(tools.map(|tool| &tool["name"]).collect::<Vec<_>>(), ["read"]);
     }
     assert_eq!(world.server.requests().len(), 2);
+    pi.finish();
+}
+
+#[test]
+fn extension_cannot_move_during_a_run() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["x"]).gate("end").then_text(["y"])],
+        r#"
+        pi.registerCommand("nav", { handler: async (_args, ctx) => {
+          const first = ctx.sessionManager.getEntries()[0];
+          try { await ctx.navigateTree(first.id); ctx.ui.notify("moved"); }
+          catch (error) { ctx.ui.notify(error.message); }
+        } });
+        "#,
+    );
+    let pi = world.start_with(&NEWEST);
+    pi.prompt("go");
+    world.server.wait_gate("end", LONG).unwrap();
+    let told = notes(&command(&pi, "/nav"));
+    assert_eq!(
+        told,
+        ["Wait for the current response to finish before navigating the session tree."]
+    );
+    world.server.release("end");
+    pi.settled();
+    assert_eq!(pi.messages().last().unwrap()["stopReason"], "stop");
+    assert_eq!(notes(&command(&pi, "/nav")), ["moved"]);
+    pi.finish();
+}
+
+#[test]
+fn queued_text_has_no_notes_about_images() {
+    let world = World::new([Reply::text(["x"]).gate("end"), Reply::text(["y"])]);
+    let pi = world.start_with(&NEWEST);
+    pi.prompt("go");
+    world.server.wait_gate("end", LONG).unwrap();
+    let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+    pi.data(json!({"type": "steer", "message": "look", "images": [image]}));
+    assert_eq!(pi.get("get_queue")["items"][0]["text"], "look");
+    world.server.release("end");
+    pi.settled();
+    let said = json!(pi.messages()).to_string();
+    assert!(said.contains("look\\n\\n[Image omitted"), "{said}");
+    pi.finish();
+}
+
+/// A session of two exchanges, of which a compaction summarises the first one.
+fn two_exchanges(dialect: &str, summary: Reply) -> (World, Pi) {
+    let world = World::new([Reply::text(["One."]), Reply::text(["Two."]), summary]);
+    world.settings(json!({"compaction": {"keepRecentTokens": 5}}));
+    let pi = world.start_with(&["--rpc-dialect", dialect]);
+    pi.say(&"Remember the word elephant. ".repeat(40));
+    pi.say("And this one, too.");
+    (world, pi)
+}
+
+#[test]
+fn prompt_during_compaction_is_always_refused() {
+    let summary = Reply::new().gate("summary").then_text(["Elephants."]);
+    let (world, pi) = two_exchanges("pi-delta", summary);
+    let compact = pi.send(json!({"type": "compact"}));
+    world.server.wait_gate("summary", LONG).unwrap();
+    for behavior in ["steer", "followUp"] {
+        let error = pi.error(json!({"type": "prompt", "message": "Now", "streamingBehavior": behavior}));
+        let start = "Cannot submit a prompt while compaction is in progress";
+        assert!(error.starts_with(start), "{behavior}: {error}");
+    }
+    assert_eq!(pi.state()["pendingMessageCount"], 0);
+    world.server.release("summary");
+    assert_eq!(pi.response(&compact)["success"], true);
+    pi.finish();
+}
+
+#[test]
+fn summaries_are_asked_for_as_answers() {
+    for dialect in ["pi-delta", "pi"] {
+        let (world, pi) = two_exchanges(dialect, Reply::text(["Elephants."]));
+        let result = pi.data(json!({"type": "compact"}));
+        // With prompt and tools, or without.
+        let counts_all = result["estimatedTokensAfter"].as_u64().unwrap() > 500;
+        assert_eq!(counts_all, dialect == "pi-delta", "{result}");
+        let requests = world.server.requests();
+        let is_same = requests[2].body["max_tokens"] == requests[0].body["max_tokens"];
+        assert_eq!(is_same, dialect == "pi-delta", "{}", requests[2].body);
+        pi.finish();
+
+        let (world, pi) = two_exchanges(dialect, Reply::text(["Elephants."]));
+        let entries = pi.get("get_entries");
+        let mut entries = entries["entries"].as_array().unwrap().iter();
+        let first = entries
+            .find(|entry| entry["message"]["role"] == "assistant")
+            .unwrap();
+        pi.data(json!({"type": "navigate_tree", "targetId": first["id"], "summarize": true}));
+        let requests = world.server.requests();
+        let is_same = requests[2].body["thinking"] == requests[0].body["thinking"];
+        assert_eq!(is_same, dialect == "pi-delta", "{}", requests[2].body);
+        pi.finish();
+    }
+}
+
+#[test]
+fn paths_of_clients_may_begin_at_home() {
+    let world = World::new([Reply::text(["a"])]);
+    let pi = world.start_with(&NEWEST);
+    pi.say("go");
+    let page = world.dir.home().join("page.html");
+    let exported = pi.data(json!({"type": "export_html", "outputPath": "~/page.html"}));
+    assert_eq!(exported["path"], page.to_str().unwrap());
+    assert!(page.is_file());
+    let other = world.dir.home().join("other.jsonl");
+    pi.data(json!({"type": "switch_session", "sessionPath": "~/other.jsonl"}));
+    assert_eq!(pi.state()["sessionFile"], other.to_str().unwrap());
     pi.finish();
 }
 

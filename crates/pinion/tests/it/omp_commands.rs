@@ -217,6 +217,8 @@ fn state_in_delay_of_retry_is_streaming() {
         shown.map(|name| state[name] == true),
         [true, false, false, false, false]
     );
+    let page = pi.error(json!({"type": "get_messages_page"}));
+    assert_eq!(page, "Cannot page messages while the session is changing");
     pi.data(json!({"type": "abort"}));
     end(&pi);
 }
@@ -325,6 +327,36 @@ fn empty_answer_is_followed_by_text() {
     pi.say("Hello");
     assert_eq!(world.server.requests().len(), 1, "other dialects end the run");
     pi.finish();
+}
+
+#[test]
+fn slash_commands_are_sent_when_they_change() {
+    let world = World::new([]);
+    let prompts = world.dir.agent_dir().join("prompts");
+    std::fs::create_dir_all(&prompts).unwrap();
+    std::fs::write(prompts.join("polish.md"), "Polish the $1 now.").unwrap();
+    let names = |update: &Value| -> Vec<String> {
+        let commands = update["commands"].as_array().unwrap();
+        let files = commands.iter().filter(|command| command["source"] == "file");
+        files
+            .map(|command| command["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let pi = world.start_with(&["--rpc-dialect", "omp-now"]);
+    assert_eq!(names(&pi.wait("available_commands_update")), ["polish"]);
+    // Without a change there is no second line.
+    pi.state();
+    std::fs::write(prompts.join("shine.md"), "Shine.").unwrap();
+    pi.data(json!({"type": "reload_resources"}));
+    assert_eq!(names(&pi.wait("available_commands_update")), ["polish", "shine"]);
+    let lines = pi.lines();
+    assert_eq!(of_type(&lines, "available_commands_update").len(), 2);
+    end(&pi);
+    let pi = world.start();
+    pi.state();
+    let lines = pi.lines();
+    assert_eq!(of_type(&lines, "available_commands_update").len(), 0);
+    end(&pi);
 }
 
 #[test]

@@ -9,6 +9,8 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use testkit::llm::{ErrorKind, Reply};
 
+use crate::extensions::{can_run, extended};
+use crate::hooks::hook;
 use crate::kit::{Done, PROGRAM, World, bash, until};
 
 const MODEL: [&str; 4] = ["--provider", "mock-anthropic", "--model", "claude-mock"];
@@ -198,6 +200,55 @@ fn json_mode_writes_events() {
             .iter()
             .any(|line| line["type"] == "response" || line["type"] == "ready")
     );
+}
+
+#[test]
+fn json_mode_follows_the_dialect() {
+    for (dialect, repeats) in [("pi-delta", false), ("auto", true)] {
+        let world = World::new([Reply::text(["All ", "done."])]);
+        let done = run(&world, &["--rpc-dialect", dialect, "--mode", "json", "Go"], "");
+        let lines = done.out.lines();
+        let mut lines = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let update = lines.find(|line| line["type"] == "message_update").unwrap();
+        assert_eq!(update.get("message").is_some(), repeats, "{dialect}: {update}");
+    }
+}
+
+#[test]
+fn handled_prompt_ends_the_program() {
+    let world = World::new([Reply::text(["ok"])]);
+    let handles = r#"read -r line; case "$line" in *mine*) exit 2;; esac"#;
+    hook(&world, "input.sh", handles);
+    let done = run(&world, &["-p", "other", "mine"], "");
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "ok\n"), "{}", done.err);
+    assert_eq!(world.server.requests().len(), 1);
+}
+
+#[test]
+fn slash_command_ends_with_its_run() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["done"])],
+        r#"
+        pi.registerCommand("rest", { handler: async () => {} });
+        pi.registerCommand("go", { handler: async () => { pi.sendUserMessage("Go on"); } });
+        "#,
+    );
+    for (line, out) in [("/rest", ""), ("/go", "done\n")] {
+        let done = run(&world, &["-p", line], "");
+        assert_eq!((done.code, done.out.as_str()), (Some(0), out), "{}", done.err);
+    }
+}
+
+#[test]
+fn refused_prompt_is_the_last() {
+    let world = World::new([Reply::text(["one"])]);
+    let args = ["-p", "--max-turns", "1", "First", "Second", "Third"];
+    let done = run(&world, &args, "");
+    assert_eq!(done.code, Some(1), "{}", done.err);
+    assert_eq!(done.err.matches("Limit reached").count(), 1, "{}", done.err);
 }
 
 #[test]

@@ -123,8 +123,8 @@ fn documented_marks(body: &Value, api: &str) -> Vec<String> {
         "openai-completions" => {
             let messages = body["messages"].as_array().unwrap();
             let has_text = |message: &Value| {
-                let spoken = ["user", "assistant"].contains(&message["role"].as_str().unwrap());
-                spoken && message["content"].to_string().contains("\"text\"")
+                let markable = ["user", "assistant", "tool"].contains(&message["role"].as_str().unwrap());
+                markable && message["content"].to_string().contains("\"text\"")
             };
             let spoken = messages.iter().rposition(has_text).unwrap();
             let parts = messages[spoken]["content"].as_array().unwrap();

@@ -78,8 +78,9 @@ impl NegotiatedOptions {
             // Older names of an event mean the same event.
             let is_named = |event: &str| names.iter().any(|name| canonical_event(name) == event);
             let events = EVENT_NAMES.iter().copied();
+            let is_spared = |event: &str| !is_filtered(event) && self.dialect.sends_unasked(event);
             events
-                .filter(|event| !is_filtered(event) || is_named(event))
+                .filter(|event| is_spared(event) || is_named(event))
                 .collect()
         };
         Self {
@@ -258,20 +259,31 @@ impl NegotiatedOptions {
     }
 }
 
-/// Returns true for an event that `set_event_filter` can leave out: what oh-my-pi calls a session event.
+/// Returns true for an event that `set_event_filter` can leave out: what oh-my-pi calls a session event, and what other dialects tell
+/// of the session. Events that warn of lost data always come.
 fn is_filtered(event: &str) -> bool {
-    const STARTS: [&str; 9] = [
+    const NAMES: [&str; 5] = [
+        "entry_appended",
+        "model_fallback",
+        "notice",
+        "queue_update",
+        "session_info_changed",
+    ];
+    const STARTS: [&str; 12] = [
         "agent_",
         "turn_",
         "message_",
         "tool_execution_",
         "compaction_",
         "auto_retry_",
+        "bash_execution_",
+        "process_",
+        "summarization_",
         "ttsr_",
         "todo_",
         "thinking_level_",
     ];
-    event == "notice" || STARTS.iter().any(|start| event.starts_with(start))
+    NAMES.contains(&event) || STARTS.iter().any(|start| event.starts_with(start))
 }
 
 /// True, false, or the default for null.

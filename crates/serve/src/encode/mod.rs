@@ -7,6 +7,7 @@ mod answer;
 mod continued_runs;
 mod early_ends;
 mod failures;
+mod fallbacks;
 mod json;
 mod long_text;
 mod message_ids;
@@ -30,6 +31,7 @@ use self::announced::Announced;
 use self::answer::{Answer, Prose};
 use self::continued_runs::ContinuedRun;
 use self::early_ends::EarlyEnds;
+use self::fallbacks::Fallbacks;
 use self::long_text::{LongText, ends_long_text, has_long_text};
 use self::message_ids::MessageIds;
 use self::pending::{Delta, Kind, Pending, Stage, block};
@@ -64,6 +66,7 @@ pub struct Encoder {
     form: Form,
     vocabulary: Vocabulary,
     prompts: Prompts,
+    fallbacks: Fallbacks,
     continued_run: ContinuedRun,
     message_ids: MessageIds,
     /// The answer that streams in, kept for the cumulative form only.
@@ -169,6 +172,7 @@ impl Encoder {
         if !self.continued_run.keep(event, dialect) {
             self.line(event, now, out);
         }
+        self.fallbacks.event(event, dialect, out);
         self.prompts.event(event, dialect, out);
     }
 
@@ -187,6 +191,7 @@ impl Encoder {
         if let Some(repeats) = &mut self.repeats {
             repeats.truncate(start);
         }
+        self.fallbacks.follow(event, out);
         self.prompts.event(event, self.spoken.manner().dialect, out);
     }
 

@@ -12,6 +12,9 @@ use super::failures::may_pass;
 use super::json as text;
 use crate::limits::OPEN_PROMPTS;
 
+/// Shortest answer that has a speed, in milliseconds. As in oh-my-pi.
+const SHORTEST_TIMED: u64 = 100;
+
 /// The accepted prompts of a session that have no `prompt_result` yet.
 #[derive(Debug, Default)]
 pub(super) struct Prompts {
@@ -26,6 +29,8 @@ pub(super) struct Prompts {
     has_queue: bool,
     /// How the newest run ended: its status and, after a failure, the member `error`.
     outcome: Option<(&'static str, Option<Map<String, Value>>)>,
+    /// Output tokens per second of the newest answer.
+    speed: Option<f64>,
 }
 
 /// An accepted prompt.
@@ -69,6 +74,11 @@ impl Prompts {
                 self.owes_settled = true;
                 self.outcome = None;
             }
+            Event::MessageEnd { message } => {
+                if let Some(answer) = message.as_assistant() {
+                    self.speed = speed(answer);
+                }
+            }
             Event::QueueUpdate { steering, follow_up } => {
                 self.has_queue = !steering.is_empty() || !follow_up.is_empty();
             }
@@ -81,6 +91,7 @@ impl Prompts {
             Event::SessionChanged { reason, .. } => {
                 // The queues of a session that was left are gone.
                 self.has_queue &= matches!(reason, ChangeReason::Tree | ChangeReason::Reload);
+                self.speed = self.speed.filter(|_| *reason == ChangeReason::Reload);
                 self.report(!self.has_queue, "aborted", None, dialect, out);
                 self.write_settled(dialect, out);
             }
@@ -194,10 +205,13 @@ impl Prompts {
             (state.is_streaming || state.is_retrying).into(),
         );
         data.insert("hasPendingAsyncWork".to_owned(), false.into());
-        // There are no service tiers, and the speed of answers is not measured.
+        // There are no service tiers.
         data.insert("fastModeEnabled".to_owned(), false.into());
         data.insert("fastModeActive".to_owned(), false.into());
-        data.insert("tokensPerSecond".to_owned(), Value::Null);
+        data.insert(
+            "tokensPerSecond".to_owned(),
+            self.speed.map_or(Value::Null, Value::from),
+        );
         Some(line)
     }
 
@@ -267,6 +281,14 @@ fn is_silent(stage: CommandStage, dialect: Dialect) -> bool {
         CommandStage::Begun => !dialect.reports_prompts(),
         CommandStage::Ended(_) | CommandStage::GivenUp(_) => dialect.reports_prompts(),
     }
+}
+
+/// Output tokens per second of an answer; none if it was too short for a figure, or is of an older file.
+fn speed(answer: &AssistantMessage) -> Option<f64> {
+    let milliseconds = answer.duration_ms.filter(|time| *time >= SHORTEST_TIMED)?;
+    let number = |count: u64| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    let tokens = answer.usage.output;
+    (tokens > 0).then(|| number(tokens) * 1000.0 / number(milliseconds))
 }
 
 /// The status of a run that ended with this answer, and the error if it failed.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use wire::content::UserBlock;
 use wire::dialect::{BUSY, COMPACTING, CompactionEvents};
 use wire::event::{CompactionReason, CompactionResult};
-use wire::omp::{PAGE_BUSY, PAGE_STALE, SILENT_ANSWER};
+use wire::omp::{NO_ENTRY, PAGE_BUSY, PAGE_STALE, SILENT_ANSWER, UNKNOWN_CURSOR};
 use wire::reply::Messages;
 use wire::state::{BashResult, OutputCounts};
 use wire::ui::UiMethod;
@@ -122,7 +122,7 @@ impl Vocabulary {
             && manner.dialect.has_error_codes()
             && let Some(code) = error_code(response, error)
         {
-            return with_member(response, "code", code.into(), out);
+            return failure(response, error, code, out);
         }
         match &response.outcome {
             Ok(Reply::Bash(result)) if manner.dialect.counts_bash_output() => {
@@ -151,6 +151,16 @@ impl Vocabulary {
             _ => push(response, out),
         }
     }
+}
+
+/// Writes a failed response with its code, in the words of today's oh-my-pi.
+fn failure(response: &Response, error: &str, code: &str, out: &mut Vec<u8>) {
+    let mut line = object(response);
+    line.insert("code".to_owned(), code.into());
+    if let ("unknown_since", Some(id)) = (code, error.strip_prefix(NO_ENTRY)) {
+        line.insert("error".to_owned(), format!("{UNKNOWN_CURSOR}{id}").into());
+    }
+    push(&line, out);
 }
 
 /// Writes the result of a shell command of the user, with its counts.

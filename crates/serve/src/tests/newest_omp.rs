@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 use wire::message::StopReason;
 use wire::omp::SILENT_ANSWER;
 use wire::reply::Messages;
-use wire::state::BashResult;
+use wire::state::{BashResult, SessionState};
 use wire::{AssistantMessage, Dialect, Event, Message, Reply, Response, StreamEvent, Usage};
 
+use crate::connection::NegotiatedOptions;
 use crate::encode::Encoder;
 use crate::manner::Spoken;
 
@@ -142,6 +143,137 @@ fn respond(dialect: Dialect, command: &str, reply: Reply) -> Value {
     let mut out = Vec::new();
     encoder(dialect).response(&response, Instant::now(), &mut out);
     lines(&out).remove(0)
+}
+
+fn refuse(dialect: Dialect, command: &str, error: &str) -> Value {
+    let response = Response {
+        id: None,
+        command: Some(command.into()),
+        outcome: Err(error.to_owned()),
+    };
+    let mut out = Vec::new();
+    encoder(dialect).response(&response, Instant::now(), &mut out);
+    lines(&out).remove(0)
+}
+
+#[test]
+fn state_tells_speed_of_newest_answer() {
+    let state = json!({
+        "model": null, "thinkingLevel": "off", "isStreaming": false, "isCompacting": false, "isRetrying": false,
+        "queueMode": "all", "steeringMode": "all", "followUpMode": "all", "interruptMode": "wait",
+        "sessionFile": null, "sessionId": "s", "autoCompactionEnabled": true, "messageCount": 2,
+        "pendingMessageCount": 0, "queuedMessageCount": 0, "todoPhases": [],
+    });
+    let state: SessionState = serde_json::from_value(state).unwrap();
+    let (mut encoder, now) = (encoder(Dialect::OmpNow), Instant::now());
+    let mut speed = |ended: Option<(u64, Option<u64>)>| {
+        let mut out = Vec::new();
+        if let Some((output, duration_ms)) = ended {
+            let answer = AssistantMessage {
+                usage: Usage {
+                    output,
+                    ..Usage::default()
+                },
+                duration_ms,
+                ..AssistantMessage::begin("api", "p", "m", 0)
+            };
+            let message = Arc::new(Message::Assistant(answer));
+            encoder.event(&Event::MessageEnd { message }, now, &mut out);
+        }
+        out.clear();
+        let response = Response {
+            id: None,
+            command: Some("get_state".into()),
+            outcome: Ok(Reply::State(Box::new(state.clone()))),
+        };
+        encoder.response(&response, now, &mut out);
+        lines(&out)[0]["data"]["tokensPerSecond"].clone()
+    };
+    assert_eq!(speed(None), Value::Null);
+    assert_eq!(speed(Some((30, Some(1_500)))), json!(20.0));
+    assert_eq!(speed(None), json!(20.0));
+    assert_eq!(speed(Some((30, Some(99)))), Value::Null, "too short for a figure");
+    assert_eq!(speed(Some((30, None))), Value::Null);
+}
+
+#[test]
+fn unknown_entry_is_called_cursor() {
+    let shown = refuse(Dialect::OmpNow, "get_entries", "Entry not found: x");
+    assert_eq!(
+        (&shown["error"], &shown["code"]),
+        (&json!("Unknown entries cursor: x"), &json!("unknown_since"))
+    );
+    let other = refuse(Dialect::OmpNow, "navigate_tree", "Entry not found: x");
+    assert_eq!(other["error"], "Entry not found: x");
+    let pi = refuse(Dialect::Pi, "get_entries", "Entry not found: x");
+    assert_eq!(
+        (&pi["error"], &pi["code"]),
+        (&json!("Entry not found: x"), &Value::Null)
+    );
+}
+
+#[test]
+fn filter_leaves_out_events_of_other_dialects() {
+    let names = ["retry_fallback_succeeded".to_owned()];
+    let options = NegotiatedOptions::new(Spoken::new(Dialect::OmpNow).manner()).filtered(Some(&names));
+    for event in [
+        "queue_update",
+        "bash_execution_start",
+        "bash_execution_update",
+        "process_output",
+        "entry_appended",
+    ] {
+        assert!(!options.wants(event), "{event}");
+    }
+    for event in [
+        "model_fallback",
+        "extension_ui_request",
+        "host_tool_call",
+        "storage_status",
+    ] {
+        assert!(options.wants(event), "{event}");
+    }
+}
+
+#[test]
+fn fallback_model_has_events_of_omp() {
+    let told = |dialect| {
+        let (mut encoder, now, mut out) = (encoder(dialect), Instant::now(), Vec::new());
+        let fallback = Event::ModelFallback {
+            from: "p/one".to_owned(),
+            to: "p/two".to_owned(),
+            reason: "529".to_owned(),
+        };
+        let reasons = [StopReason::Error, StopReason::Stop, StopReason::Stop];
+        let ends = reasons.map(|reason| Event::MessageEnd {
+            message: answer(reason),
+        });
+        for event in std::iter::once(fallback).chain(ends) {
+            encoder.event(&event, now, &mut out);
+        }
+        lines(&out)
+    };
+    let kinds = |lines: &[Value]| -> Vec<String> {
+        let kinds = lines.iter().filter_map(|line| line["type"].as_str());
+        kinds.map(str::to_owned).collect()
+    };
+    for dialect in [Dialect::OmpNow, Dialect::Xcsh] {
+        let lines = told(dialect);
+        let expected = [
+            "model_fallback",
+            "retry_fallback_applied",
+            "message_end",
+            "message_end",
+            "retry_fallback_succeeded",
+            "message_end",
+        ];
+        assert_eq!(kinds(&lines), expected, "{dialect:?}");
+        let applied = json!({"type": "retry_fallback_applied", "from": "p/one", "to": "p/two", "role": "default", "reason": "529"});
+        assert_eq!(lines[1], applied);
+        assert_eq!(lines[4]["model"], "p/two");
+    }
+    let pi = ["model_fallback", "message_end", "message_end", "message_end"];
+    assert_eq!(kinds(&told(Dialect::Pi)), pi);
 }
 
 #[test]

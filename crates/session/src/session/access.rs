@@ -156,8 +156,12 @@ async fn lent_key(agent: &Arc<Agent>, provider: &str) -> Result<Secret, String> 
     let answer = lender.call("provider.oauth.key", &params).await?;
     let key = answer.get("apiKey").and_then(Value::as_str);
     let key = key.ok_or_else(|| format!("The extension gave no key for {provider}"))?;
-    // Before the key is used: the provider may repeat it in an error.
+    // Before they are used: the provider may repeat the key or a header in an error. The extension adds the headers itself.
     secrets.learn(key);
+    let headers = answer.get("headers").and_then(Value::as_object);
+    for (name, value) in headers.into_iter().flatten() {
+        secrets.learn_header(name, value.as_str().unwrap_or_default());
+    }
     Ok(Secret::new(key))
 }
 

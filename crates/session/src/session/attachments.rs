@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
+use tools::image::{Preference, fit};
 use wire::attachment::Attachment;
 use wire::message::UserContent;
 use wire::{Extra, ImageContent, Message, TextContent, UserBlock, UserMessage};
@@ -73,8 +74,8 @@ impl Attachments {
                 return true;
             };
             match fitting(image) {
-                Ok(note) => {
-                    notes.extend(note);
+                Ok(changes) => {
+                    notes.extend(changes);
                     true
                 }
                 Err(note) => {
@@ -125,28 +126,17 @@ pub(super) fn is_attached(block: &UserBlock) -> bool {
     }
 }
 
-/// Makes an image fit for a model. Returns a note if it was changed.
+/// Makes an image fit for a model. Returns notes on the changes.
 ///
 /// # Errors
 /// The note in its place if it cannot be sent.
-fn fitting(image: &mut ImageContent) -> Result<Option<String>, &'static str> {
-    if !SUPPORTED.contains(&image.mime_type.as_str()) {
-        return Err("[Image omitted: could not be converted to a supported inline image format.]");
-    }
-    // Data that is not base64 is no image either, and `resize` refuses it as such.
+fn fitting(image: &mut ImageContent) -> Result<Vec<String>, &'static str> {
+    // Data that is not base64 is no image either, and is refused as such.
     let bytes = STANDARD.decode(&image.data).unwrap_or_default();
-    let resized = tools::image::resize(&bytes, &image.mime_type);
-    let resized =
-        resized.ok_or("[Image omitted: could not be resized below the inline image size limit.]")?;
-    // An image that fits stays as the client sent it.
-    if resized.note.is_some() {
-        (image.data, image.mime_type) = (resized.data, resized.mime_type);
-    }
-    Ok(resized.note)
+    let (fitting, notes) = fit(&bytes, &image.mime_type, true, Preference::Smaller)?;
+    (image.data, image.mime_type) = (fitting.data, fitting.mime_type);
+    Ok(notes)
 }
-
-/// Types of images that every provider takes.
-const SUPPORTED: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// An attachment that was looked at.
 struct Reader(Attachment);

@@ -1,7 +1,42 @@
-//! Slash commands as oh-my-pi lists them (`get_available_commands`).
+//! Slash commands as oh-my-pi lists them (`get_available_commands`), and sends them when they change.
 
 use config::resources::CommandInfo;
+use wire::Event;
 use wire::omp::{AvailableCommand, AvailableCommands, CommandInput};
+
+use super::driver::Driver;
+
+/// The slash commands that were sent to clients of today's oh-my-pi (dialects.md 14). Their menus rely on it.
+#[derive(Debug, Default)]
+pub(super) enum SentCommands {
+    /// None yet.
+    #[default]
+    Nothing,
+    /// This list.
+    List(Vec<AvailableCommand>),
+    /// Never: no client shows menus of this session, which is that of a sub-agent or an extension.
+    Off,
+}
+
+impl SentCommands {
+    /// Sends clients the commands, if they do not have them yet.
+    pub(super) async fn update(&mut self, driver: &Driver) {
+        // The list would lack commands of extensions that are being loaded.
+        if matches!(self, Self::Off)
+            || !driver.core.agent.options.dialect.is_newest_omp()
+            || driver.extensions.is_opening()
+        {
+            return;
+        }
+        let AvailableCommands { commands } = reply(driver.extensions.commands(&driver.core));
+        if matches!(self, Self::List(sent) if *sent == commands) {
+            return;
+        }
+        *self = Self::List(commands.clone());
+        let event = Event::AvailableCommandsUpdate { commands };
+        driver.core.outbox.tell(event).await;
+    }
+}
 
 /// The reply that lists these commands.
 pub(super) fn reply(commands: Vec<CommandInfo>) -> AvailableCommands {

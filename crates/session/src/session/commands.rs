@@ -53,8 +53,8 @@ use super::run_limits::{check_new, limits_reply};
 use super::session_list::SessionList;
 use super::tool_calls::ChosenBy;
 use super::{
-    available_commands, extension_loading, extension_models, file_search, model_switch, navigation, outline,
-    prompts, queue, session_change, shell_commands, todos, trust,
+    available_commands, extension_loading, extension_models, file_search, model_switch, navigation,
+    newest_pi, outline, prompts, queue, session_change, shell_commands, todos, trust,
 };
 
 impl Responding for Session {
@@ -291,17 +291,15 @@ impl SessionHandler for Session {
 
     async fn export_html(&mut self, params: ExportParams, responder: Responder<Exported>) {
         let system_prompt = self.driver.core.system_prompt();
-        let (log, cwd) = (
-            &self.driver.core.conversation.log,
-            &self.driver.core.workspace.cwd,
-        );
+        let core = &self.driver.core;
+        let path = params.output_path;
         match Export::new(
-            log,
-            params.output_path,
-            cwd,
+            &core.conversation.log,
+            path.map(|path| newest_pi::with_home(&core.agent, path)),
+            &core.workspace.cwd,
             system_prompt,
-            self.driver.core.tools.specs(),
-            self.driver.core.agent.options.dialect.is_newest_omp(),
+            core.tools.specs(),
+            core.agent.options.dialect.is_newest_omp(),
         ) {
             Ok(export) => self.queries.run(responder, export.write()).await,
             Err(error) => responder.refuse(error).await,

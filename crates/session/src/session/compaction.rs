@@ -98,8 +98,12 @@ async fn store_summary(core: &mut SessionCore, mut finished: Finished) -> Compac
         return CompactOutcome::Failed(error.to_string());
     }
     let messages = core.conversation.read_leaf();
-    // A summary of an extension comes without the estimate.
     let mut result = finished.result;
+    if core.is_newest_pi() {
+        // Today's pi counts all messages, also the one with prompt and tools.
+        result.estimated_tokens_after = None;
+    }
+    // A summary of an extension comes without the estimate.
     let estimate = || messages.iter().map(|message| agent::estimate(message)).sum();
     result.estimated_tokens_after.get_or_insert_with(estimate);
     CompactOutcome::Done { result, messages }
@@ -173,7 +177,7 @@ fn finished(value: &Value) -> Result<Box<Finished>, String> {
             tokens_before: entry.tokens_before,
             details: entry.details.clone().unwrap_or(Value::Null),
             estimated_tokens_after: None,
-            usage: None,
+            usage: entry.usage.clone(),
         },
         entry,
     }))

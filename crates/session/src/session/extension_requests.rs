@@ -253,6 +253,15 @@ async fn send_prompt(
     waiting: &DeferredActions,
     prompt: ExtensionPrompt,
 ) -> Result<Outcome, String> {
+    let command = driver.extensions.links.command(&prompt.text);
+    // As in pi: at once, also during a run, and before the handlers of `input`.
+    if let Some(command) = command.filter(|_| prompt.expand) {
+        driver.extensions.sync_state(&mut driver.core);
+        let extensions = &mut driver.extensions;
+        let (requests, links) = (&mut extensions.client_requests, &extensions.links);
+        requests.run_sent_command(links, &command, &prompt.text)?;
+        return Ok(Outcome::done());
+    }
     let prompt = Box::new(PendingPrompt {
         sender: PromptSender::Extension,
         text: prompt.text,
@@ -280,6 +289,14 @@ async fn navigate(
     id: Option<u64>,
     params: NavigateParams,
 ) -> Result<DeferredAction, String> {
+    let machine = &driver.core.machine;
+    if driver.core.is_newest_pi() && !machine.is_idle() {
+        let error = match machine.activity().is_outside_runs() {
+            true => strings::MOVE_BUSY,
+            false => strings::MOVE_IN_RUN,
+        };
+        return Err(error.to_owned());
+    }
     // Before the abort: an unknown entry must not end the run.
     if driver.core.conversation.log.entry(&params.target_id).is_none() {
         return Err(format!("Entry {} not found", params.target_id));

@@ -21,6 +21,7 @@ use crate::retired::{ClientChoices, Retired};
 use crate::strings;
 
 use super::Session;
+use super::available_commands::SentCommands;
 use super::driver::Driver;
 use super::extensions::{Extensions, SubsessionOptions};
 use super::queries::Queries;
@@ -112,6 +113,7 @@ impl Session {
             warnings,
             queries: Queries::default(),
             deferred: Deferred::default(),
+            sent_commands: SentCommands::default(),
             closing: None,
             is_retired: false,
         };
@@ -352,6 +354,7 @@ async fn open_subagent(wanted: OpenSubagent) {
         Err(error) => return drop(reply.send(Err(error.to_string()))),
     };
     session.driver.dialogs.ask_through(ui);
+    session.sent_commands = SentCommands::Off;
     // It ends with its task.
     session.driver.core.tools.processes().set_wakeups(false);
     // What the sub-agent uses counts for its owner, and the owner's limits for the sub-agent.
@@ -404,6 +407,7 @@ pub(super) async fn open_subsession(
     };
     let started = off_thread(move || Session::start(agent, outbox, &opening)).await;
     let mut session = started.map_err(|error| error.to_string())?;
+    session.sent_commands = SentCommands::Off;
     // The extension gets all messages with the answer.
     session.driver.core.load_texts().await?;
     let state = serde_json::to_value(session.driver.core.state()).map_err(|error| error.to_string())?;

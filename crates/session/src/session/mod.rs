@@ -96,6 +96,7 @@ pub use self::session_file::Opening;
 pub use self::tool_calls::PROCESS_TOOL;
 pub(crate) use self::tool_calls::subagents_dir;
 
+use self::available_commands::SentCommands;
 use self::deferred::DeferredActions;
 use self::driver::Driver;
 use self::queries::Queries;
@@ -110,6 +111,8 @@ pub struct Session {
     queries: Queries,
     /// What waits for the session to be idle, in order.
     deferred: DeferredActions,
+    /// The slash commands that clients have.
+    sent_commands: SentCommands,
     /// Who asked for the session to be closed.
     closing: Option<Responder<()>>,
     /// It was evicted: it ends without further events.
@@ -133,6 +136,7 @@ impl Session {
         self.driver.core.report_warnings().await;
         // Before the first request is taken: commands that depend on extensions must find them loading.
         Box::pin(extension_loading::begin(&mut self.driver)).await;
+        Box::pin(self.sent_commands.update(&self.driver)).await;
         let mut requests = Some(requests);
         let (mut has_ended, mut give_up) = (false, None);
         while requests.is_some() || self.owes_answers() {
@@ -269,6 +273,11 @@ impl Session {
             self.turn_away(wakeup, &error).await;
             return self.catch_up().await;
         }
+        // Not after each delta, since the list is made anew.
+        let may_change_commands = matches!(
+            wakeup,
+            Wakeup::SessionRequest(_) | Wakeup::Extension(_) | Wakeup::Mcp(_)
+        );
         match wakeup {
             Wakeup::SessionRequest(request) => self.on_request(request).await,
             Wakeup::Model(events) => self.driver.on_model(events).await,
@@ -318,6 +327,10 @@ impl Session {
         self.driver.extensions.pass_on_events(&mut self.driver.core);
         extension_notices::note_prompts(&mut self.driver);
         self.catch_up().await;
+        // A change of the session waits for the end of the run, which other wake-ups bring.
+        if may_change_commands || self.driver.core.machine.is_idle() {
+            self.sent_commands.update(&self.driver).await;
+        }
     }
 
     /// The run ends as after an abort, so that the messages so far are on disk. Work that does not end in time is left behind.

@@ -166,9 +166,10 @@ impl ModelChoice {
         (level != self.thinking).then(|| std::mem::replace(&mut self.thinking, level))
     }
 
-    /// The next model of the scope, or of all; `None` if there is no other.
-    pub(super) fn next_model(&self, registry: &Registry) -> Option<Cycled> {
-        models::cycle(registry, &self.scope, &self.model)
+    /// The next model of the scope, or of all; `None` if there is no other. `takes_single`: also the only one, if the session has
+    /// another model.
+    pub(super) fn next_model(&self, registry: &Registry, takes_single: bool) -> Option<Cycled> {
+        models::cycle(registry, &self.scope, &self.model, takes_single)
     }
 
     /// The next level; `None` if the model does not reason.

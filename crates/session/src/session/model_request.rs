@@ -205,6 +205,11 @@ pub(super) fn request_for(agent: &Agent, model: Model, thinking: ThinkingLevel, 
             full_usage: true,
             foreign_thinking: ForeignThinking::Omit,
             adaptive_thinking: AdaptiveThinking::ByFlag,
+            keeps_reasoning_details: true,
+            strict_by_flag: true,
+            error_objects: true,
+            dashed_session_header: true,
+            names_answering_model: true,
             omits_empty_text: false,
         };
     }

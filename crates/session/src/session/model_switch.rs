@@ -57,7 +57,7 @@ pub(super) async fn on_probed(driver: &mut Driver, probed: Probed) {
 /// Goes on to the next model of the scope, for a client.
 pub(super) async fn cycle_model(driver: &mut Driver, responder: Responder<Option<CycledModel>>) {
     let choice = &driver.core.conversation.choice;
-    let Some(next) = choice.next_model(&driver.core.agent.registry) else {
+    let Some(next) = choice.next_model(&driver.core.agent.registry, driver.core.is_newest_pi()) else {
         // The data is null if there is no choice (behaviour.md 1.8).
         return responder.respond(Ok(None)).await;
     };

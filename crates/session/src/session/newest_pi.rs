@@ -10,6 +10,8 @@ use wire::entry::Compaction;
 use wire::event::CompactionReason;
 use wire::{Entry, EntryBody, Event, Message, ToolSpec};
 
+use crate::factory::Agent;
+
 use super::clock::now_ms;
 use super::session_core::SessionCore;
 use super::tool_calls::{ChosenBy, Layer};
@@ -75,6 +77,19 @@ impl Declared {
         if let Some(prompt) = message.pointer("/sections/prompt").and_then(Value::as_str) {
             self.prompt = Some(prompt.to_owned());
         }
+    }
+}
+
+/// A path that a client names. In today's pi, `~` at its beginning is the home directory.
+pub(super) fn with_home(agent: &Agent, path: String) -> String {
+    let home = agent.options.resources.home.as_deref();
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) if agent.options.dialect.is_newest_pi() => {
+            // Without slashes at the beginning: `join` would take the rest for an absolute path.
+            let path = home.join(rest.trim_start_matches('/'));
+            path.to_string_lossy().into_owned()
+        }
+        _ => path,
     }
 }
 

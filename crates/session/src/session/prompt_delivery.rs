@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use agent::{Activity, Input, QueueKind, Queued};
 use serde_json::{Value, json};
-use wire::event::CompactionReason;
 use wire::reply::{Accepted, Disposition};
 use wire::table::Respond;
 use wire::{Dialect, Message, UserBlock};
@@ -74,13 +73,9 @@ pub(super) async fn on_input(driver: &mut Driver, mut prompt: PendingPrompt, ans
 
 /// Why a prompt is refused that does not say what to do with it.
 fn busy(activity: Activity) -> &'static str {
-    match activity {
-        Activity::Moving
-        | Activity::Compacting {
-            reason: CompactionReason::Manual,
-            ..
-        } => strings::COMPACTING,
-        _ => strings::BUSY,
+    match activity.is_outside_runs() {
+        true => strings::COMPACTING,
+        false => strings::BUSY,
     }
 }
 
@@ -92,9 +87,11 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
     } else {
         prompt.text
     };
+    // Clients see a message wait as it was sent, without notes about its images.
+    let shown = text.clone();
     let (text, attachments) = fit_images(&driver.core, text, prompt.attachments).await;
     if let Some(kind) = prompt.queue {
-        let outcome = push(driver, kind, text, attachments, false).await;
+        let outcome = push(driver, kind, shown, attachments.message(text), false).await;
         return answer_prompt(driver, prompt.sender, outcome).await;
     }
     // The retry goes on with the limits and the schema of its run, so a prompt with options of its own cannot join it.
@@ -104,10 +101,13 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
             // Limits, fallbacks and a schema belong to a run. A queued message joins a run that has its own.
             _ if !prompt.options.is_empty() => Err(strings::LIMITS_OF_QUEUED.to_owned()),
             None => Err(busy(driver.core.machine.activity()).to_owned()),
-            Some("followUp" | "follow_up") => {
-                push(driver, QueueKind::FollowUp, text, attachments, false).await
+            Some(behavior) => {
+                let kind = match behavior {
+                    "followUp" | "follow_up" => QueueKind::FollowUp,
+                    _ => QueueKind::Steering,
+                };
+                push(driver, kind, shown, attachments.message(text), false).await
             }
-            Some(_) => push(driver, QueueKind::Steering, text, attachments, false).await,
         };
         return answer_prompt(driver, prompt.sender, outcome).await;
     }
@@ -304,18 +304,19 @@ pub(super) async fn begin_unprompted_run(driver: &mut Driver, messages: Vec<Arc<
         .await;
 }
 
+/// A message of a client waits in a queue, where clients are shown `text`.
 pub(super) async fn push(
     driver: &mut Driver,
     kind: QueueKind,
     text: String,
-    attachments: Attachments,
+    message: Message,
     interrupts: bool,
 ) -> Result<Accepted, String> {
     if driver.core.machine.queues().len() >= limits::QUEUED {
         return Err(strings::queue_full(limits::QUEUED));
     }
     let queued = Queued {
-        message: Arc::new(attachments.message(text.clone())),
+        message: Arc::new(message),
         text,
         interrupts,
     };

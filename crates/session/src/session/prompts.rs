@@ -34,6 +34,10 @@ pub(super) async fn prompt(driver: &mut Driver, responder: Responder<Accepted>, 
     let Some(responder) = run_command(driver, responder, &params.message).await else {
         return;
     };
+    // Today's pi refuses it also if it says what to do during a run, since no run is active that it could join.
+    if driver.core.is_newest_pi() && driver.core.machine.activity().is_outside_runs() {
+        return responder.refuse(strings::COMPACTING).await;
+    }
     let (attachments, images) = (
         std::mem::take(&mut params.attachments),
         std::mem::take(&mut params.images),
@@ -73,7 +77,8 @@ pub(super) async fn enqueue(
 /// The single queue of older clients: steering that skips the remaining calls of a turn (dialects.md 5, row 14).
 pub(super) async fn queue_message(driver: &mut Driver, params: MessageParams) -> Result<Accepted, String> {
     let text = driver.core.expand(&params.message).await;
-    prompt_delivery::push(driver, QueueKind::Steering, text, params.images.into(), true).await
+    let message = Attachments::from(params.images).message(text.clone());
+    prompt_delivery::push(driver, QueueKind::Steering, text, message, true).await
 }
 
 pub(super) async fn clear_queue(driver: &mut Driver) -> Queues {

@@ -26,6 +26,7 @@ use super::driver::Driver;
 use super::extension_loading;
 use super::extensions::{Continuation, cancels, command_list, put};
 use super::file_search::directory;
+use super::newest_pi::with_home;
 use super::router::refuse;
 use super::session_core::SessionCore;
 use super::session_file::NewSession;
@@ -57,7 +58,8 @@ pub(super) async fn switch_session(
     responder: Responder<Cancelled>,
     params: SwitchParams,
 ) -> Option<DeferredAction> {
-    let path = driver.core.workspace.cwd.join(params.session_path);
+    let path = with_home(&driver.core.agent, params.session_path);
+    let path = driver.core.workspace.cwd.join(path);
     let spare = params.is_page.then(|| driver.core.agent.home.clone());
     // Before the run is ended for nothing. Only pages: elsewhere a missing file begins a new session, as in pi (behaviour.md 9.4).
     let is_checked = params.is_page && !is_current(driver.core.conversation.log.path(), &path).await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::compaction::{self, Finished, Plan, Refusal, SummaryRequest};
-use llm::{CacheRetention, ModelEvent};
+use llm::{CacheRetention, ModelEvent, ModelRequest};
 use tokio_util::sync::CancellationToken;
 use wire::entry::BranchSummary;
 use wire::event::{CompactionReason, SummarySource};
@@ -14,6 +14,7 @@ use wire::reply::Navigated;
 use wire::{AssistantMessage, Event, Message, Model, ThinkingLevel, Usage};
 
 use crate::factory::Agent;
+use crate::limits;
 use crate::outbox::Outbox;
 
 use super::access::open;
@@ -206,6 +207,7 @@ impl Summariser {
     ) -> Self {
         let (source, thinking) = match reason {
             Some(_) => (SummarySource::Compaction, choice.thinking),
+            None if agent.options.dialect.is_newest_pi() => (SummarySource::BranchSummary, choice.thinking),
             // Summaries of branches are short notes; they need no reasoning.
             None => (SummarySource::BranchSummary, ThinkingLevel::Off),
         };
@@ -285,8 +287,13 @@ impl Summariser {
         let mut call = request_for(agent, model.clone(), self.thinking, now);
         call.system_prompt.clone_from(&request.system_prompt);
         call.messages = vec![Arc::new(Message::user(request.user_text.clone(), now))];
-        // A model whose limit is unknown has 0 there, which no provider takes.
-        call.output.asked = Some(request.max_tokens.min(model.max_tokens.max(1)));
+        if agent.options.dialect.is_newest_pi() {
+            // The limit of the model, as in a run: a summary that is cut off is of no use.
+            call.output.room = room_beside(&call);
+        } else {
+            // A model whose limit is unknown has 0 there, which no provider takes.
+            call.output.asked = Some(request.max_tokens.min(model.max_tokens.max(1)));
+        }
         // The request is made once; writing it to the provider's cache would only cost.
         call.cache_retention = CacheRetention::None;
         let mut stream = match open(
@@ -314,6 +321,14 @@ impl Summariser {
             None,
         )
     }
+}
+
+/// Tokens that the context window leaves for a summary. `None` if the window is unknown, or if nearly nothing is left by an estimate
+/// that may be too high.
+fn room_beside(call: &ModelRequest) -> Option<u64> {
+    let window = call.model.context_window;
+    let room = agent::room(&call.messages, 0, window, || call.system_prompt.clone());
+    (window > 0 && room.tokens >= limits::LEAST_OUTPUT).then_some(room.tokens)
 }
 
 /// Asks for each summary, one after the other, and joins them.

@@ -33,10 +33,11 @@ impl View<'_> {
     pub(super) fn state(&self, agent: &Agent, permission_mode: PermissionMode) -> SessionState {
         let settings = self.machine.settings();
         let queued = self.machine.queues().shown();
-        // Today's pi is busy during the delay before a retry.
         let activity = self.machine.activity();
         let is_retrying = matches!(activity, Activity::WaitingToRetry { .. });
-        let waits = agent.options.dialect.is_newest_pi() && is_retrying;
+        // In today's pi, a run is active until the session settles, also while it compacts by itself or waits for a retry.
+        let is_active = activity != Activity::Idle && !activity.is_outside_runs();
+        let waits = agent.options.dialect.is_newest_pi() && is_active;
         // In pi 0.74, a prompt during the delay has begun its run.
         let joins = activity == Activity::WaitingToRetry { joined: true };
         let Conversation {
@@ -119,8 +120,9 @@ impl View<'_> {
     /// While the conversation changes, or when a page is asked for that does not exist.
     pub(super) fn page(&self, params: &MessagesPageParams) -> Result<MessagesPage, String> {
         let activity = self.machine.activity();
-        // The pages of one reading must be of one conversation, which a run changes.
-        if activity.is_running() || activity.is_compacting() {
+        // The pages of one reading must be of one conversation, which a run changes. A retry begins its run by itself.
+        let will_run = matches!(activity, Activity::WaitingToRetry { .. });
+        if activity.is_running() || activity.is_compacting() || will_run {
             return Err(PAGE_BUSY.to_owned());
         }
         let log = &self.conversation.log;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
-use wire::{ToolResult, UserBlock};
+use wire::{Dialect, ToolResult, UserBlock};
 
 use super::Means;
 use super::drive::{Sink, Stop, drive, start};
@@ -70,7 +70,7 @@ async fn run_command(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Resul
         && let Some((collector, stop)) = terminal::run(client, &spec, limit, ctx, collector()).await?
     {
         let done = conclude(&collector, stop, seconds);
-        return Ok(outcome(done, &collector, stop, began).await);
+        return Ok(outcome(done, &collector, stop, (began, means.dialect)).await);
     }
     let mut confined = None;
     if let Some(guard) = means.guard {
@@ -100,7 +100,7 @@ async fn run_command(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Resul
         Some((guard, policy)) => with_hint(done, stop, guard, &policy),
         None => done,
     };
-    Ok(outcome(done, &collector, stop, began).await)
+    Ok(outcome(done, &collector, stop, (began, means.dialect)).await)
 }
 
 /// The outcome of a command that has ended.
@@ -108,13 +108,18 @@ async fn outcome(
     done: Result<ToolResult, String>,
     collector: &Collector,
     stop: Stop,
-    began: Instant,
+    (began, dialect): (Instant, Dialect),
 ) -> ToolOutcome {
     let mut outcome = ToolOutcome::from(done);
     if let Stop::Ended(Ended::Code(code)) = stop {
         let seconds = (began.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         outcome.result.structured_content = Some(structured(collector, code, seconds).await);
         outcome.result.has_failed = code != 0;
+        // Today's pi returns the result of such a command. Older versions throw, so that only the text remains.
+        if outcome.is_error && dialect.is_newest_pi() {
+            let cut = collector.snapshot(true);
+            outcome.result.details = cut.truncated.then(|| details(&cut, collector.path()));
+        }
     }
     outcome
 }

@@ -6,10 +6,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::PngEncoder;
-use image::{DynamicImage, ExtendedColorType, ImageDecoder as _, ImageEncoder as _, ImageReader, Limits};
+use image::{
+    DynamicImage, ExtendedColorType, ImageDecoder as _, ImageEncoder as _, ImageFormat, ImageReader, Limits,
+};
 use resize::Pixel::RGBA8P;
 use resize::Type::Lanczos3;
 use rgb::{FromSlice as _, RGBA8};
+use wire::Dialect;
 
 use crate::limits::{self, IMAGE_BASE64_MAX, IMAGE_SIDE_MAX};
 
@@ -24,6 +27,25 @@ pub struct Resized {
     pub note: Option<String>,
 }
 
+/// Which form a shrunk image gets if both are small enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preference {
+    /// PNG.
+    Png,
+    /// The smaller one of PNG and JPEG. A photo takes a fraction as JPEG, also in the session file.
+    Smaller,
+}
+
+impl From<Dialect> for Preference {
+    /// pi changed it after 0.74.
+    fn from(dialect: Dialect) -> Self {
+        match dialect.is_newest_pi() {
+            true => Self::Smaller,
+            false => Self::Png,
+        }
+    }
+}
+
 /// Rows or columns that are scaled together.
 const LINES_AT_ONCE: usize = 64;
 
@@ -32,7 +54,11 @@ const JPEG_QUALITIES: [u8; 5] = [80, 85, 70, 55, 40];
 /// Shrinks an image to at most 2000 pixels on a side and 4.5 MiB of base64; unchanged when it is within both. None when it
 /// cannot be decoded or made small enough. Blocks, and takes a while for large images.
 #[must_use]
-pub fn resize(bytes: &[u8], mime: &str) -> Option<Resized> {
+pub fn resize(bytes: &[u8], mime: &str, preference: Preference) -> Option<Resized> {
+    // No provider takes BMP, also if the sender names another type.
+    if image::guess_format(bytes).is_ok_and(|format| format == ImageFormat::Bmp) {
+        return None;
+    }
     let image = decode(bytes)?;
     let (width, height) = (image.width(), image.height());
     if width.max(height) <= IMAGE_SIDE_MAX && encoded_len(bytes.len()) < IMAGE_BASE64_MAX {
@@ -45,7 +71,7 @@ pub fn resize(bytes: &[u8], mime: &str) -> Option<Resized> {
     let (mut w, mut h) = fit(width, height);
     loop {
         let small = scale(&image, w, h)?;
-        if let Some((bytes, mime)) = candidates(&small) {
+        if let Some((bytes, mime)) = encode(&small, preference) {
             let note = format!(
                 "[Image: original {width}x{height}, displayed at {w}x{h}. Multiply coordinates by {:.2} to map to original image.]",
                 f64::from(width) / f64::from(w)
@@ -61,6 +87,11 @@ pub fn resize(bytes: &[u8], mime: &str) -> Option<Resized> {
         }
         (w, h) = (three_quarters(w), three_quarters(h));
     }
+}
+
+/// The image as PNG. None if it cannot be decoded. Blocks.
+pub(super) fn to_png(bytes: &[u8]) -> Option<Vec<u8>> {
+    png(&decode(bytes)?.into_rgba8())
 }
 
 fn encoded_len(bytes: usize) -> usize {
@@ -173,26 +204,49 @@ impl Scaling {
     }
 }
 
-/// The first form that is small enough: PNG, then JPEG in the given order of qualities.
-fn candidates(image: &image::RgbaImage) -> Option<(Vec<u8>, &'static str)> {
-    let (width, height) = image.dimensions();
-    let fits = |bytes: &Vec<u8>| encoded_len(bytes.len()) < IMAGE_BASE64_MAX;
+fn png(image: &image::RgbaImage) -> Option<Vec<u8>> {
     let mut png = Vec::new();
     PngEncoder::new(&mut png)
-        .write_image(image.as_raw(), width, height, ExtendedColorType::Rgba8)
+        .write_image(
+            image.as_raw(),
+            image.width(),
+            image.height(),
+            ExtendedColorType::Rgba8,
+        )
         .ok()?;
-    if fits(&png) {
+    Some(png)
+}
+
+/// The first form that is small enough: PNG and JPEG in the preferred order, then JPEG in the given order of qualities.
+fn encode(image: &image::RgbaImage, preference: Preference) -> Option<(Vec<u8>, &'static str)> {
+    let fits = |bytes: &Vec<u8>| encoded_len(bytes.len()) < IMAGE_BASE64_MAX;
+    let png = png(image)?;
+    if preference == Preference::Png && fits(&png) {
         return Some((png, "image/png"));
     }
     let opaque = DynamicImage::ImageRgba8(image.clone()).into_rgb8();
-    JPEG_QUALITIES.iter().find_map(|quality| {
-        let mut jpeg = Vec::new();
-        let encoder = JpegEncoder::new_with_quality(&mut jpeg, *quality);
-        encoder
-            .write_image(opaque.as_raw(), width, height, ExtendedColorType::Rgb8)
-            .ok()?;
-        fits(&jpeg).then_some((jpeg, "image/jpeg"))
-    })
+    let mut forms = JPEG_QUALITIES.iter().map(|quality| jpeg(&opaque, *quality));
+    let first = forms.next()??;
+    let (preferred, other) = match first.len() < png.len() {
+        true => ((first, "image/jpeg"), (png, "image/png")),
+        false => ((png, "image/png"), (first, "image/jpeg")),
+    };
+    let rest = forms.map_while(|bytes| Some((bytes?, "image/jpeg")));
+    let mut all = [preferred, other].into_iter().chain(rest);
+    all.find(|(bytes, _)| fits(bytes))
+}
+
+fn jpeg(image: &image::RgbImage, quality: u8) -> Option<Vec<u8>> {
+    let mut jpeg = Vec::new();
+    JpegEncoder::new_with_quality(&mut jpeg, quality)
+        .write_image(
+            image.as_raw(),
+            image.width(),
+            image.height(),
+            ExtendedColorType::Rgb8,
+        )
+        .ok()?;
+    Some(jpeg)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The `find` tool (pi-core.md 5.7): names and paths by glob, gitignored files left out everywhere.
+//! The `find` tool (pi-core.md 5.7): names and paths by glob, gitignored files left out, outside of repositories, too.
 
 use std::path::Path;
 

@@ -34,8 +34,8 @@ impl Query {
             pattern: args.str("pattern").to_owned(),
             glob: args
                 .opt_str("glob")
-                .filter(|glob| !glob.is_empty())
-                .map(str::to_owned),
+                .map(without_dot)
+                .filter(|glob| !glob.is_empty()),
             ignore_case: args.flag("ignoreCase"),
             literal: args.flag("literal"),
             context: args
@@ -56,6 +56,18 @@ impl Query {
             .size_limit(limits::GREP_PATTERN_SIZE);
         builder.build(&self.pattern).map_err(|error| reported(&error))
     }
+}
+
+/// A glob without `./` at its beginning, where a `!` may stand before it. Globs are compared with paths that begin with a name.
+fn without_dot(glob: &str) -> String {
+    let (sign, mut rest) = match glob.strip_prefix('!') {
+        Some(rest) => ("!", rest),
+        None => ("", glob),
+    };
+    while let Some(below) = rest.strip_prefix("./") {
+        rest = below;
+    }
+    format!("{sign}{rest}")
 }
 
 /// An error as pi shows it, whose tool passes on what the program `rg` prints.
@@ -79,12 +91,17 @@ pub(crate) fn grep(root: &Path, query: &Query, cancel: &CancellationToken) -> Re
         globs.add(glob).map_err(|error| reported(&error))?;
     }
     let globs = globs.build().map_err(|error| reported(&error))?;
-    // A file with a null byte is binary: matches before the byte do not count as text, but are kept.
+    // A file with a null byte is binary. In a directory it is left out from that byte on; a file that the call names is searched
+    // to its end, as ripgrep does it: a log can have such a byte.
+    let binary = match meta.is_dir() {
+        true => BinaryDetection::quit(0),
+        false => BinaryDetection::convert(0),
+    };
     let mut searcher = SearcherBuilder::new()
         .line_number(true)
         .before_context(query.context)
         .after_context(query.context)
-        .binary_detection(BinaryDetection::quit(0))
+        .binary_detection(binary)
         .heap_limit(Some(limits::GREP_HEAP))
         .build();
     let mut found = Found::new(query.limit, cancel);
@@ -215,10 +232,17 @@ impl Sink for Found<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, searcher: &Searcher, hit: &SinkMatch<'_>) -> Result<bool, io::Error> {
-        // Only a match that is left out tells that there are more than the limit.
-        self.more = self.matches >= self.limit;
-        if self.is_over() {
+        if self.bytes > limits::GREP_OUTPUT_MAX {
             return Ok(false);
+        }
+        if self.matches >= self.limit {
+            // Only a match that is left out tells that there are more than the limit. It can be context of the last one.
+            self.more = true;
+            if self.after > 0 {
+                self.after -= 1;
+                self.add('-', hit.line_number(), hit.bytes());
+            }
+            return Ok(self.after > 0 && !self.cancel.is_cancelled());
         }
         self.add(':', hit.line_number(), hit.bytes());
         self.matches += 1;
@@ -238,6 +262,8 @@ impl Sink for Found<'_> {
         if is_last {
             self.after = self.after.saturating_sub(1);
         }
-        Ok(!self.cancel.is_cancelled())
+        // The match that is left out is found already.
+        let is_done = self.more && self.after == 0;
+        Ok(!is_done && !self.cancel.is_cancelled())
     }
 }

@@ -49,12 +49,20 @@ impl<'a> Names<'a> {
     }
 }
 
+/// Returns true if a directory lies in a repository. There, rules of Git end where the repository begins: a `.gitignore` in the home
+/// directory, which often leaves out everything, says nothing about projects below.
+fn is_in_repository(dir: &Path) -> bool {
+    real_path(dir)
+        .ancestors()
+        .any(|above| above.join(".git").exists())
+}
+
 /// A walk in name order that sees hidden files, but not inside `.git`. What a glob of the caller names, no rule leaves out.
 fn walk(root: &Path, gitignore_everywhere: bool, globs: Override) -> WalkBuilder {
     let rules = IgnoreRules::new(
         root,
         IgnoreFiles::All {
-            require_git: !gitignore_everywhere,
+            require_git: !gitignore_everywhere || is_in_repository(root),
         },
     );
     let named = globs.clone();

@@ -75,6 +75,14 @@ fn grep_matches_recording() {
             "b.txt:2: foo in text",
         ),
         (
+            json!({ "pattern": "in text", "glob": "././src/*.txt" }),
+            "src/b.txt:2: foo in text",
+        ),
+        (
+            json!({ "pattern": "foo", "glob": "!./*.js", "path": "src" }),
+            "b.txt:2: foo in text",
+        ),
+        (
             json!({ "pattern": "let bar", "path": "src/a.js", "context": 1 }),
             "a.js-1- const foo = 1;\na.js:2: let bar = foo;\na.js-3- FOO upper",
         ),
@@ -233,6 +241,29 @@ fn grep_limits_are_reported() {
 }
 
 #[test]
+fn grep_searches_named_file_behind_null_byte() {
+    let tree = Tree::with(&[("bin", "foo\0\nbar\n")]);
+    let named = tree.grep(json!({ "pattern": "bar", "path": "bin" })).unwrap();
+    assert!(named.joined_text().ends_with(": bar"), "{named:?}");
+    let found = tree.grep(json!({ "pattern": "bar" })).unwrap();
+    assert_eq!(found.joined_text(), "No matches found");
+}
+
+/// As pi 1.5.2 shows it.
+#[test]
+fn grep_limit_shows_near_matches_as_context() {
+    let tree = Tree::with(&[("ctx", "1\nhit\n3\nhit\n5\n6\n")]);
+    let near = tree
+        .grep(json!({ "pattern": "hit", "context": 2, "limit": 1 }))
+        .unwrap()
+        .joined_text();
+    assert!(
+        near.starts_with("ctx-1- 1\nctx:2: hit\nctx-3- 3\nctx-4- hit\n\n[1 matches"),
+        "{near}"
+    );
+}
+
+#[test]
 fn find_matches_recording() {
     let tree = Tree::new();
     for (root, pattern, text) in [
@@ -264,6 +295,18 @@ fn find_matches_recording() {
     assert_eq!(limited.details, Some(json!({ "resultLimitReached": 1 })));
     let exact = tree.find("src", "a.js", 1).unwrap();
     assert_eq!((exact.joined_text().as_str(), exact.details), ("a.js", None));
+}
+
+#[test]
+fn find_in_repository_ignores_rules_above() {
+    let tree = Tree::with(&[
+        (".gitignore", "*\n"),
+        ("repo/.gitignore", "b.js\n"),
+        ("repo/a.js", ""),
+        ("repo/b.js", ""),
+    ]);
+    std::fs::create_dir(tree.at("repo/.git")).unwrap();
+    assert_eq!(tree.find("repo", "*.js", 9).unwrap().joined_text(), "a.js");
 }
 
 #[test]

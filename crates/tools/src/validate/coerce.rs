@@ -110,11 +110,7 @@ fn convert(value: &Value, name: &str, null: NullText) -> Option<Value> {
         ("number" | "integer", Value::String(text)) => number(text, name == "integer"),
         ("number" | "integer", Value::Bool(bool)) => Some(Value::from(u8::from(*bool))),
         ("number" | "integer", Value::Null) => Some(Value::from(0)),
-        ("boolean", Value::String(text)) => match text.as_str() {
-            "true" => Some(Value::Bool(true)),
-            "false" => Some(Value::Bool(false)),
-            _ => None,
-        },
+        ("boolean", Value::String(text)) => truth(text).map(Value::Bool),
         ("boolean", Value::Number(number)) => match number.as_f64() {
             Some(1.0) => Some(Value::Bool(true)),
             Some(0.0) => Some(Value::Bool(false)),
@@ -130,6 +126,17 @@ fn convert(value: &Value, name: &str, null: NullText) -> Option<Value> {
         ("null", Value::Bool(false)) => Some(Value::Null),
         ("null", Value::Number(number)) if number.as_f64() == Some(0.0) => Some(Value::Null),
         ("array", single) if !single.is_null() => Some(Value::Array(vec![single.clone()])),
+        _ => None,
+    }
+}
+
+/// A truth value written as text, also as Python writes it: models do so, and both versions of pi accept it.
+pub(super) fn truth(text: &str) -> Option<bool> {
+    match text.trim() {
+        "1" => Some(true),
+        "0" => Some(false),
+        word if word.eq_ignore_ascii_case("true") => Some(true),
+        word if word.eq_ignore_ascii_case("false") => Some(false),
         _ => None,
     }
 }

@@ -314,15 +314,19 @@ fn as_type(value: &Value, wanted: Types, conversion: Conversion) -> Option<Value
 }
 
 fn read_as(text: &str, wanted: Types) -> Option<Value> {
-    let read: Value = serde_json::from_str(text.trim()).ok()?;
-    let fits = |kind: Type| match kind {
+    let fits = |read: &Value, kind: Type| match kind {
         Type::Null => read.is_null(),
         Type::Boolean => read.is_boolean(),
         Type::Number => read.is_number(),
-        Type::Integer => super::is_type(&read, "integer"),
+        Type::Integer => super::is_type(read, "integer"),
         Type::Array => read.is_array(),
         Type::Object => read.is_object(),
         Type::String => false,
     };
-    wanted.iter().any(fits).then_some(read)
+    let read: Option<Value> = serde_json::from_str(text.trim()).ok();
+    let read = read.filter(|read| wanted.iter().any(|kind| fits(read, kind)));
+    read.or_else(|| {
+        let wants_truth = wanted.iter().any(|kind| kind == Type::Boolean);
+        coerce::truth(text).filter(|_| wants_truth).map(Value::Bool)
+    })
 }

@@ -25,6 +25,8 @@ fn arguments_are_converted_to_schema_types() {
         (json!({ "type": "number" }), json!("1.5"), json!(1.5)),
         (json!({ "type": "integer" }), json!(" 3 "), json!(3)),
         (json!({ "type": "boolean" }), json!("true"), json!(true)),
+        (json!({ "type": "boolean" }), json!("False"), json!(false)),
+        (json!({ "type": ["boolean", "number"] }), json!("1"), json!(1)),
         (json!({ "type": "array" }), json!("[1, 2]"), json!([1, 2])),
         (
             json!({ "type": "object" }),

@@ -95,6 +95,34 @@ fn own(kind: &str) -> Option<Value> {
             }),
             &["type", "chunkId", "index", "count", "byteLength", "data"],
         ),
+        _ => return of_fallback(kind),
+    };
+    set_kind(&mut members, kind);
+    Some(json!({ "description": doc, "type": "object", "properties": members, "required": required }))
+}
+
+/// Lines that tell of a fallback model.
+fn of_fallback(kind: &str) -> Option<Value> {
+    let text = |doc: &str| json!({ "type": "string", "description": doc });
+    let (doc, mut members, required): (_, _, &[&str]) = match kind {
+        "retry_fallback_applied" => (
+            "A fallback model takes over, as `model_fallback` says.",
+            json!({
+                "from": text("The model that failed, as `provider/id`."),
+                "to": text("The model of the following requests, as `provider/id`."),
+                "role": text("Always `default`."),
+                "reason": text("The error of the model that failed."),
+            }),
+            &["type", "from", "to", "role", "reason"],
+        ),
+        "retry_fallback_succeeded" => (
+            "A fallback model has given its first answer.",
+            json!({
+                "model": text("The model, as `provider/id`."),
+                "role": text("Always `default`."),
+            }),
+            &["type", "model", "role"],
+        ),
         _ => return None,
     };
     set_kind(&mut members, kind);
@@ -246,8 +274,8 @@ fn data_members() -> Vec<Member> {
         (
             "SessionState",
             "tokensPerSecond",
-            json!({ "type": "null" }),
-            "The speed of the newest answer: always null.",
+            json!({ "type": ["number", "null"] }),
+            "Output tokens per second of the newest answer; null if unknown.",
             Dialect::reports_prompts,
         ),
         end(

@@ -51,6 +51,33 @@ fn context_file_override_replaces_others_per_directory() {
 }
 
 #[test]
+fn nested_worktree_repeats_no_context_file() {
+    let place = Place::new(&[
+        ("work/AGENTS.md", "main"),
+        ("work/.git/worktrees/w/commondir", "../..\n"),
+        ("work/trees/AGENTS.md", "between"),
+        ("work/trees/w/sub/CLAUDE.md", "sub"),
+    ]);
+    let data = place.text("work/.git/worktrees/w");
+    place.write("work/trees/w/.git", &format!("gitdir: {data}\n"));
+    let names = || {
+        let cwd = place.path("work/trees/w/sub");
+        let (files, _) = context_files(&place.path("agent"), &cwd, &place.options.boundaries);
+        let texts = files.into_iter().map(|file| file.content);
+        let known = ["main", "between", "tree", "sub"];
+        texts
+            .filter(|text| known.contains(&text.as_str()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(), ["main", "between", "sub"]);
+    place.write("work/trees/w/AGENTS.md", "tree");
+    assert_eq!(names(), ["between", "tree", "sub"]);
+    // Without its data it is no worktree of the repository.
+    place.write("work/.git/worktrees/w/commondir", "../nowhere\n");
+    assert_eq!(names(), ["main", "between", "tree", "sub"]);
+}
+
+#[test]
 fn directories_named_like_context_files_are_skipped() {
     let place = Place::new(&[("work/AGENTS.md/x", ""), ("work/CLAUDE.md", "c")]);
     assert_eq!(names(&place), ["work/CLAUDE.md"]);

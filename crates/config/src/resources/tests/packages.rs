@@ -33,22 +33,24 @@ fn package_without_manifest_uses_default_directories() {
     let mut place = Place::new(&[
         ("home/tools/skills/deep/SKILL.md", &skill("deep")),
         ("home/tools/prompts/hello.md", "Hello $1"),
-        ("home/tools/prompts/more/not.md", "x"),
+        ("home/tools/prompts/more/deep.md", "x"),
+        ("home/tools/prompts/.hidden.md", "x"),
         ("home/tools/extensions/x.ts", ""),
         ("agent/prompts/hello.md", "Mine"),
     ]);
     assert_eq!(add(&mut place, &json!("~/tools"), Scope::User), None);
     let commands = serde_json::to_value(place.resources().commands()).unwrap();
     assert_eq!(commands[0]["description"], "Mine", "the user's own comes first");
-    assert_eq!(commands[1]["name"], "skill:deep");
+    assert_eq!(commands[1]["name"], "deep");
+    assert_eq!(commands[2]["name"], "skill:deep");
     assert_eq!(
-        commands[1]["sourceInfo"],
+        commands[2]["sourceInfo"],
         json!({
             "path": place.text("home/tools/skills/deep/SKILL.md"), "source": "~/tools", "scope": "user",
             "origin": "package", "baseDir": place.text("home/tools"),
         })
     );
-    assert_eq!(commands.as_array().unwrap().len(), 2);
+    assert_eq!(commands.as_array().unwrap().len(), 3);
     let package = &place.options.packages[0];
     assert_eq!(
         package.paths(Kind::Extensions),
@@ -59,7 +61,7 @@ fn package_without_manifest_uses_default_directories() {
     place.options.skills = false;
     place.options.templates.load = false;
     let names: Vec<String> = place.resources().commands().into_iter().map(|c| c.name).collect();
-    assert_eq!(names, ["hello", "skill:deep"]);
+    assert_eq!(names, ["hello", "deep", "skill:deep"]);
 }
 
 #[test]
@@ -109,6 +111,31 @@ fn manifest_lists_resources_and_settings_entry_filters_them() {
     assert_eq!(short(&place, Kind::Extensions), ["src/two.ts"]);
     assert_eq!(short(&place, Kind::Skills), ["res/skills/b/SKILL.md"]);
     assert!(short(&place, Kind::Prompts).is_empty());
+}
+
+/// What `pi config` writes into a project that switches single resources of the user's packages.
+#[test]
+fn package_without_autoload_brings_named_files_only() {
+    let mut place = Place::new(&[
+        ("agent/pack/extensions/one.ts", ""),
+        ("agent/pack/extensions/two.ts", ""),
+        ("agent/pack/prompts/hello.md", "x"),
+    ]);
+    let alone = json!({"source": "./pack", "autoload": false, "extensions": ["+extensions/one.ts"]});
+    assert_eq!(add(&mut place, &alone, Scope::User), None);
+    let one = place.path("agent/pack/extensions/one.ts");
+    let two = place.path("agent/pack/extensions/two.ts");
+    let package = &place.options.packages[0];
+    assert_eq!(package.paths(Kind::Extensions), [one]);
+    assert!(package.paths(Kind::Prompts).is_empty());
+    let base = place.path("agent");
+    let entry = json!({"source": "./pack", "extensions": ["-extensions/two.ts"]});
+    let mut spec = PackageSpec::parse(&entry, Scope::User, &base).unwrap();
+    let changes = ["-extensions/one.ts", "+extensions/two.ts"].map(str::to_owned);
+    spec.over = vec![(Kind::Extensions, changes.to_vec())];
+    let package = spec.find(&base, &place.path("work"), None).unwrap();
+    assert_eq!(package.paths(Kind::Extensions), [two]);
+    assert_eq!(package.paths(Kind::Prompts), [place.path("agent/pack/prompts")]);
 }
 
 #[test]

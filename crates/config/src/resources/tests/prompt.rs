@@ -71,7 +71,7 @@ fn shell_guideline_depends_on_search_tools() {
 }
 
 #[test]
-fn skills_are_listed_only_with_read_tool() {
+fn skills_are_listed_only_with_tool_that_reads() {
     let place = Place::new(&[
         (
             "agent/skills/s/SKILL.md",
@@ -91,6 +91,14 @@ fn skills_are_listed_only_with_read_tool() {
             .system_prompt(&[BASH], Some("2026-11-05"))
             .contains("available_skills")
     );
+    // As in today's pi, whose prompt has no date.
+    let listed = |tool: ToolHint<'_>| {
+        place
+            .resources()
+            .system_prompt(&[tool], None)
+            .contains("<name>s</name>")
+    };
+    assert_eq!([READ, BASH, GREP].map(listed), [true, true, false]);
 }
 
 #[test]
@@ -110,6 +118,17 @@ fn system_prompt_files_replace_default_project_first() {
         place.resources().prompt_texts().custom.as_deref(),
         Some("PROJECT")
     );
+}
+
+#[test]
+fn empty_system_prompt_keeps_built_in_one() {
+    let mut place = Place::new(&[("agent/SYSTEM.md", "")]);
+    let prompt = |place: &Place| place.resources().system_prompt(&[READ], None);
+    assert!(prompt(&place).contains("Available tools:\n- read: Read a file"));
+    place.write("agent/SYSTEM.md", "MARKER");
+    assert!(prompt(&place).starts_with("MARKER"));
+    place.options.system_prompt = Some(String::new());
+    assert!(prompt(&place).contains("Available tools:\n- read: Read a file"));
 }
 
 #[test]

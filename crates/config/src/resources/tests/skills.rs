@@ -3,7 +3,8 @@
 use std::fs;
 
 use super::{GOLDEN, Place, complaints};
-use crate::resources::Resources;
+use crate::resources::kind::Kind;
+use crate::resources::{Changes, Resources};
 use crate::source::Scope;
 
 const SKILL: &str = "---\ndescription: D\n---\nBody\n";
@@ -79,10 +80,25 @@ fn loose_skill_files_need_front_matter() {
         ("agent/skills/README.md", "# Read me\n"),
         ("home/.agents/skills/other.md", SKILL),
         ("home/.agents/skills/deep/SKILL.md", SKILL),
+        ("home/.agents/skills/group/nested.md", SKILL),
+        ("home/.agents/skills/group/README.md", "# Read me\n"),
     ]);
     let resources = place.resources();
-    assert_eq!(names(&resources), ["loose", "deep"]);
+    assert_eq!(names(&resources), ["loose", "deep", "nested"]);
     assert!(complaints(&resources, place.root.path()).is_empty());
+}
+
+/// `pi config` writes paths of such skills from their `.agents` directory.
+#[test]
+fn settings_disable_skills_of_agents_directory() {
+    let mut place = Place::new(&[
+        ("home/.agents/skills/a/SKILL.md", SKILL),
+        ("home/.agents/skills/b/SKILL.md", SKILL),
+    ]);
+    let list = ["-skills/a/SKILL.md".to_owned()];
+    let changes = Changes::of(Kind::Skills, Scope::User, &place.path("agent"), &list);
+    place.options.changes = changes.into_iter().collect();
+    assert_eq!(names(&place.resources()), ["b"]);
 }
 
 #[test]

@@ -178,6 +178,65 @@ fn project_settings_merge_at_every_depth() {
     );
 }
 
+/// pi 1.5.2: changes of a project apply to the tools of the user.
+#[test]
+fn default_tools_of_project_change_those_of_user() {
+    let merged = |user: &str, project: &str| {
+        let file = |list: &str| match list {
+            "" => String::new(),
+            list => format!("{{\"defaultTools\": {list}}}"),
+        };
+        let (settings, notes) = load(&file(user), &file(project), Some(true));
+        assert_eq!(notes, Vec::<String>::new());
+        settings.tools.default.map(|list| list.join(","))
+    };
+    let merged = |user: &str, project: &str| merged(user, project).unwrap_or_else(|| "none".to_owned());
+    assert_eq!(merged("", ""), "none");
+    assert_eq!(merged("", r#"["+grep"]"#), "+grep");
+    assert_eq!(merged(r#"["read"]"#, r#"["+grep"]"#), "read,+grep");
+    assert_eq!(merged(r#"["-bash"]"#, r#"["+grep"]"#), "-bash,+grep");
+    assert_eq!(merged(r#"["read"]"#, r#"["ls", "+grep"]"#), "ls,+grep");
+    assert_eq!(merged(r#"["read"]"#, "[]"), "read");
+    assert_eq!(merged("[]", r#"["+grep", "-bash"]"#), "-*,+grep,-bash");
+}
+
+/// What `pi config` writes for the extension of pi that brings MCP servers.
+#[test]
+fn extensions_can_disable_mcp() {
+    let mcp = |user: &str, project: &str| load(user, project, Some(true)).0.tools.mcp;
+    let (off, on) = (
+        r#"{"extensions": ["-builtin:mcp"]}"#,
+        r#"{"extensions": ["x.ts", "+builtin:mcp"]}"#,
+    );
+    assert!(mcp("", "") && mcp(on, ""));
+    assert!(!mcp(off, "") && !mcp(off, r#"{"extensions": ["x.ts"]}"#));
+    assert!(!mcp(r#"{"extensions": ["!builtin:*"]}"#, ""));
+    assert!(mcp(off, on) && !mcp(on, off));
+}
+
+/// pi 1.5.2: packages are the same without version; `autoload: false` changes the entry of the user.
+#[test]
+fn package_of_project_replaces_or_changes_that_of_user() {
+    let user = r#"{"packages": ["npm:a", {"source": "npm:b", "skills": []}, "npm:c"]}"#;
+    let project = r#"{"packages": ["npm:a@1.0.0", {"source": "npm:b@2", "autoload": false, "extensions": ["-extensions/x.ts"]}]}"#;
+    let (settings, notes) = load(user, project, Some(true));
+    assert_eq!(notes, Vec::<String>::new());
+    let packages = settings.packages.iter();
+    let found: Vec<_> = packages.map(|one| (one.source.as_str(), one.scope)).collect();
+    assert_eq!(
+        found,
+        [
+            ("npm:a@1.0.0", Scope::Project),
+            ("npm:b", Scope::User),
+            ("npm:c", Scope::User)
+        ]
+    );
+    let changed = &settings.packages[1];
+    assert_eq!(changed.over.len(), 1);
+    assert_eq!(changed.over[0].1, ["-extensions/x.ts"]);
+    assert_eq!((changed.only.len(), changed.autoload), (1, true));
+}
+
 #[test]
 fn broken_settings_are_reported_and_replaced_by_defaults() {
     let (settings, notes) = load("{ not json", "[1]", None);

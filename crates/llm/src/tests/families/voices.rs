@@ -211,7 +211,8 @@ fn mistral(blocks: &[Block]) -> Vec<Vec<u8>> {
             }
         }
     }
-    let usage = json!({"prompt_tokens": 150, "completion_tokens": 20, "total_tokens": 170});
+    let usage = json!({"prompt_tokens": 140, "completion_tokens": 20, "total_tokens": 160,
+        "prompt_tokens_details": {"cached_tokens": 40}});
     chat_end(out, blocks, usage)
 }
 

@@ -199,6 +199,10 @@ fn command_line_mistakes_are_named() {
             &["auth", "status", "--jsn"],
             "Unknown option: --jsn. Did you mean --json? Options: pinion auth --help",
         ),
+        (
+            &["--tools", "read,+grep"],
+            "Invalid value \"read,+grep\" for --tools: tool names cannot be mixed with +name or -name entries",
+        ),
         (&["--model"], "Option --model needs a value: --model ID"),
         (&["-t"], "Option -t needs a value: -t LIST"),
         (&["--offline=yes"], "Option --offline takes no value"),
@@ -313,6 +317,22 @@ fn mode_and_dialect_options_are_parsed() {
         assert_eq!(
             args(&["--rpc-dialect", dialect.as_str()]).rpc_dialect,
             Some(dialect)
+        );
+    }
+}
+
+#[test]
+fn no_ui_selects_newest_omp_in_rpc() {
+    let parsed = args(&["--mode", "rpc", "--no-title", "--no-ui"]);
+    assert_eq!(
+        (parsed.foreign.no_ui, parsed.vendor),
+        (true, Some(wire::Dialect::OmpNow))
+    );
+    let json: &[&str] = &["--no-ui", "--mode", "json"];
+    for line in [json, &["--mode", "rpc", "--no-ui", "--attach", "nats://x/s"]] {
+        assert_eq!(
+            mistake(line),
+            "--no-ui cannot be combined with --attach or a mode other than --mode rpc"
         );
     }
 }

@@ -25,7 +25,7 @@ Anthropic's. A key works: pinion auth login anthropic --api-key (reads the key f
 has put into auth.json is sent as what it is until it expires.";
 
 pub(super) fn run(args: &Args, env: &Environment, provider: &str) -> anyhow::Result<ExitCode> {
-    let registry = super::registry(env);
+    let registry = super::registry(args, env);
     if !registry.provider_ids().any(|known| known == provider) {
         bail!(
             "Unknown provider \"{provider}\". With a login: openai-codex, github-copilot; others take --api-key"

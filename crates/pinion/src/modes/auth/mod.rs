@@ -32,9 +32,9 @@ pub(super) fn run(args: &Args, env: &Environment) -> anyhow::Result<ExitCode> {
                 "--api-key takes no key here, others could see it in the process list. Give the key on stdin"
             )
         }
-        ["logout", provider] => logout(env, provider),
+        ["logout", provider] => logout(args, env, provider),
         ["status"] => {
-            let report = status::report(&registry(env), env, args.json);
+            let report = status::report(&registry(args, env), env, args.json);
             if args.json {
                 say_exactly(&report);
             } else {
@@ -56,11 +56,11 @@ pub(super) fn log_in(args: &Args, env: &Environment, provider: &str) -> anyhow::
 }
 
 /// Models and keys. Nothing here needs the value of a `!command`, so none is run.
-fn registry(env: &Environment) -> Registry {
-    setup::load_registry(env, Arc::new(|_| None), LocalSources::default())
+fn registry(args: &Args, env: &Environment) -> Registry {
+    setup::load_registry(args, env, Arc::new(|_| None), LocalSources::default())
 }
 
-fn logout(env: &Environment, provider: &str) -> anyhow::Result<ExitCode> {
+fn logout(args: &Args, env: &Environment, provider: &str) -> anyhow::Result<ExitCode> {
     let store = AuthStore::new(env.auth_file());
     let removed = runtime()?.block_on(store.remove(provider))?;
     let path = env.auth_file();
@@ -71,7 +71,7 @@ fn logout(env: &Environment, provider: &str) -> anyhow::Result<ExitCode> {
         "Removed what was stored for {provider} in {}",
         path.display()
     ));
-    let rest = registry(env);
+    let rest = registry(args, env);
     if let Some(source) = rest.key_source(provider) {
         let from = super::doctor::keys::from(&source);
         say(&format!("It can still be used: there is a key from {from}"));

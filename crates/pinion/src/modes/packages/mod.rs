@@ -109,7 +109,7 @@ impl<'a> Context<'a> {
         settings: Settings,
         cancel: CancellationToken,
     ) -> anyhow::Result<Self> {
-        let registry = setup::load_registry(env, Arc::new(run_command::run), LocalSources::default());
+        let registry = setup::load_registry(args, env, Arc::new(run_command::run), LocalSources::default());
         let hidden = setup::hidden_variables(&registry, &settings);
         Ok(Self {
             npm: Npm::of(&settings, args.packages.allow_scripts)?,

@@ -1,5 +1,6 @@
 //! Commands of a client that an extension carries out: slash commands, completion of their arguments, keyboard shortcuts, and
-//! user shell commands that an extension may replace. Each waits here until the extension has answered.
+//! user shell commands that an extension may replace. Each waits here until the extension has answered. Slash commands that
+//! extensions send as messages wait here, too.
 
 use std::pin::Pin;
 
@@ -21,10 +22,12 @@ use super::failures::{failure, report};
 use super::links::{ExtensionLinks, SlashCommand};
 use super::pending::{Answered, Pending};
 
-/// A command of a client that waits for an extension.
+/// A command that waits for an extension.
 pub(crate) enum ClientRequest {
     /// A slash command, with its name and what its response says about it.
     Command(Responder<Accepted>, String, CommandStage),
+    /// A slash command that an extension sent as a message, with its name. Nothing waits for a response.
+    SentCommand(String),
     /// The possible arguments of a slash command.
     Complete(Responder<Completions>),
     /// A keyboard shortcut, with its keys.
@@ -177,14 +180,47 @@ impl ClientRequests {
         command: SlashCommand,
         line: &str,
     ) {
+        let request = ClientRequest::Command(responder, command.called.clone(), stage);
+        self.call_command(links, request, &command, line);
+    }
+
+    /// Has an extension run a slash command that an extension sent as a message.
+    ///
+    /// # Errors
+    /// When too many of them are running: each may send others.
+    pub(crate) fn run_sent_command(
+        &mut self,
+        links: &ExtensionLinks,
+        command: &SlashCommand,
+        line: &str,
+    ) -> Result<(), String> {
+        let running = self
+            .open
+            .count(|request| matches!(request, ClientRequest::SentCommand(_)));
+        if running >= limits::SENT_COMMANDS {
+            return Err(format!(
+                "{running} commands that extensions sent are running already"
+            ));
+        }
+        let request = ClientRequest::SentCommand(command.called.clone());
+        self.call_command(links, request, command, line);
+        Ok(())
+    }
+
+    fn call_command(
+        &mut self,
+        links: &ExtensionLinks,
+        request: ClientRequest,
+        command: &SlashCommand,
+        line: &str,
+    ) {
         let SlashCommand {
             extension,
             name,
-            called,
             args,
+            ..
         } = command;
         let params = json!({"extension": extension, "name": name, "args": args, "line": line});
-        let request = ClientRequest::Command(responder, called, stage);
         self.call(links, request, "command.run", &params);
     }
 
@@ -260,6 +296,7 @@ impl ClientRequest {
                 responder.respond(Ok(given_up)).await;
             }
             Self::Command(responder, ..) => responder.refuse(error).await,
+            Self::SentCommand(_) => {}
             Self::Complete(responder) => responder.refuse(error).await,
             Self::Shortcut(responder, _) => responder.refuse(error).await,
             Self::Shell(responder, _) => responder.refuse(error).await,
@@ -286,6 +323,9 @@ impl ClientRequest {
                     return Completion::WantsRun(responder);
                 }
                 responder.respond(Ok(Accepted::by_command(stage))).await;
+            }
+            Self::SentCommand(name) => {
+                report_error(answer, &format!("command:{name}"), "command", outbox).await;
             }
             Self::Shortcut(responder, keys) => {
                 report_error(answer, &format!("shortcut:{keys}"), "shortcut", outbox).await;

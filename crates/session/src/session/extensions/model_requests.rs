@@ -83,17 +83,22 @@ pub(crate) fn answer_key(agent: &Arc<Agent>, pool: &ExtensionPool, id: u64, para
 
 async fn key(agent: &Arc<Agent>, model: &Model, of_model: bool) -> Result<Value, String> {
     let found = look_up(agent, model, None).await?;
+    let mut answer = Map::new();
     // Ambient credentials have no text that could be given away: the provider's module finds them.
-    let Some(mut key) = found.key.filter(|key| !key.is_ambient()) else {
-        return Ok(Value::Null);
-    };
-    // The token may have expired: the search for keys does not renew it.
-    if found.is_login {
-        let fresh = agent.client.fresh_token(&model.provider, &key).await;
-        key = fresh.map_err(|error| error.to_string())?;
+    match found.key.filter(|key| !key.is_ambient()) {
+        Some(mut key) => {
+            // The token may have expired: the search for keys does not renew it.
+            if found.is_login {
+                let fresh = agent.client.fresh_token(&model.provider, &key).await;
+                key = fresh.map_err(|error| error.to_string())?;
+            }
+            answer.insert("apiKey".to_owned(), key.expose().into());
+        }
+        // A model without a key still has headers and an address, as in pi: an extension may need no more for its request.
+        None if of_model => {}
+        None => return Ok(Value::Null),
     }
-    let mut answer = json!({"apiKey": key.expose()});
-    if of_model && let Value::Object(answer) = &mut answer {
+    if of_model {
         let headers: Map<String, Value> = found
             .headers
             .into_iter()
@@ -104,7 +109,7 @@ async fn key(agent: &Arc<Agent>, model: &Model, of_model: bool) -> Result<Value,
         }
         answer.insert("baseUrl".to_owned(), found.base_url.into());
     }
-    Ok(answer)
+    Ok(Value::Object(answer))
 }
 
 /// Sends an answer as it comes, in pi-ai's events. Returns the whole message.

@@ -110,6 +110,11 @@ impl<Q, A: FromPanic + Send + 'static> Pending<Q, A> {
         self.open.values().any(|open| which(&open.question))
     }
 
+    /// Number of open questions of this kind.
+    pub(crate) fn count(&self, which: impl Fn(&Q) -> bool) -> usize {
+        self.open.values().filter(|open| which(&open.question)).count()
+    }
+
     /// Returns true if no question is open.
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
@@ -159,6 +164,7 @@ mod tests {
         assert_eq!(pending.take(number), Some("second"));
         assert_eq!(pending.take(number), None);
         assert!(pending.any(|question| *question == "never") && !pending.is_empty());
+        assert_eq!(pending.count(|question| *question == "never"), 1);
     }
 
     #[tokio::test]

@@ -63,8 +63,9 @@ fn cheap_state(core: &SessionCore) -> Map<String, Value> {
         "isIdle": core.machine.is_idle(),
         "hasPending": !core.machine.queues().is_empty(),
         "isTrusted": agent.settings.project == config::trust::ProjectAccess::Full,
-        // False in the dialects of the first hooks, whose RPC mode has no dialogs (dialects.md 10.3).
+        // False in the dialects of the first hooks, whose RPC mode has no dialogs (dialects.md 10.3), and with `--no-ui`.
         "hasUI": agent.options.extensions.has_ui,
+        "hookEra": agent.options.dialect.has_hooks(),
         "mode": "rpc",
         "activeTools": core.tools.active_names(),
         "contextUsage": core.view().context_usage(),

@@ -10,7 +10,7 @@ use ::mcp::{Block, Outcome};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
-use tools::image::{Resized, resize, sniff};
+use tools::image::{Preference, Resized, resize, sniff};
 use tools::text::clean::clean;
 use uuid::Uuid;
 use wire::{Extra, ImageContent, ToolResult, UserBlock};
@@ -119,7 +119,7 @@ impl Room {
         };
         let fits = data.len() <= tools::limits::IMAGE_BASE64_MAX;
         let image = if self.shrink {
-            resize(&bytes, mime).map(|Resized { data, mime_type, .. }| (data, mime_type))
+            resize(&bytes, mime, Preference::Png).map(|Resized { data, mime_type, .. }| (data, mime_type))
         } else {
             fits.then(|| (data.trim().to_owned(), mime.to_owned()))
         };

@@ -72,16 +72,36 @@ fn unreadable_images_become_notes() {
     // One black pixel.
     let pixel =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==";
-    let odd = ImageContent {
+    let odd = |data| ImageContent {
         mime_type: "image/x-odd".to_owned(),
-        ..image(pixel)
+        ..image(data)
     };
-    let mut attachments = Attachments::from(vec![image("AAAA"), image(pixel), odd, image("no base64")]);
+    let images = vec![image("AAAA"), image(pixel), odd("AAAA"), image("no base64")];
+    let mut attachments = Attachments::from(images);
     let resize = "[Image omitted: could not be resized below the inline image size limit.]";
     let convert = "[Image omitted: could not be converted to a supported inline image format.]";
     assert_eq!(attachments.fit_images(), [resize, convert, resize]);
     let images = attachments.images();
     assert_eq!((images.len(), &images[0]["data"]), (1, &json!(pixel)));
+    // What can be read is sent as a type that providers take.
+    let mut attachments = Attachments::from(vec![odd(pixel)]);
+    let converted = "[Image converted from image/x-odd to image/png.]";
+    assert_eq!(attachments.fit_images(), [converted]);
+    assert_eq!(attachments.images()[0]["mimeType"], "image/png");
+}
+
+#[test]
+fn image_types_are_named_as_providers_do() {
+    // One transparent pixel.
+    let gif = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
+    for (given, sent) in [("image/jpg", "image/jpeg"), ("IMAGE/GIF; q=1", "image/gif")] {
+        let mut attachments = Attachments::from(vec![ImageContent {
+            mime_type: given.to_owned(),
+            ..image(gif)
+        }]);
+        assert!(attachments.fit_images().is_empty());
+        assert_eq!(attachments.images()[0]["mimeType"], sent);
+    }
 }
 
 #[test]

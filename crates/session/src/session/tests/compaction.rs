@@ -35,7 +35,7 @@ async fn only_true_cancels_the_compaction() {
 #[tokio::test]
 async fn compaction_of_extension_is_marked_as_such() {
     let compaction = json!({
-        "summary": "short", "firstKeptEntryId": "e1", "tokensBefore": 7, "details": {"by": "me"}
+        "summary": "short", "firstKeptEntryId": "e1", "tokensBefore": 7, "details": {"by": "me"}, "usage": {"input": 3}
     });
     let (outcome, events) = taken(json!({"compaction": compaction})).await;
     let HooksOutcome::Compacted(finished) = outcome else {
@@ -46,6 +46,10 @@ async fn compaction_of_extension_is_marked_as_such() {
     assert_eq!(finished.result.first_kept_entry_id, "e1");
     assert_eq!(finished.result.tokens_before, 7);
     assert_eq!(finished.result.details, json!({"by": "me"}));
+    // Counted in the session file, and shown to clients.
+    for usage in [&finished.entry.usage, &finished.result.usage] {
+        assert_eq!(usage.as_ref().map(|usage| usage.input), Some(3));
+    }
     assert!(events.is_empty());
 }
 
