@@ -113,7 +113,7 @@ if (newer) {
   check("all messages", (await client.getMessages()).length === page.totalMessages);
   const { entries, leafId } = await client.getEntries();
   check("entries", entries.at(-1).id === leafId && (await client.getEntries(leafId)).entries.length === 0);
-  await refused("an unknown entry", "Entry not found: nope", client.getEntries("nope"), "unknown_since");
+  await refused("an unknown entry", "Unknown entries cursor: nope", client.getEntries("nope"), "unknown_since");
   check("the tree", (await client.getTree()).leafId === leafId);
 
   await client.promptAndWait("Changed meanwhile");

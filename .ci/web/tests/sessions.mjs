@@ -88,23 +88,23 @@ export async function forking(page, agent) {
 export async function forkTextStaysWithItsSession(page, agent) {
   const field = "document.querySelector('#field')";
   const { take } = agent;
-  let fork = null;
+  const forks = [];
   agent.take = (client, command) => {
     // It is answered once another session is shown.
-    if (command.type === 'fork') fork = () => take.call(agent, client, command);
+    if (command.type === 'fork') forks.push(() => take.call(agent, client, command));
     else take.call(agent, client, command);
   };
   agent.first.name = 'First';
   sayUser(agent, 'same');
   await page.until("document.querySelectorAll('.user').length === 1");
   await page.evaluate("document.querySelector('.user [title=\"Edit in a fork\"]').click()");
-  while (!fork) await page.wait(20);
+  while (forks.length === 0) await page.wait(20);
   await side(page);
   await page.click('[data-id=s-second] .session-open');
   await page.until("location.search.includes('s-second')");
   await page.focus('#field');
   await page.type('of the second');
-  fork();
+  forks[0]();
   await side(page);
   await page.until("document.querySelector('[data-id=s-fork]')");
   same('what was typed', await page.evaluate(`${field}.value`), 'of the second');

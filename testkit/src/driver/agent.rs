@@ -262,6 +262,12 @@ impl Agent {
         self.output.stderr()
     }
 
+    /// True once stderr has been read to its end. Children that outlive the agent may keep it open.
+    #[must_use]
+    pub fn stderr_ended(&self) -> bool {
+        self.output.stderr_ended()
+    }
+
     /// Stops reading stdout (after at most one more piece), so that the pipe fills up.
     pub fn pause_stdout(&self) {
         self.output.set_paused(true);

@@ -55,6 +55,7 @@ struct State {
     ended: bool,
     cursor: u64,
     stderr: VecDeque<u8>,
+    stderr_ended: bool,
 }
 
 impl Output {
@@ -102,7 +103,7 @@ impl Output {
         let mut buffer = vec![0_u8; READ_PIECE];
         loop {
             match pipe.read(&mut buffer) {
-                Ok(0) => return,
+                Ok(0) => break,
                 Ok(n) => {
                     let mut state = self.lock();
                     state.stderr.extend(buffer.get(..n).unwrap_or_default());
@@ -111,9 +112,10 @@ impl Output {
                     self.changed.notify_all();
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return,
+                Err(_) => break,
             }
         }
+        self.lock().stderr_ended = true;
     }
 
     /// Stops or goes on reading stdout.
@@ -142,6 +144,11 @@ impl Output {
     pub(super) fn stderr(&self) -> String {
         let mut state = self.lock();
         String::from_utf8_lossy(state.stderr.make_contiguous()).into_owned()
+    }
+
+    /// True once stderr has been read to its end.
+    pub(super) fn stderr_ended(&self) -> bool {
+        self.lock().stderr_ended
     }
 
     /// True once stdout has been read to its end.

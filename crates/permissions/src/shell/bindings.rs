@@ -19,7 +19,7 @@ const COMMANDS: usize = 512;
 /// Bytes of a command with values in place of variables. A line with a longer one is opaque.
 const COMMAND_BYTES: usize = 128 << 10;
 /// Bytes of all words with values in place of variables. A line with more is opaque.
-const WORK: usize = 4 << 20;
+const WORK: usize = 512 << 10;
 /// What a word or a command costs in addition to its bytes.
 const WORD_WORK: usize = 64;
 /// The positional parameters, under one name.

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply};
 
-use crate::kit::{Pi, World, bash};
+use crate::kit::{Pi, World, bash, until};
 
 fn replies() -> [Reply; 4] {
     [
@@ -114,6 +114,7 @@ fn stderr_logs_need_environment_variable() {
         pi.agent.close_stdin();
         pi.agent.wait_exit(crate::kit::LONG).unwrap();
         pi.wait_ended();
+        until("the end of stderr", || pi.agent.stderr_ended());
         let err = pi.agent.stderr();
         assert_eq!(err.contains("session"), logs, "{name}={value}: {err}");
         assert!(logs || err.is_empty(), "{name}={value}: {err}");
@@ -122,7 +123,9 @@ fn stderr_logs_need_environment_variable() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = Pi::spawn(world.config().env("RUST_LOG", "a[b{c}]=="));
     pi.say("Hi");
-    assert!(pi.agent.stderr().contains("RUST_LOG is not understood"));
+    until("the warning", || {
+        pi.agent.stderr().contains("RUST_LOG is not understood")
+    });
     pi.finish();
 }
 

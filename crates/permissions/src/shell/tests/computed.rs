@@ -207,7 +207,8 @@ fn many_long_values_are_refused_soon() {
     ] {
         assert!(is_refused(&policy, &line), "{}", line.len());
     }
-    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    // Generous: a debug build on a busy machine. Without the bounds it takes hours.
+    assert!(start.elapsed().as_secs() < 120, "{:?}", start.elapsed());
     let few = format!("{values}cargo build $a");
     assert!(!is_refused(&policy, &few), "fewer than 256 values");
 }
