@@ -92,6 +92,14 @@ const PI_EXTENSIONS: [&str; 4] = [
 ];
 const MCP_EXTENSION: &str = "builtin:mcp";
 
+/// Warnings about extensions of pi that `-e` names and Pinion does not have.
+pub(crate) fn missing_pi_extensions(args: &Args) -> impl Iterator<Item = String> {
+    let named = args.extensions.iter().map(String::as_str);
+    named
+        .filter(|name| PI_EXTENSIONS.contains(name) && *name != MCP_EXTENSION)
+        .map(|name| format!("-e {name}: Pinion does not have this extension of pi"))
+}
+
 /// Returns true if no MCP server starts. `is_enabled` is what the settings say. `--no-extensions` of today's pi covers them.
 pub(crate) fn leaves_out_mcp(args: &Args, is_enabled: bool, dialect: Dialect) -> bool {
     let is_named = args.extensions.iter().any(|text| text == MCP_EXTENSION);
@@ -342,7 +350,7 @@ fn flag_path(path: PathBuf) -> ExtraPath {
 mod tests {
     use wire::Dialect;
 
-    use super::{chosen, excluded_tools, leaves_out_mcp, prompt_source, tools_flag};
+    use super::{chosen, excluded_tools, leaves_out_mcp, missing_pi_extensions, prompt_source, tools_flag};
     use crate::args::Args;
 
     #[test]
@@ -362,6 +370,19 @@ mod tests {
             args.extensions.push("builtin:mcp".to_owned());
         };
         assert!(!off(named, true, new) && !off(named, false, new));
+    }
+
+    #[test]
+    fn extensions_of_pi_that_are_missing_are_named() {
+        let mut args = Args::default();
+        for name in ["builtin:mcp", "builtin:codemode", "own.ts"] {
+            args.extensions.push(name.to_owned());
+        }
+        let warnings: Vec<String> = missing_pi_extensions(&args).collect();
+        assert_eq!(
+            warnings,
+            ["-e builtin:codemode: Pinion does not have this extension of pi"]
+        );
     }
 
     #[test]

@@ -25,7 +25,9 @@ use crate::args::{Args, Mode};
 use crate::environment::{Environment, complain};
 use crate::logs::Logs;
 use crate::modes::dialect;
-use crate::session_options::{boundaries, built_in_tools, leaves_out_mcp, options, packages, start_request};
+use crate::session_options::{
+    boundaries, built_in_tools, leaves_out_mcp, missing_pi_extensions, options, packages, start_request,
+};
 use crate::{input_record, run_command, sandbox, sessions, version};
 
 /// The agent, and warnings about its configuration.
@@ -87,6 +89,7 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     refuse_faults(args, &settings)?;
     let (_, missing) = packages(args, &settings, env);
     let mut warnings: Vec<String> = notes.iter().chain(&missing).map(ToString::to_string).collect();
+    warnings.extend(missing_pi_extensions(args));
     let local = local_sources(args, env, &settings);
     let mut registry = load_registry(args, env, Arc::new(run_command::run), local);
     warnings.extend(
