@@ -187,10 +187,8 @@ impl Agent {
     /// # Errors
     /// As [`Self::wait`].
     pub fn response(&self, id: &str, timeout: Duration) -> Result<Value> {
-        let fits = |v: &Value| {
-            v.get("type").is_some_and(|t| t == "response") && v.get("id").is_some_and(|i| i == id)
-        };
-        self.wait_for(&format!("response {id:?}"), true, 1, timeout, fits)
+        let found = self.output.wait_response(timeout, id);
+        self.found(&format!("response {id:?}"), timeout, found)
     }
 
     /// The general form: `what` names it in the error, `from_start` looks at all lines kept and leaves the place, and
@@ -206,7 +204,18 @@ impl Agent {
         timeout: Duration,
         fits: impl FnMut(&Value) -> bool,
     ) -> Result<Value> {
-        let (what, context) = match self.output.wait(timeout, from_start, count, fits) {
+        let found = self.output.wait(timeout, from_start, count, fits);
+        self.found(what, timeout, found)
+    }
+
+    /// The value that waiting found, or the error that says why there is none.
+    fn found(
+        &self,
+        what: &str,
+        timeout: Duration,
+        found: std::result::Result<Line, Missed>,
+    ) -> Result<Value> {
+        let (what, context) = match found {
             Ok(line) => return Ok(line.value.as_ref().clone()),
             Err(Missed::Ended) => (what.to_owned(), self.output.context()),
             Err(Missed::Late) => {

@@ -1,7 +1,7 @@
 //! Output of an agent: reads its pipes, cuts lines, keeps a bounded number of them, waits for more. `agent` and `steps`
 //! decide what to wait for.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Read};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -47,6 +47,8 @@ pub(super) struct Output {
 #[derive(Debug, Default)]
 struct State {
     lines: VecDeque<Line>,
+    /// Where the first response with an `id` stands.
+    responses: HashMap<String, u64>,
     kept: usize,
     total: u64,
     bytes: u64,
@@ -89,8 +91,7 @@ impl Output {
                 Err(_) => break,
             };
             let piece = buffer.get(..n).unwrap_or_default();
-            let lines: Vec<_> = cutter.feed(piece).collect();
-            self.store(lines, n);
+            self.store(cutter.feed(piece), n);
         }
         let rest = cutter.rest();
         self.store(rest.into_iter().collect(), 0);
@@ -204,6 +205,24 @@ impl Output {
         }
     }
 
+    /// Waits for the first response with this `id`; the place for [`Self::wait`] stays.
+    pub(super) fn wait_response(&self, timeout: Duration, id: &str) -> Result<Line, Missed> {
+        let is_missing = |state: &mut State| !state.responses.contains_key(id) && !state.ended;
+        let (state, waited) = self
+            .changed
+            .wait_timeout_while(self.lock(), timeout, is_missing)
+            .unwrap_or_else(PoisonError::into_inner);
+        let line = state
+            .responses
+            .get(id)
+            .and_then(|n| state.from(*n).filter(|line| line.n == *n));
+        line.ok_or(if waited.timed_out() {
+            Missed::Late
+        } else {
+            Missed::Ended
+        })
+    }
+
     /// Waits until nothing was printed for `quiet`, or the output ended; false if that took longer than `timeout`.
     pub(super) fn wait_quiet(&self, quiet: Duration, timeout: Duration) -> bool {
         let end = Instant::now() + timeout;
@@ -271,6 +290,10 @@ impl Output {
                 value: Arc::new(value),
                 json,
             };
+            let value = &line.value;
+            if let (Some("response"), Some(id)) = (value["type"].as_str(), value["id"].as_str()) {
+                state.responses.entry(id.to_owned()).or_insert(line.n);
+            }
             state.total += 1;
             state.kept += bytes;
             state.lines.push_back(line);
@@ -329,18 +352,23 @@ impl Cutter {
         }
     }
 
-    fn feed<'a>(&'a mut self, piece: &'a [u8]) -> impl Iterator<Item = Cut> + 'a {
-        piece.split_inclusive(|b| *b == b'\n').filter_map(|part| {
-            let (text, whole) = match part.split_last() {
-                Some((b'\n', text)) => (text, true),
-                _ => (part, false),
-            };
-            self.size += text.len();
-            if self.size <= self.max {
-                self.line.extend_from_slice(text);
-            }
-            if whole { Some(self.take()) } else { None }
-        })
+    fn feed(&mut self, mut piece: &[u8]) -> Vec<Cut> {
+        let mut lines = Vec::new();
+        while let Some(at) = memchr::memchr(b'\n', piece) {
+            let (text, rest) = piece.split_at(at);
+            self.add(text);
+            lines.push(self.take());
+            piece = rest.get(1..).unwrap_or_default();
+        }
+        self.add(piece);
+        lines
+    }
+
+    fn add(&mut self, text: &[u8]) {
+        self.size += text.len();
+        if self.size <= self.max {
+            self.line.extend_from_slice(text);
+        }
     }
 
     /// What stands at the end without a line end.

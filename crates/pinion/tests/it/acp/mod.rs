@@ -312,7 +312,7 @@ fn sessions_ask_at_the_same_time() {
 #[test]
 fn unread_output_is_held_at_provider() {
     let world = World::new([
-        Reply::text_deltas(15_000, 1_000).batch(65_536),
+        Reply::text_deltas(60_000, 250).batch(65_536),
         Reply::text(["next"]),
     ]);
     let editor = Editor::start(&world);
