@@ -94,6 +94,22 @@ impl Answer {
         &self.message.content
     }
 
+    /// A copy of the content so far, with the arguments of open calls as far as they can be read.
+    pub(crate) fn partial_content(&self) -> Vec<AssistantBlock> {
+        let mut content = self.message.content.clone();
+        for (block, slot) in content.iter_mut().zip(&self.slots) {
+            if let AssistantBlock::ToolCall(call) = block
+                && slot.open
+            {
+                // Parsed only here. Parsing with each delta would cost every answer what hardly any client asks for.
+                let mut arguments = PartialJson::new();
+                arguments.push(&slot.args);
+                call.arguments = arguments.finish();
+            }
+        }
+        content
+    }
+
     /// The token counts so far.
     pub(crate) fn usage(&self) -> Usage {
         self.message.usage.clone()

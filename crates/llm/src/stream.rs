@@ -146,15 +146,16 @@ impl ModelStream {
         self.fill(out).await
     }
 
-    /// The content that has arrived, which is ahead of the events that the caller has handled. Empty before the first event and
-    /// after the last one, which has the message.
+    /// A copy of the content that has arrived, with the arguments of open calls as far as they can be read. While the caller handles
+    /// a batch of events, the content is that of the last one. Empty before the first event and after the last event of the stream, which
+    /// has the message.
     #[must_use]
-    pub fn content(&self) -> &[AssistantBlock] {
+    pub fn partial_content(&self) -> Vec<AssistantBlock> {
         match &self.state {
-            State::Reading(reading) => reading.parser.answer_so_far().content(),
-            State::Playing(playing) => playing.answer_so_far().content(),
-            State::Lending(lending) => lending.answer_so_far().content(),
-            State::Waiting(_) | State::Refused(_) | State::Finished => &[],
+            State::Reading(reading) => reading.parser.answer_so_far().partial_content(),
+            State::Playing(playing) => playing.answer_so_far().partial_content(),
+            State::Lending(lending) => lending.answer_so_far().partial_content(),
+            State::Waiting(_) | State::Refused(_) | State::Finished => Vec::new(),
         }
     }
 

@@ -6,7 +6,7 @@ use wire::{AssistantBlock, AssistantMessage, StreamEvent, ToolCall, Usage};
 
 use super::json;
 use super::repeats::{Repeats, Segment};
-use crate::limits::ANSWER_SEGMENT;
+use crate::limits::{ANNOUNCED_BYTES, ANSWER_SEGMENT, UPDATE_SHARE};
 
 /// How a block ends when it is written.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ struct Block {
     /// The block, or the end of its text, up to where it grows.
     json: Vec<u8>,
     tail: Tail,
+    /// Its start and end are not written: it is only part of the message that updates show.
+    is_left_out: bool,
 }
 
 impl Block {
@@ -41,6 +43,7 @@ impl Block {
             segments: Vec::new(),
             json: Vec::new(),
             tail,
+            is_left_out: false,
         };
         block.grow(escaped);
         block
@@ -125,6 +128,8 @@ impl Prose {
 pub(crate) struct Answer {
     blocks: Vec<Block>,
     size: usize,
+    /// Bytes of the starts and ends of blocks that were written.
+    announced: usize,
     /// From the bracket that closes the content up to `usage`.
     middle: Vec<u8>,
     usage: (Usage, Vec<u8>),
@@ -161,6 +166,7 @@ impl Answer {
         let mut answer = Self {
             blocks: Vec::new(),
             size: 0,
+            announced: 0,
             middle,
             usage: (message.usage.clone(), usage),
             end,
@@ -323,7 +329,32 @@ impl Answer {
             segments: Vec::new(),
             json,
             tail,
+            is_left_out: false,
         });
+    }
+
+    /// Decides whether a block that has begun, or was left out so far, is announced. Every start and end repeats the whole answer, so
+    /// announcing all of many blocks would cost the size of the answer times their number.
+    pub(crate) fn announce(&mut self, index: usize) -> bool {
+        // Its start and its end hold the answer twice each.
+        let cost = self.announced.saturating_add(self.size.saturating_mul(4));
+        // Updates cost up to twice UPDATE_SHARE times the answer already, so that much again for blocks keeps the sum linear.
+        let fits = cost <= ANNOUNCED_BYTES.saturating_add(self.size.saturating_mul(2 * UPDATE_SHARE));
+        if let Some(block) = self.find(index) {
+            block.is_left_out = !fits;
+        }
+        fits
+    }
+
+    /// Returns true if the block is left out so far.
+    pub(crate) fn leaves_out(&self, index: usize) -> bool {
+        let block = self.blocks.iter().rev().find(|block| block.index == index);
+        block.is_some_and(|block| block.is_left_out)
+    }
+
+    /// A start or an end of so many bytes was written.
+    pub(crate) fn count_announced(&mut self, bytes: usize) {
+        self.announced = self.announced.saturating_add(bytes);
     }
 
     /// The text that is not copied.
@@ -333,10 +364,12 @@ impl Answer {
     }
 
     /// Adds a block or replaces the one with its index.
-    fn put(&mut self, block: Block) {
+    fn put(&mut self, mut block: Block) {
         self.size += block.size();
         match self.find(block.index) {
             Some(old) => {
+                // The end of a block that was left out is left out, too.
+                block.is_left_out = old.is_left_out;
                 let old = std::mem::replace(old, block);
                 self.size = self.size.saturating_sub(old.size());
             }

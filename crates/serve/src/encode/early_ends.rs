@@ -11,25 +11,13 @@ use super::pending::{Stage, block};
 /// The open block of the answer that streams in, and the blocks whose end was written early.
 #[derive(Debug, Default)]
 pub(super) struct EarlyEnds {
-    is_on: bool,
     open: Option<(usize, Prose)>,
     ended: HashSet<usize>,
 }
 
 impl EarlyEnds {
-    /// An answer begins.
-    pub(super) fn begin(&mut self, is_on: bool) {
-        *self = Self {
-            is_on,
-            ..Self::default()
-        };
-    }
-
     /// Follows a step of the answer. Returns the end of another block that comes before it, without its text.
     pub(super) fn before(&mut self, event: &StreamEvent) -> Option<StreamEvent> {
-        if !self.is_on {
-            return None;
-        }
         let (index, stage) = block(event);
         match (stage, prose(event)) {
             (Stage::Start, prose) => {

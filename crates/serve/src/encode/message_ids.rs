@@ -49,7 +49,7 @@ impl MessageIds {
     }
 
     /// Adds the id of the answer to the `message_update` that was just written.
-    pub(super) fn update(&mut self, dialect: Dialect, out: &mut Vec<u8>) {
+    pub(super) fn update(&self, dialect: Dialect, out: &mut Vec<u8>) {
         if let Some(id) = self.open.last() {
             add(*id, dialect, out);
         }

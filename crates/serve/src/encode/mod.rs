@@ -2,7 +2,6 @@
 //! that only grows, and paced, so that the bytes written stay within a small multiple of the answer (dialects.md 5,
 //! row 18; docs/internals/decisions/25-linear-updates.md). Where the lines go is not known here.
 
-mod announced;
 mod answer;
 mod continued_runs;
 mod early_ends;
@@ -27,7 +26,6 @@ pub(crate) use self::repeats::Repeats;
 #[cfg(test)]
 pub(crate) use self::repeats::Segment;
 
-use self::announced::Announced;
 use self::answer::{Answer, Prose};
 use self::continued_runs::ContinuedRun;
 use self::early_ends::EarlyEnds;
@@ -71,8 +69,8 @@ pub struct Encoder {
     message_ids: MessageIds,
     /// The answer that streams in, kept for the cumulative form only.
     answer: Option<Answer>,
-    announced: Announced,
-    early_ends: EarlyEnds,
+    /// For a cumulative answer to clients of today's oh-my-pi only.
+    early_ends: Option<EarlyEnds>,
     pending: Pending,
     /// Parts of the batch that are to be written again; none when each line must be complete in the batch.
     repeats: Option<Repeats>,
@@ -203,7 +201,7 @@ impl Encoder {
         if let Event::MessageEnd { message } = event
             && let Some(message) = message.as_assistant()
         {
-            if let Some(end) = self.early_ends.before_end(message) {
+            if let Some(end) = self.early_ends.as_mut().and_then(|ends| ends.before_end(message)) {
                 self.early_end(&end, &message.usage, now, out);
             }
             // The next answer is small again: it must not inherit the pace of this one.
@@ -227,15 +225,14 @@ impl Encoder {
             && let Message::Assistant(message) = &**message
         {
             self.pending.reset();
-            self.announced.reset();
             self.long_text.forget();
             // A client may change the form with `hello`. Within an answer the form stays, or its updates would not fit
             // together.
             self.form = form(manner);
             self.answer = (self.form == Form::Cumulative).then(|| Answer::begin(message));
             // Without the answer the text of a block is not known before its end.
-            let is_on = self.answer.is_some() && manner.dialect.is_newest_omp();
-            self.early_ends.begin(is_on);
+            let is_wanted = self.answer.is_some() && manner.dialect.is_newest_omp();
+            self.early_ends = is_wanted.then(EarlyEnds::default);
         }
     }
 
@@ -355,7 +352,7 @@ impl Encoder {
             // No message_start was seen; show at least the content.
             self.answer = Some(Answer::begin(&wire::AssistantMessage::begin("", "", "", 0)));
         }
-        if let Some(end) = self.early_ends.before(event) {
+        if let Some(end) = self.early_ends.as_mut().and_then(|ends| ends.before(event)) {
             self.early_end(&end, usage, now, out);
         }
         match event {
@@ -386,7 +383,8 @@ impl Encoder {
         if let Some(answer) = &mut self.answer {
             answer.apply(event);
         }
-        if !self.early_ends.take(event) {
+        let is_written = self.early_ends.as_mut().is_some_and(|ends| ends.take(event));
+        if !is_written {
             self.write_edge(event, usage, now, out);
         }
     }
@@ -399,12 +397,12 @@ impl Encoder {
 
     fn write_edge(&mut self, event: &StreamEvent, usage: &Usage, now: Instant, out: &mut Vec<u8>) {
         let (index, stage) = block(event);
-        let size = self.size();
-        // Asked after the change of the answer: the cost of announcing a block is that of the answer with the block.
-        let is_left_out = match stage {
-            Stage::Start => !self.announced.begin(index, size),
-            Stage::Delta | Stage::End => self.announced.leaves_out(index),
-        };
+        // Asked after the change of the answer: the cost of announcing a block is that of the answer with the block. The delta form
+        // repeats nothing, so it leaves out nothing.
+        let is_left_out = self.answer.as_mut().is_some_and(|answer| match stage {
+            Stage::Start => !answer.announce(index),
+            Stage::Delta | Stage::End => answer.leaves_out(index),
+        });
         if is_left_out {
             return;
         }
@@ -416,9 +414,16 @@ impl Encoder {
                 write_event(out, event, answer, repeats);
             });
         }
+        self.count_edge(start, now, out);
+    }
+
+    /// Counts the bytes of a start or an end of a block, which was written from `start` on.
+    fn count_edge(&mut self, start: usize, now: Instant, out: &[u8]) {
         let bytes = self.position(out) - start;
-        self.announced.wrote(bytes);
-        self.pending.wrote(now, bytes, size);
+        if let Some(answer) = &mut self.answer {
+            answer.count_announced(bytes);
+        }
+        self.pending.wrote(now, bytes, self.size());
     }
 
     /// Writes the end of a block with long text in the delta form.
@@ -428,7 +433,15 @@ impl Encoder {
         out.extend_from_slice(b",\"assistantMessageEvent\":");
         self.step(event, out);
         out.extend_from_slice(b"}\n");
-        self.message_ids.update(self.spoken.manner().dialect, out);
+        self.add_message_id(out);
+    }
+
+    /// Adds the id of the answer to the `message_update` that was just written, for clients that read it.
+    fn add_message_id(&self, out: &mut Vec<u8>) {
+        let dialect = self.spoken.manner().dialect;
+        if dialect.has_message_ids() {
+            self.message_ids.update(dialect, out);
+        }
     }
 
     /// Takes a delta of a block that was left out. True when it is now part of the answer, and nothing of it is to be written.
@@ -441,8 +454,7 @@ impl Encoder {
         now: Instant,
         out: &mut Vec<u8>,
     ) -> bool {
-        let size = self.size();
-        let Some(answer) = self.answer.as_mut().filter(|_| self.announced.leaves_out(index)) else {
+        let Some(answer) = self.answer.as_mut().filter(|answer| answer.leaves_out(index)) else {
             return false;
         };
         // Only text is announced late: a start of a call has its id and name, which are not kept apart from the JSON.
@@ -450,7 +462,7 @@ impl Encoder {
             answer.grow_call(index, text);
             return true;
         };
-        if !self.announced.begin(index, size) {
+        if !answer.announce(index) {
             let mut escaped = Vec::new();
             json::escape(&mut escaped, text);
             answer.grow_prose(index, prose, &escaped);
@@ -471,9 +483,7 @@ impl Encoder {
         self.write_update(usage, delta.escaped.len(), out, |_, _, out| {
             write_delta(out, &delta)
         });
-        let bytes = self.position(out) - start;
-        self.announced.wrote(bytes);
-        self.pending.wrote(now, bytes, size);
+        self.count_edge(start, now, out);
         // The delta at hand is not part of the answer yet; the caller adds it as to any other block.
         false
     }
@@ -543,7 +553,7 @@ impl Encoder {
             head(None, None, out);
             out.extend_from_slice(b"}}\n");
         }
-        self.message_ids.update(self.spoken.manner().dialect, out);
+        self.add_message_id(out);
     }
 }
 

@@ -544,6 +544,43 @@ fn long_text_after_many_blocks_streams_updates() {
 }
 
 #[test]
+fn delta_form_announces_blocks_after_long_text() {
+    let events = [
+        start(),
+        update(StreamEvent::TextStart { content_index: 0 }),
+        update(StreamEvent::TextEnd {
+            content_index: 0,
+            content: "x".repeat(ANNOUNCED_BYTES),
+        }),
+        update(StreamEvent::TextStart { content_index: 1 }),
+    ];
+    let lines = parse(&encode(Form::Delta, &events, true));
+    assert_eq!(lines[3]["assistantMessageEvent"]["type"], "text_start");
+}
+
+#[test]
+fn left_out_block_writes_no_end() {
+    let now = Instant::now();
+    let (mut encoder, mut out) = (Encoder::new(Form::Cumulative), Vec::new());
+    encoder.event(&start(), now, &mut out);
+    let (mut block, mut is_left_out) = (0, false);
+    while !is_left_out {
+        out.clear();
+        let begin = update(StreamEvent::TextStart { content_index: block });
+        encoder.event(&begin, now, &mut out);
+        is_left_out = out.is_empty();
+        // An end with a text that no delta brought replaces the block.
+        let end = update(StreamEvent::TextEnd {
+            content_index: block,
+            content: "some words".to_owned(),
+        });
+        encoder.event(&end, now, &mut out);
+        block += 1;
+    }
+    assert!(out.is_empty());
+}
+
+#[test]
 fn interleaved_blocks_flush_only_their_own_deltas() {
     let now = Instant::now();
     let (mut encoder, mut out) = (Encoder::new(Form::Cumulative), Vec::new());

@@ -217,11 +217,15 @@ impl Driver {
 
     /// Sends an event of the machine; `turn` is its turn if it has subscribers that nothing waits for.
     async fn tell(&mut self, mut event: Event, turn: Option<u64>) {
-        self.core.fit_newest_pi(&mut event);
-        let overflow = CompactionReason::Overflow;
-        if matches!(event, Event::CompactionStart { reason } if reason == overflow) {
-            // Before the event: the compaction must not keep the answer that found no room.
-            self.core.omit_failed_answer().await;
+        match &mut event {
+            Event::AgentEnd { will_retry, .. } => *will_retry &= !self.core.hides_recovery(),
+            Event::CompactionStart {
+                reason: CompactionReason::Overflow,
+            } => {
+                // Before the event: the compaction must not keep the answer that found no room.
+                self.core.omit_failed_answer().await;
+            }
+            _ => {}
         }
         // Subscribers first, as with events that they may answer.
         if let Some(turn) = turn {

@@ -50,7 +50,6 @@ mod outline;
 mod pending_prompt;
 mod permission_wait;
 mod process_exits;
-mod progress;
 mod prompt_delivery;
 mod prompts;
 mod queries;
@@ -278,6 +277,25 @@ impl Session {
             wakeup,
             Wakeup::SessionRequest(_) | Wakeup::Extension(_) | Wakeup::Mcp(_)
         );
+        // Deltas are the most frequent wake-ups by far, and nothing follows from them but their events. Listeners to a warning among
+        // them wake the loop by themselves (`ListenersDue`).
+        let is_within_answer = wakeup.is_within_answer();
+        self.route(wakeup).await;
+        if is_within_answer {
+            return;
+        }
+        // After each other wake-up, since any of them may have sent events, and opened or closed a dialog.
+        self.driver.extensions.pass_on_events(&mut self.driver.core);
+        extension_notices::note_prompts(&mut self.driver);
+        self.catch_up().await;
+        // A change of the session waits for the end of the run, which other wake-ups bring.
+        if may_change_commands || self.driver.core.machine.is_idle() {
+            self.sent_commands.update(&self.driver).await;
+        }
+    }
+
+    /// Gives a wake-up to the component that it is for.
+    async fn route(&mut self, wakeup: Wakeup) {
         match wakeup {
             Wakeup::SessionRequest(request) => self.on_request(request).await,
             Wakeup::Model(events) => self.driver.on_model(events).await,
@@ -314,7 +332,7 @@ impl Session {
             Wakeup::Mcp(event) => self.on_mcp(event).await,
             Wakeup::Probed(probed) => model_switch::on_probed(&mut self.driver, *probed).await,
             Wakeup::CacheWarming(event) => cache_warming::on_event(&mut self.driver, event).await,
-            // They only wake the loop: what may follow is done below.
+            // They only wake the loop: what may follow is done by the caller.
             Wakeup::Queried | Wakeup::ProcessExited | Wakeup::ListenersDue => {}
             Wakeup::Closed => {
                 // No answer can come any more, so that every open dialog returns its default (GUARANTEES.md, 28).
@@ -322,14 +340,6 @@ impl Session {
                 // The end of input is an abort, and must not wait for extensions and servers first.
                 self.withdraw_at_end().await;
             }
-        }
-        // After each wake-up, since any of them may have sent events, and opened or closed a dialog.
-        self.driver.extensions.pass_on_events(&mut self.driver.core);
-        extension_notices::note_prompts(&mut self.driver);
-        self.catch_up().await;
-        // A change of the session waits for the end of the run, which other wake-ups bring.
-        if may_change_commands || self.driver.core.machine.is_idle() {
-            self.sent_commands.update(&self.driver).await;
         }
     }
 

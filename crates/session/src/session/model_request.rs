@@ -7,13 +7,15 @@ use agent::{ModelInput, Verdict};
 use llm::{AdaptiveThinking, Conventions, ForeignThinking, ModelEvent, ModelRequest, ModelStream};
 use models::Registry;
 use tokio_util::sync::CancellationToken;
-use wire::{AssistantMessage, Message, Model, StopReason, ThinkingLevel, Usage};
+use wire::{
+    AssistantBlock, AssistantMessage, Message, Model, StopReason, TextContent, ThinkingContent,
+    ThinkingLevel, Usage,
+};
 
 use crate::factory::Agent;
 use crate::limits;
 
 use super::access::{open, refused};
-use super::progress::Progress;
 use super::session_core::SessionCore;
 
 type Opening = Pin<Box<dyn Future<Output = Result<ModelStream, Box<AssistantMessage>>> + Send>>;
@@ -32,8 +34,8 @@ pub(super) struct RunningRequest {
     model: Model,
     /// Token counts as last reported.
     usage: Usage,
-    /// The answer as far as it has come, once it began.
-    progress: Option<Progress>,
+    /// The message as it began, once it did. The stream has its content.
+    head: Option<AssistantMessage>,
     /// The last event of the stream, while those before it are handled.
     last: Option<ModelEvent>,
 }
@@ -66,19 +68,25 @@ impl RunningRequest {
         self.cancel.cancel();
     }
 
-    /// The answer as far as it has come; none before it began.
+    /// The answer so far, for clients that join in the middle of it and for extensions; none before it began. While the events of a
+    /// batch are handled, its content is ahead of the event at hand, as in pi (docs/internals/decisions/40-one-text-of-an-answer.md).
     pub(super) fn partial_message(&self) -> Option<Message> {
-        let content = match (&self.last, &self.source) {
-            // The stream has given its text away.
-            (Some(ModelEvent::Done(message) | ModelEvent::Error { message, .. }), _) => &message.content,
-            (_, Source::Open(stream)) => stream.content(),
-            _ => &[],
+        let mut message = self.head.clone()?;
+        message.usage = self.usage.clone();
+        message.content = match (&self.last, &self.source) {
+            // The stream has given its content away.
+            (Some(ModelEvent::Done(whole) | ModelEvent::Error { message: whole, .. }), _) => {
+                whole.content.clone()
+            }
+            (_, Source::Open(stream)) => stream.partial_content(),
+            _ => Vec::new(),
         };
-        Some(self.progress.as_ref()?.message(content, &self.usage))
+        message.content.iter_mut().for_each(keep_text);
+        Some(Message::Assistant(message))
     }
 
-    /// Takes the last event out of a batch, until [`take_last`](Self::take_last). The text of the events before it is in its
-    /// message.
+    /// Takes the last event out of a batch, until [`take_last`](Self::take_last). The content of the events before it is in
+    /// its message.
     pub(super) fn keep_last(&mut self, events: &mut Vec<ModelEvent>) {
         self.last = events.pop_if(|event| event.is_last());
     }
@@ -97,7 +105,7 @@ impl RunningRequest {
             cancel,
             model,
             usage: Usage::default(),
-            progress: None,
+            head: None,
             last: None,
         }
     }
@@ -131,7 +139,7 @@ impl RunningRequest {
             cancel,
             model,
             usage: Usage::default(),
-            progress: None,
+            head: None,
             last: None,
         }
     }
@@ -144,15 +152,10 @@ impl RunningRequest {
             ModelEvent::Start(message) => {
                 self.usage = message.usage.clone();
                 // A copy for snapshots, since the machine takes the message.
-                self.progress = Some(Progress::new((*message).clone()));
+                self.head = Some((*message).clone());
                 ModelInput::Started(*message)
             }
-            ModelEvent::Stream(event) => {
-                if let Some(progress) = &mut self.progress {
-                    progress.grow(&event);
-                }
-                ModelInput::Update(event, self.usage.clone())
-            }
+            ModelEvent::Stream(event) => ModelInput::Update(event, self.usage.clone()),
             ModelEvent::Usage(usage) => {
                 // Clients see the counts with the next update.
                 self.usage = usage;
@@ -187,6 +190,21 @@ impl RunningRequest {
             input: Some(input),
             ..Received::default()
         }
+    }
+}
+
+/// Leaves out of a text or reasoning block what updates do not show: signatures are for the provider alone.
+fn keep_text(block: &mut AssistantBlock) {
+    match block {
+        AssistantBlock::Text(text) => *text = TextContent::new(std::mem::take(&mut text.text)),
+        AssistantBlock::Thinking(thinking) => {
+            *thinking = ThinkingContent {
+                thinking: std::mem::take(&mut thinking.thinking),
+                ..ThinkingContent::default()
+            };
+        }
+        // Its end has all members of the call.
+        AssistantBlock::ToolCall(_) => {}
     }
 }
 

@@ -261,19 +261,15 @@ impl SessionCore {
         }
     }
 
-    /// Changes an event of a run as today's pi has it: the end of a run that overflowed does not say that another one follows.
-    pub(super) fn fit_newest_pi(&self, event: &mut Event) {
+    /// Returns true if the end of the run must not say that another one follows: in today's pi the end of a run that overflowed does
+    /// not.
+    pub(super) fn hides_recovery(&self) -> bool {
         let overflow = CompactionReason::Overflow;
         let recovers = || {
             let activity = self.machine.activity();
             matches!(activity, Activity::Compacting { reason, .. } if reason == overflow)
         };
-        if let Event::AgentEnd { will_retry, .. } = event
-            && self.is_newest_pi()
-            && recovers()
-        {
-            *will_retry = false;
-        }
+        self.is_newest_pi() && recovers()
     }
 
     /// Leaves the newest message out of the context from now on: an answer that failed, which is tried again.

@@ -86,6 +86,11 @@ impl Wakeup {
         }
     }
 
+    /// Returns true for a part of an answer that is not its end. It begins and ends nothing that other work waits for.
+    pub(super) fn is_within_answer(&self) -> bool {
+        matches!(self, Self::Model(events) if !events.last().is_some_and(ModelEvent::is_last))
+    }
+
     /// Returns true for a command that stops what came before it.
     pub(super) fn is_abort(&self) -> bool {
         matches!(

@@ -51,6 +51,29 @@ async fn partial_message_grows_with_the_answer() {
 }
 
 #[tokio::test]
+async fn partial_message_closes_open_arguments() {
+    let pieces = json!(["{\"path\": \"Car", {"delay": 0.01}, "go.toml\"}"]);
+    let read = json!({"tool": {"id": "c1", "name": "read", "arg_chunks": pieces}});
+    let thinking = json!({"thinking": "hm", "signature": "for the provider"});
+    let mut stage = DriverStage::new(&[json!({"stream": [thinking, read]})]);
+    stage.prompt("hi").await;
+    let mut seen = Vec::new();
+    while stage.driver.turn.request.is_some() {
+        let events = stage.next_events().await;
+        stage.driver.on_model(events).await;
+        seen.extend(stage.driver.turn.partial_message());
+    }
+    let last = serde_json::to_value(seen.last()).unwrap();
+    assert_eq!(
+        last["content"],
+        json!([
+            {"type": "thinking", "thinking": "hm"},
+            {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "Car"}},
+        ])
+    );
+}
+
+#[tokio::test]
 async fn events_after_the_last_are_ignored() {
     let mut stage = DriverStage::new(&[json!({"stream": [{"text": "hello"}]})]);
     stage.prompt("hi").await;
