@@ -5033,6 +5033,13 @@ export interface SessionState {
   fastModeActive?: boolean;
   /** Output tokens per second of the newest answer; null if unknown. Dialects: omp-now. */
   tokensPerSecond?: number | null;
+  /**
+   * The system prompt of the next request, in parts. Only in a process that starts with the dialect.
+   * Dialects: omp-now.
+   */
+  systemPrompt?: string[];
+  /** The tools that the model can call. Only in a process that starts with the dialect. Dialects: omp-now. */
+  dumpTools?: ToolSpec[];
 }
 
 /**
@@ -5192,7 +5199,10 @@ export interface SubagentEvent {
   id: string;
   /** Id of the call of `task`. */
   parentToolCallId: string;
-  /** The event, as a line of the native dialect. */
+  /**
+   * The event, as a line of the native dialect. Clients of today's oh-my-pi receive it as a line of their own
+   * session.
+   */
   event: unknown;
 }
 

@@ -133,6 +133,10 @@ async function checkVariants() {
     if (!await browser.evaluate(`document.getElementById('page').textContent.includes(${JSON.stringify(words)})`)) missing.push(words);
   }
   say(missing.length === 0, 'other dialects, failures and branches are told', missing.join('; '));
+  await browser.evaluate("[...document.querySelectorAll('.drawer')].filter((drawer) => drawer.textContent.includes('nested call')).forEach((drawer) => drawer.setOpen(true))");
+  say(await shown('grep {"pattern":"caller"} 12 ms') && await shown('the record is not complete') && await shown('No such file'), 'calls of tools to other tools are shown');
+  const row = await browser.evaluate("[...document.querySelectorAll('.row')].map((one) => one.textContent).find((text) => text.includes('system update'))");
+  say(/system update: -project, rules, tools -read/.test(row ?? '') && await shown('System update'), 'a change of the system prompt is told', row);
   const hidden = await browser.evaluate("[...document.querySelectorAll('.minor')].filter((node) => node.checkVisibility()).length");
   await browser.evaluate("document.querySelectorAll('#filters button')[4].click()");
   const all = await browser.evaluate("[...document.querySelectorAll('.minor')].filter((node) => node.checkVisibility()).length");
@@ -157,6 +161,10 @@ async function checkKeys() {
   say(first === 'row-0' && second === 'true', 'keys walk the tree');
   const names = await browser.evaluate("[...document.querySelectorAll('button, input, [role]')].filter((node) => node.checkVisibility() && !node.textContent.trim() && !node.getAttribute('aria-label') && !node.alt).map((node) => node.outerHTML.slice(0, 80))");
   say(names.length === 0, 'everything that can be used has a name', names.join('; '));
+  await press('h');
+  const minor = await browser.evaluate("document.body.classList.contains('show-minor')");
+  await press('h');
+  say(minor && await browser.evaluate("!document.body.classList.contains('show-minor')"), 'H shows hidden entries and hides them again');
   await browser.evaluate("document.querySelector('.tool-head').click()");
   say(await browser.evaluate("!document.querySelector('.tool .tool-body').checkVisibility() && document.querySelector('.tool-name').getAttribute('aria-expanded') === 'false'"), 'a tool card folds');
 }

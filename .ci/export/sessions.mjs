@@ -172,10 +172,12 @@ function variants() {
   const task = session.call('task', { agent: 'explore', prompt: 'Find all callers' });
   const open = session.call('bash', { command: 'sleep 1000' });
   session.assistant([{ type: 'thinking', thinking: '', redacted: true }, text('I ask a helper and wait for something.'), task, open], { stopReason: 'toolUse', thinkingLevel: 'high', usage: { input: 10, output: 20, reasoning: 15, cacheRead: 0, cacheWrite: 0, totalTokens: 30, cost: { total: 0.0001 } } });
-  const result = session.result(task, 'Three callers: a.rs, b.rs, c.rs', { usage: { input: 5000, output: 400, cost: { total: 0.02 } } });
+  const nestedCalls = { complete: false, calls: [{ name: 'grep', arguments: { pattern: 'caller' }, durationMs: 12, status: 'ok' }, { name: 'read', argumentsBytes: 2, status: 'error', error: 'No such file' }] };
+  const result = session.result(task, 'Three callers: a.rs, b.rs, c.rs', { usage: { input: 5000, output: 400, cost: { total: 0.02 } }, nestedCalls });
   session.add('context_edit', { targetId: result, replacement: 'Three callers.' });
   session.add('mode_change', { mode: 'plan' });
   session.add('ttsr_injection', { rules: ['no-unwrap'] });
+  session.say('system', { content: '', sections: { project: null, rules: 'Write tests.' }, toolsRemoved: [{ name: 'read' }] });
   session.say('developer', { content: [text('Plan mode is on: **do not write files**.')] });
   session.say('fileMention', { files: [{ path: 'src/lib.rs', content: 'pub fn one() -> u8 {\n    1\n}\n' }, { path: 'notes.txt', content: '' }] });
   session.say('pythonExecution', { code: 'for i in range(3):\n    print(i)', output: '0\n1\n2\n', exitCode: 0, cancelled: false, truncated: false });

@@ -166,7 +166,7 @@ const COMMANDS = {
     ok({ disposition: 'started' });
     agent.onprompt(command, session);
   },
-  get_login_providers: (_agent, _session, _command, ok) => ok({ providers: [{ id: 'github-copilot', name: 'github-copilot', available: true, authenticated: false }] }),
+  get_login_providers: (_agent, _session, _command, ok) => ok({ providers: [{ id: 'github-copilot', name: 'GitHub Copilot', available: true, authenticated: false }] }),
   get_queue: (_agent, session, _command, ok) => ok({ items: session.queue }),
   edit_queued(agent, session, command, ok, no) {
     const item = session.queue.find((one) => one.id === command.queuedId);

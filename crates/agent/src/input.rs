@@ -125,6 +125,8 @@ pub enum Change {
     Hooks(Subscriptions),
     /// Another todo list takes the place of the current one.
     Todos(Vec<TodoPhase>),
+    /// Whether the model is reminded of open todos from now on.
+    Reminders(bool),
     /// Items that were done long enough leave the todo list.
     TodosDue,
     /// Rules watch answers from now on.

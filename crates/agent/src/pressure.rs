@@ -127,6 +127,7 @@ impl TurnLoop {
                 self.conversation.set(messages, open);
             }
             Change::Todos(phases) => self.todos.replace(phases, now),
+            Change::Reminders(reminds) => self.todos.set_reminders(reminds),
             Change::TodosDue => {
                 let left = self.todos.clear_due(now);
                 // One event for each item (dialects.md 8).

@@ -173,8 +173,14 @@ pub const COMMAND_AGE: Duration = Duration::from_secs(23 * 60 * 60);
 /// Longest wait for the agent to open a session.
 pub const OPEN_WAIT: Duration = Duration::from_secs(30);
 
-/// Longest wait for the agent to close a session. The place of a session that it does not close stays taken.
+/// Longest wait for the agent to close a session. The place of a session that it does not close stays taken until a later attempt.
 pub const CLOSE_WAIT: Duration = Duration::from_secs(10);
+
+/// Pause between two attempts to close a session that the agent did not close.
+pub const CLOSE_PAUSE: Duration = Duration::from_secs(5);
+
+/// Time for which a worker leaves a session to other workers after it could not write the session's file.
+pub const UNWRITABLE_PAUSE: Duration = Duration::from_secs(10);
 
 /// Time for runs to end when a worker stops. Kubernetes kills a process 30 seconds after SIGTERM.
 pub const DRAIN_WAIT: Duration = Duration::from_secs(25);

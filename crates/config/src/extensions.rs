@@ -1,12 +1,13 @@
 //! Which extensions a session has: those named on the command line, those of the project where it is trusted, those of the
-//! user (pi-core.md 6.3 has the order, which is that of skills). After them the hooks and custom tools of the older generations,
-//! in the order of those: user, project, settings, command line (dialects.md 10.3). Hook executables are found in `hooks`.
+//! user (pi-core.md 6.3 has the order, which is that of skills). After them the hooks and custom tools of the older generations
+//! and the commands of oh-my-pi, in the order of those: user, project, settings, command line (dialects.md 10.3).
+//! Hook executables are found in `hooks`.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use extensions::line::{Kind, Scope as ChildScope, Source};
+use extensions::line::{Generation, Kind, Scope as ChildScope, Source};
 use extensions::program::Program;
 use files::{Kind as FileKind, Root};
 
@@ -45,6 +46,7 @@ pub fn find(places: &Places<'_>) -> Vec<Found> {
     finder.extensions(places);
     finder.hooks(places);
     finder.tools(places);
+    finder.commands(places);
     finder.found
 }
 
@@ -107,6 +109,13 @@ impl Finder {
         self.older(Kind::Tool, places, listed, &choice.tools, choice.only_named);
     }
 
+    /// Commands in TypeScript, which only oh-my-pi has.
+    fn commands(&mut self, places: &Places<'_>) {
+        if places.choice.generation == Generation::Omp {
+            self.older(Kind::Command, places, &[], &[], places.choice.only_named);
+        }
+    }
+
     /// What the older generations had: folders of the user and of the project, settings, the command line.
     fn older(
         &mut self,
@@ -136,7 +145,7 @@ impl Finder {
     fn named(&mut self, places: &Places<'_>, kind: Kind, path: &Path, scope: Scope, origin: SourceOrigin) {
         let base = path.parent().unwrap_or(path).to_path_buf();
         let root = places.root(scope, path);
-        let found = extensions::find::at(&root, path);
+        let found = extensions::find::at(&root, path, places.choice.generation);
         if found.is_empty() && scope == Scope::Temporary && kind != Kind::Hook {
             let nothing = Err("It holds no extension".to_owned());
             self.push(kind, path, scope, origin, &base, nothing);
@@ -152,9 +161,21 @@ impl Finder {
             Kind::Extension => "extensions",
             Kind::Hook => "hooks",
             Kind::Tool => "tools",
+            Kind::Command => "commands",
         };
         let root = places.root(scope, base);
-        for path in extensions::find::in_directory(&root, &base.join(name)) {
+        let (dir, generation) = (base.join(name), places.choice.generation);
+        let mut found = match kind {
+            Kind::Command => extensions::find::commands(&root, &dir),
+            _ => extensions::find::in_directory(&root, &dir, generation),
+        };
+        if kind == Kind::Hook && generation == Generation::Omp {
+            // oh-my-pi looks for hooks only in these.
+            for part in ["pre", "post"] {
+                found.extend(extensions::find::in_directory(&root, &dir.join(part), generation));
+            }
+        }
+        for path in found {
             self.add(&root, kind, path, scope, SourceOrigin::Auto, base);
         }
     }
@@ -191,7 +212,7 @@ impl Finder {
             Kind::Extension => !counts(&self.changes, ResourceKind::Extensions, scope, &path),
             Kind::Hook => !is_script(root, &path),
             // Older agents kept programs of their own in that folder.
-            Kind::Tool => !matches!(Program::at(root, &path), Ok(None)),
+            Kind::Tool | Kind::Command => !matches!(Program::at(root, &path), Ok(None)),
         };
         if is_out {
             return;

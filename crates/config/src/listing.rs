@@ -41,6 +41,7 @@ pub fn list(places: &Places<'_>) -> Vec<Listed> {
                 Kind::Extension => "extension",
                 Kind::Hook => "hook",
                 Kind::Tool => "tool",
+                Kind::Command => "command",
             },
             problem: missing(Path::new(&found.source.path)).or_else(|| found.runs.clone().err()),
             needs_runtime: found.runs == Ok(Key::TypeScript),

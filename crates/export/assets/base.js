@@ -77,16 +77,31 @@ const memory = {
   set(key, value) { try { localStorage.setItem('pinion-export:' + key, value); } catch { /* not kept */ } },
 };
 
+/** Copies a text. Where the browser offers no clipboard, as over plain HTTP, the selection of a field is copied. */
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch { /* the other way follows */ }
+  const field = el('textarea');
+  field.value = text;
+  Object.assign(field.style, { position: 'fixed', opacity: '0' });
+  document.body.append(field);
+  field.select();
+  try {
+    return document.execCommand('copy');
+  } catch {
+    return false;
+  } finally {
+    field.remove();
+  }
+}
+
 /** A small button that copies a text and says so. */
 function copyButton(label, title, text) {
   const node = button('copy', label, async (event) => {
     event.stopPropagation();
-    try {
-      await navigator.clipboard.writeText(text());
-      node.textContent = 'copied';
-    } catch {
-      node.textContent = 'not allowed here';
-    }
+    node.textContent = await copyText(text()) ? 'copied' : 'not allowed here';
     setTimeout(() => { node.textContent = label; }, 1200);
   }, title);
   return node;

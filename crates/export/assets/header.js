@@ -55,7 +55,7 @@ function drawHeader() {
   const id = el('div', 'id', el('code', '', str(header.id)), copyButton('copy', 'Copy the session id', () => str(header.id)));
   byId('header').append(el('h1', '', title), id, facts, more);
   byId('bar-title').textContent = title;
-  const keys = [['T', 'reasoning'], ['O', 'tool output'], ['⇧O', 'tool cards'], ['J', 'next question'], ['K', 'previous'], ['/', 'search'], ['Esc', 'reset']];
+  const keys = [['T', 'reasoning'], ['O', 'tool output'], ['⇧O', 'tool cards'], ['H', 'hidden entries'], ['J', 'next question'], ['K', 'previous'], ['/', 'search'], ['Esc', 'reset']];
   byId('footer').append(
     el('div', 'keys', ...keys.map(([key, what]) => el('span', '', el('kbd', '', key), ' ' + what))),
     el('div', '', [plural(model.entries.length, 'entry'), span].filter(Boolean).join(' · ')),

@@ -93,6 +93,7 @@ function startKeys() {
     const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName || '');
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
     const actions = {
+      h: () => document.body.classList.toggle('show-minor'),
       t: () => toggleAll('thinking'),
       o: () => toggleAll(event.shiftKey ? 'cards' : 'tools'),
       j: () => stepUser(1),

@@ -153,7 +153,8 @@ function systemMessage(index) {
   const notes = [['Tools: ', added], ['Tools taken away: ', removed], ['Sections taken away: ', dropped]].filter(([, what]) => what);
   const prompt = promptOf(message);
   const glimpse = [prompt ? plural(prompt.split('\n').length, 'line') : '', added ? `tools ${added}` : '', removed ? `without ${removed}` : ''].filter(Boolean).join(' · ');
-  return frame(index, 'summary', drawer('', [el('span', 'tag', 'System'), el('span', 'glimpse', glimpse)],
+  const title = systemTitle(index) === 'system prompt' ? 'System' : 'System update';
+  return frame(index, 'summary', drawer('', [el('span', 'tag', title), el('span', 'glimpse', glimpse)],
     () => [...notes.map(([word, what]) => el('div', 'note', word, el('b', '', what))), prompt ? folding(prompt, 200, (text) => el('pre', 'out', text)) : null], false));
 }
 

@@ -77,7 +77,7 @@ function wordsOf(entry) {
       if (!message) return '';
       if (RUNS.has(message.role)) return str(message.command ?? message.code) + '\n' + withoutAnsi(str(message.output));
       if (message.role === 'fileMention') return filesOf(message).map((file) => file.path + '\n' + file.content).join('\n');
-      if (message.role === 'system') return 'system prompt\n' + promptOf(message);
+      if (message.role === 'system') return [systemTitle(model.indexOf.get(entry.id)), systemChanges(message), promptOf(message)].join('\n');
       const texts = [textOf(message.content), str(message.errorMessage), str(message.summary), str(message.toolName), str(message.model)];
       for (const block of list(message.content)) {
         if (block && block.type === 'thinking') texts.push(str(block.thinking));
@@ -139,6 +139,23 @@ const filesOf = (message) => list(message.files).map((file) => ({ path: str(obj(
 function promptOf(message) {
   const sections = Object.values(obj(message.sections)).map(str).filter(Boolean);
   return sections.length ? sections.join('\n\n') : textOf(message.content);
+}
+
+/** What a system message is: the first on its branch has the prompt, later ones change it. */
+function systemTitle(index) {
+  for (let at = model.parent[index]; at >= 0; at = model.parent[at]) {
+    const entry = model.entries[at];
+    if (roleOf(entry) === 'system' || (entry.type === 'compaction' && entry.systemMessage)) return 'system update';
+  }
+  return 'system prompt';
+}
+
+/** What a system message sets, by name; a minus for what it takes away. */
+function systemChanges(message) {
+  const sections = Object.entries(obj(message.sections)).map(([name, text]) => (text === null ? '-' : '') + name);
+  const tools = [['+', message.toolsAdded], ['-', message.toolsRemoved]]
+    .flatMap(([sign, changed]) => list(changed).map((tool) => sign + str(obj(tool).name)));
+  return [textOf(message.content) ? 'instructions' : '', ...sections, tools.length ? `tools ${tools.join(' ')}` : ''].filter(Boolean).join(', ');
 }
 
 /** System prompt and tools: given with the session, or what the system messages on a path come to. */

@@ -93,7 +93,10 @@ function rowText(index) {
     }
     case 'toolResult': return [message.isError ? 'tool failed' : 'tool', toolRow(index, message)];
     case 'bashExecution': case 'pythonExecution': return ['tool', '$ ' + firstLine(str(message.command ?? message.code), 80)];
-    case 'system': return ['minor', 'system prompt'];
+    case 'system': {
+      const title = systemTitle(index);
+      return ['minor', title === 'system prompt' ? title : firstLine(`${title}: ${systemChanges(message)}`, 120)];
+    }
     case 'fileMention': return ['minor', filesOf(message).map((file) => file.path).join(', ')];
     case 'usage': return ['minor', `usage ${str(entry.kind)} ${str(entry.model)}`];
     case 'context_edit': return ['minor', 'context edit'];

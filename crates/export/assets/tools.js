@@ -113,6 +113,22 @@ function otherTool(args, text) {
   return { head: [], body: [given, text ? folding(text, 10, output) : null] };
 }
 
+/** Calls that a tool made to other tools, as pi records them: their results are in no session file. */
+function nestedCalls(result) {
+  const nested = obj(result && result.nestedCalls);
+  const calls = list(nested.calls).map(obj);
+  if (!calls.length) return null;
+  const marks = new Map([['ok', '✓'], ['error', '✗'], ['unfinished', '…']]);
+  const words = calls.map((call) => {
+    const args = call.arguments ? JSON.stringify(call.arguments) : `[${plural(num(call.argumentsBytes), 'byte')} of arguments]`;
+    const time = Number.isFinite(call.durationMs) ? ` ${call.durationMs} ms` : '';
+    const error = str(call.error).split('\n').filter(Boolean).map((part) => `\n    ${part}`).join('');
+    return `${marks.get(str(call.status)) || '?'} ${str(call.name)} ${args}${time}${error}`;
+  });
+  const title = [el('span', '', plural(calls.length, 'nested call')), nested.complete ? null : el('span', 'glimpse', 'the record is not complete')];
+  return drawer('', title, () => folding(words.join('\n'), 40, output), false);
+}
+
 /** A tool call and, when there is one, its result. */
 function toolCard(call, result) {
   const name = str(call.name);
@@ -124,7 +140,7 @@ function toolCard(call, result) {
   const used = result ? usageWords(result.usage) : '';
   const full = str(result && obj(result.details).fullOutputPath);
   const title = [...head, used ? el('span', 'range', used) : null, words ? el('span', 'state', words) : null];
-  return card(state, name || 'tool', title, [...body, ...(result ? pictures(result.content) : []),
+  return card(state, name || 'tool', title, [...body, ...(result ? pictures(result.content) : []), nestedCalls(result),
     full ? el('div', 'note', `Cut here; the whole output was kept at ${full}`) : null]);
 }
 

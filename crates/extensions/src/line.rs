@@ -207,6 +207,8 @@ pub enum Kind {
     Hook,
     /// A tool of pi before 0.35.
     Tool,
+    /// A command in TypeScript of oh-my-pi.
+    Command,
 }
 
 /// A line from the child. Lines of other types and members not named here are ignored.

@@ -448,21 +448,25 @@ impl Answer {
     }
 }
 
-/// Complete arguments, perhaps after a repair, or why they are not complete, in the words of the JSON parser that pi has. JSON that is
-/// no object gives no arguments.
+/// Complete arguments, perhaps after a repair, or why they are not complete, in the words of the JSON parser that pi has. `null`, an empty
+/// list and an empty text give no arguments: some servers write them for a call without any.
 fn whole_arguments(text: &str) -> Result<Map<String, Value>, String> {
     if let Ok(arguments) = serde_json::from_str(text) {
         return Ok(arguments);
     }
     let mut partial = PartialJson::new();
     partial.push(text);
-    if partial.is_complete() {
+    if partial.is_complete() && text.trim_start().starts_with('{') {
         return partial.parsed().map_err(|error| error.to_string());
     }
     // The grammar first: its errors say where the text ends. It accepts numbers and depths that no value can have.
     let syntax = serde_json::from_str::<IgnoredAny>(text).err();
     let Some(error) = syntax.or_else(|| serde_json::from_str::<Value>(text).err()) else {
-        return Ok(Map::new());
+        return match text.trim() {
+            "null" | "[]" | "\"\"" => Ok(Map::new()),
+            // The model sees what it sent; validation would only name the missing members.
+            _ => Err("Tool arguments must be a JSON object".to_owned()),
+        };
     };
     if !error.to_string().starts_with("EOF while parsing a string") {
         return Err(error.to_string());

@@ -143,7 +143,8 @@ pub struct Conventions {
     /// True if reasoning of chat completions keeps its details as its signature, and with them what a router's provider wants back.
     /// Otherwise only encrypted details are kept, as signatures of the calls that they name.
     pub keeps_reasoning_details: bool,
-    /// True if the tools of chat completions say that they are not strict only where `supportsStrictMode` is set.
+    /// True if tools of OpenAI's APIs, ChatGPT plans, Mistral, Gemini and Bedrock are strict where the tool asks for it and the model
+    /// accepts it (`supportsStrictMode`), and if those of chat completions do not state it for other models.
     pub strict_by_flag: bool,
     /// True if the text of an HTTP error of OpenAI's APIs has the whole error object, not only its message.
     pub error_objects: bool,

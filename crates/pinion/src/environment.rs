@@ -53,8 +53,8 @@ impl Environment {
         }
     }
 
-    /// Reads it.
-    pub(crate) fn read() -> anyhow::Result<Self> {
+    /// Reads it, after a change to the directory of `--cwd`. No thread may run yet that relies on the working directory.
+    pub(crate) fn read(dir: Option<&str>) -> anyhow::Result<Self> {
         let all: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         let text: HashMap<String, String> = all
             .iter()
@@ -64,9 +64,17 @@ impl Environment {
             .get("HOME")
             .filter(|home| !home.is_empty())
             .map(PathBuf::from);
-        let cwd = std::env::current_dir().context("The working directory is not there")?;
+        let current_dir = || std::env::current_dir().context("The working directory is not there");
+        // As in oh-my-pi, the variable is relative to where the process was started, and options are relative to `--cwd`.
+        let mut cwd = current_dir()?;
         let named = text.get("PI_CODING_AGENT_DIR").map(String::as_str);
-        let agent_dir = agent_dir(named, home.as_deref(), &cwd).context(
+        let agent_dir = agent_dir(named, home.as_deref(), &cwd);
+        if let Some(dir) = dir {
+            std::env::set_current_dir(dir)
+                .with_context(|| format!("Cannot change working directory to {dir}"))?;
+            cwd = current_dir()?;
+        }
+        let agent_dir = agent_dir.context(
             "HOME is not set. Set it, or name a directory for settings and keys in PI_CODING_AGENT_DIR",
         )?;
         Ok(Self {

@@ -81,7 +81,7 @@ fn start(words: Vec<String>) -> anyhow::Result<ExitCode> {
         environment::say_exactly(text.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
-    let env = Environment::read()?;
+    let env = Environment::read(args.foreign.cwd.as_deref())?;
     if words.is_empty() && environment::is_interactive() {
         match modes::welcome(&env)? {
             Some(choice) => args = choice,

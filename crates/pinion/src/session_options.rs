@@ -10,7 +10,7 @@ use config::trust::Texts;
 use config::{Choice, Diagnostic, ExtraPath, Generation, Scope};
 use files::Boundaries;
 use models::StartRequest;
-use session::{Options, SessionHome, ToolFilter};
+use session::{Options, PromptCaching, SessionHome, ToolFilter};
 use tools::Toolbox;
 use tools::pattern::fits;
 use wire::Dialect;
@@ -25,7 +25,7 @@ use crate::sessions;
 pub(crate) fn options(args: &Args, env: &Environment, settings: &Settings) -> Options {
     let (session_dir, own) = sessions::session_dir(args, env, settings.session_dir.as_deref());
     Options {
-        start: start_request(args, settings),
+        start: start_request(args, env, settings),
         tools: active_tools(args, settings),
         sessions: match (session_dir, own) {
             (None, _) => SessionHome::Memory,
@@ -44,7 +44,10 @@ pub(crate) fn options(args: &Args, env: &Environment, settings: &Settings) -> Op
             ),
         },
         resources: resource_options(args, settings, env),
-        cache_retention: env.cache_retention(),
+        prompt_caching: PromptCaching {
+            retention: env.cache_retention(),
+            session_id: args.provider_session_id.clone().filter(|id| !id.is_empty()),
+        },
         // A locked-down agent is not loosened by the command line.
         permission_mode: args
             .permission_mode
@@ -108,7 +111,7 @@ pub(crate) fn leaves_out_mcp(args: &Args, is_enabled: bool, dialect: Dialect) ->
 }
 
 /// What decides on the model of a new session.
-pub(crate) fn start_request(args: &Args, settings: &Settings) -> StartRequest {
+pub(crate) fn start_request(args: &Args, env: &Environment, settings: &Settings) -> StartRequest {
     let models = if args.models.is_empty() {
         settings.enabled_models.clone().unwrap_or_default()
     } else {
@@ -118,6 +121,7 @@ pub(crate) fn start_request(args: &Args, settings: &Settings) -> StartRequest {
         provider: args.provider.clone(),
         model: args.model.clone(),
         models,
+        newest_patterns: dialect::of(args, env).0.is_newest_pi(),
         thinking: args.thinking,
         default_provider: settings.default_provider.clone(),
         default_model: settings.default_model.clone(),

@@ -91,11 +91,26 @@ pub(crate) fn opening(
         return Ok(Opening::File(path));
     }
     if args.continue_latest || args.resume {
-        let cwd = env.cwd.to_string_lossy();
-        let newest = store::most_recent(dir, (!is_own).then_some(cwd.as_ref()))?;
-        return Ok(newest.map_or(new, Opening::File));
+        return Ok(newest(env, dir, is_own)?.map_or(new, Opening::File));
     }
     Ok(new)
+}
+
+/// The session of this working directory that was changed last.
+fn newest(env: &Environment, dir: &Path, is_own: bool) -> anyhow::Result<Option<PathBuf>> {
+    let cwd = env.cwd.to_string_lossy();
+    let own = store::most_recent(dir, (!is_own).then_some(cwd.as_ref()))?;
+    let of_omp = omp_dir(env, is_own).and_then(|dir| store::most_recent(&dir, Some(cwd.as_ref())).ok()?);
+    let changed = |path: &PathBuf| std::fs::metadata(path).and_then(|found| found.modified()).ok();
+    Ok(own.into_iter().chain(of_omp).max_by_key(changed))
+}
+
+/// The directory in which oh-my-pi has the sessions of this working directory, if it has another name than ours. oh-my-pi moves
+/// sessions of ours there when it starts.
+fn omp_dir(env: &Environment, is_own: bool) -> Option<PathBuf> {
+    let name = store::paths::omp_directory(&env.cwd, env.home.as_deref(), &env.tmp_dir)?;
+    let dir = store::paths::sessions_root(&env.agent_dir).join(name);
+    (is_own && dir.is_dir()).then_some(dir)
 }
 
 /// The session of this working directory with exactly this id.
@@ -104,7 +119,11 @@ fn with_id(id: &str, env: &Environment, dir: &Path, is_own: bool) -> anyhow::Res
     let known = store::find_by_id_prefix(dir, id)?
         .into_iter()
         .find(|found| found.id == id && (is_own || found.cwd.is_empty() || found.cwd == cwd));
-    Ok(known.map(|found| found.path))
+    let of_omp = || {
+        let found = store::find_by_id_prefix(&omp_dir(env, is_own)?, id).ok()?;
+        found.into_iter().find(|found| found.id == id && found.cwd == cwd)
+    };
+    Ok(known.or_else(of_omp).map(|found| found.path))
 }
 
 /// The session with exactly this id, else the first of those whose ids begin with it.

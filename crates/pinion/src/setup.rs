@@ -7,6 +7,7 @@ use std::time::Duration;
 use acp::ClientPort;
 use anyhow::bail;
 use auth::Secret;
+use auth::login::Endpoints;
 use config::Diagnostic;
 use config::settings::{Settings, SettingsSource};
 use config::trust::Trust;
@@ -104,7 +105,7 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     );
     let logs = Logs::start(args, env, registry.secrets())?;
     let tape = tape(args, env, &mut registry)?;
-    use_api_key(args, &start_request(args, &settings), &mut registry)?;
+    use_api_key(args, &start_request(args, env, &settings), &mut registry)?;
     let secrets = registry.secrets().clone();
     let (inputs, writer) = input_record::start(args, env, &secrets)?.unzip();
     let config = ClientConfig {
@@ -259,6 +260,7 @@ pub(crate) fn mcp_setup(
     McpSetup {
         off: leaves_out_mcp(args, settings.tools.mcp, dialect::of(args, env).0),
         files: args.mcp_config.iter().map(|path| env.path(path)).collect(),
+        is_omp: dialect::of(args, env).0.is_newest_omp(),
         expand: mcp::Expander {
             lookup: Arc::new(move |name: &str| lookup(name)),
             run: Arc::new(run_command::run),
@@ -357,8 +359,24 @@ pub(crate) fn client_config(args: &Args, env: &Environment, settings: &Settings)
     ClientConfig {
         proxy: env.proxy(settings.http_proxy.as_deref()),
         script: args.script.as_deref().map(|script| env.path(script)),
+        endpoints: endpoints(env),
         ..ClientConfig::default()
     }
+}
+
+/// Where logins happen. The variables are those of pi.
+pub(crate) fn endpoints(env: &Environment) -> Endpoints {
+    let mut endpoints = Endpoints::default();
+    if let Some(host) = env.get("PI_OAUTH_CALLBACK_HOST") {
+        host.clone_into(&mut endpoints.callback_host);
+    }
+    let kimi = env
+        .get("KIMI_CODE_OAUTH_HOST")
+        .or_else(|| env.get("KIMI_OAUTH_HOST"));
+    if let Some(address) = kimi {
+        address.clone_into(&mut endpoints.kimi);
+    }
+    endpoints
 }
 
 /// Gives the key of `--api-key` to the provider of the chosen model.

@@ -112,11 +112,6 @@ impl Manner {
             }
             _ => {}
         }
-        if let Inbound::Request(request) = inbound
-            && let Command::Session(SessionCommand::NegotiateProtocol(params)) = &request.command
-        {
-            self.chunks = params.protocol_version == 2;
-        }
         // A handshake, not a guess.
         self.chosen |= name == "negotiate_protocol" && self.dialect == Dialect::OmpNow;
         self
@@ -240,6 +235,11 @@ impl Spoken {
     /// The client asks for linear updates, or for cumulative ones, from the next answer on; `None` leaves it to the dialect.
     pub fn choose_delta(&self, delta: Option<bool>) {
         self.update(|manner| Manner { delta, ..manner });
+    }
+
+    /// The session has granted a version of the framing. A refused one leaves it as it is.
+    pub(crate) fn choose_chunks(&self, chunks: bool) {
+        self.update(|manner| Manner { chunks, ..manner });
     }
 
     /// Sets the user interface frames that the client wants, in any dialect.

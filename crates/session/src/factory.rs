@@ -50,8 +50,8 @@ pub struct Options {
     pub is_attended: bool,
     /// The sandbox of tools, for those who ask; the toolbox has it itself.
     pub sandbox: Option<SandboxState>,
-    /// How long providers should keep prompts cached.
-    pub cache_retention: CacheRetention,
+    /// How providers should keep prompts cached.
+    pub prompt_caching: PromptCaching,
     /// Which extensions are loaded.
     pub extensions: Choice,
     /// Whether only models may be asked over the network (`--offline`).
@@ -60,6 +60,15 @@ pub struct Options {
     pub limits: wire::RunLimits,
     /// The dialect that the process starts with.
     pub dialect: wire::Dialect,
+}
+
+/// How providers should keep prompts cached.
+#[derive(Debug, Clone)]
+pub struct PromptCaching {
+    /// How long.
+    pub retention: CacheRetention,
+    /// The id in cache keys and headers for routing (`--provider-session-id`). None: the id of the session.
+    pub session_id: Option<String>,
 }
 
 /// Which tools of any source may be active.

@@ -28,7 +28,7 @@ mod trace;
 mod ui_capabilities;
 
 pub use error::SessionError;
-pub use factory::{Agent, AgentFactory, Options, SessionHome, ToolFilter};
+pub use factory::{Agent, AgentFactory, Options, PromptCaching, SessionHome, ToolFilter};
 pub use input_record::{InputRecord, InputWriter};
 pub use llm::{is_context_overflow, is_retryable};
 pub use manager::{AgentByDirectory, Eviction, Lane, SessionManager};

@@ -330,8 +330,11 @@ pub const HOOKS_AT_ONCE: usize = 4;
 /// Queued runs of one hook. Further ones are skipped.
 pub const HOOK_LANE: usize = 256;
 
-/// Events that wait until the session passes them on to extensions and hooks. Further ones are dropped.
+/// Events that wait until the session passes them on to extensions and hooks. With more, sub-agents and background processes wait.
 pub const LISTENER_EVENTS: usize = 1024;
+
+/// Longest wait of a sub-agent or a background process for room in this queue. Then its event is queued all the same.
+pub const LISTENER_WAIT: Duration = Duration::from_secs(5);
 
 /// Characters (UTF-16 units) of the preview of an entry in `get_session_tree`.
 // The pages of the web protocol expect at most this length (web.md 1.5).
@@ -357,3 +360,6 @@ pub const CACHE_WARMING_IDLE: Duration = Duration::from_secs(1800);
 
 /// What at least remains of the lifetime of an entry when its refresh is sent.
 pub const CACHE_WARMING_MARGIN: Duration = Duration::from_secs(10);
+
+/// Bytes of an image that a session file of oh-my-pi refers to. A larger one is left out.
+pub const BLOB_BYTES: u64 = 32 << 20;

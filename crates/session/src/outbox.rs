@@ -279,6 +279,14 @@ impl Outbox {
         &self.trace
     }
 
+    /// The same queue for a task of the session, which waits while listeners have too many events.
+    pub(crate) fn for_task(&self) -> Self {
+        Self {
+            listeners: self.listeners.for_task(),
+            ..self.clone()
+        }
+    }
+
     /// Returns the events that are still in force.
     pub(crate) fn standing(&self) -> &LiveState {
         &self.standing
@@ -293,7 +301,7 @@ impl Outbox {
     pub(crate) async fn tell(&self, event: Event) {
         let event = Arc::new(event);
         // Before the wait for a client that does not read.
-        self.listeners.push(&event);
+        self.listeners.push(&event).await;
         self.tell_clients(event).await;
     }
 

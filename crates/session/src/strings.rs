@@ -39,6 +39,9 @@ pub(crate) const EMPTY_NAME: &str = "Session name cannot be empty";
 /// A page asked for a session that is not there (web.md 1.5).
 pub(crate) const NO_SESSION_FILE: &str = "Session file not found";
 
+/// Stands for an image whose file is missing in a session of oh-my-pi.
+pub(crate) const MISSING_IMAGE: &str = "[The file of this image is missing or cannot be read.]";
+
 /// A model that is not there, or has no credentials.
 pub(crate) fn model_not_found(provider: Option<&str>, id: Option<&str>) -> String {
     // `undefined` is how pi, in JavaScript, writes a parameter that is missing (behaviour.md 1.6).

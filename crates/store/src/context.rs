@@ -30,6 +30,8 @@ impl Context {
         let mut context = Self::at_start(header);
         let edits = Edits::of(path);
         let mut compaction = None;
+        let mut start = 0;
+        let mut is_chosen = false;
         for (at, entry) in path.iter().enumerate() {
             match &entry.body {
                 EntryBody::ThinkingLevelChange(body) => {
@@ -38,9 +40,11 @@ impl Context {
                 EntryBody::ModelChange(body) => {
                     if let Some((provider, model)) = body.target().filter(|_| is_main_model(body)) {
                         context.model = Some((provider.to_owned(), model.to_owned()));
+                        is_chosen = body.model.is_some();
                     }
                 }
-                EntryBody::Message(body) => {
+                // oh-my-pi notes every choice of the user, so that an answer of another model is one of a fallback.
+                EntryBody::Message(body) if !is_chosen => {
                     if let Some(answer) = body
                         .message
                         .as_assistant()
@@ -50,13 +54,19 @@ impl Context {
                     }
                 }
                 EntryBody::Compaction(body) => compaction = Some((at, body)),
+                // What oh-my-pi's user cleared is in the file, and no longer in the conversation.
+                body if is_reset(body) => (start, compaction) = (at + 1, None),
                 _ => {}
             }
         }
         match compaction
             .and_then(|(at, body)| Some((path.get(..at)?, path.get(at)?, path.get(at + 1..)?, body)))
         {
-            None => extend(&mut context.messages, path, &edits),
+            None => extend(
+                &mut context.messages,
+                path.get(start..).unwrap_or_default(),
+                &edits,
+            ),
             Some((before, entry, after, body)) => {
                 let summary = Arc::new(summary_message(entry, body));
                 let first_kept = before.iter().position(|e| e.id == body.first_kept_entry_id);
@@ -93,6 +103,12 @@ impl Context {
             ..Self::default()
         }
     }
+}
+
+/// Returns true for the mark that `/clear` of oh-my-pi leaves. The newest of it and of the compactions decides where a conversation
+/// begins.
+pub(crate) fn is_reset(body: &EntryBody) -> bool {
+    matches!(body, EntryBody::Other(_)) && body.kind() == "reset_boundary"
 }
 
 /// xcsh also notes changes of the models that it keeps for side jobs, under a role of their own (dialects.md 12).

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use wire::{Entry, EntryBody};
 
+use crate::context::is_reset;
 use crate::error::{Result, StoreError};
 use crate::stamp;
 
@@ -157,7 +158,7 @@ impl Forest {
     }
 
     /// The end of [`path_to`](Self::path_to) that a model still sees word for word: from the first entry that the newest compaction kept,
-    /// or from this compaction if it kept nothing of the path. The whole path without a compaction.
+    /// or from this compaction if it kept nothing of the path, or from a later mark of `/clear`. The whole path without these.
     pub(crate) fn seen_path_to(&self, leaf: Option<&str>) -> Vec<usize> {
         let mut path = Vec::new();
         let mut compaction = None;
@@ -165,6 +166,7 @@ impl Forest {
             let Some(entry) = self.at(at) else { break };
             path.push(at);
             match (compaction, &entry.body) {
+                (None, body) if is_reset(body) => break,
                 (None, EntryBody::Compaction(body)) => {
                     let first_kept = body.first_kept_entry_id.as_str();
                     if first_kept == entry.id || self.position(first_kept).is_none() {

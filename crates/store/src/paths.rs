@@ -35,6 +35,26 @@ pub fn encode_cwd(cwd: &str) -> String {
     format!("--{head}-{:016x}--", fnv1a(cwd.as_bytes()))
 }
 
+/// The name that oh-my-pi gives the directory for sessions of a working directory below the home directory (`-app` for `~/app`) or the
+/// directory of temporary files (`-tmp-app`). None for other directories, whose name is that of [`encode_cwd`].
+#[must_use]
+pub fn omp_directory(cwd: &Path, home: Option<&Path>, tmp: &Path) -> Option<String> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let cwd = real(cwd);
+    let below = |dir: &Path| {
+        let rest = cwd.strip_prefix(real(dir)).ok()?.to_str()?;
+        Some(rest.replace(['/', '\\', ':'], "-"))
+    };
+    if let Some(rest) = home.and_then(below) {
+        return Some(format!("-{rest}"));
+    }
+    let rest = below(tmp)?;
+    Some(match rest.as_str() {
+        "" => "-tmp".to_owned(),
+        rest => format!("-tmp-{rest}"),
+    })
+}
+
 /// The file name of a session: its creation time with `:` and `.` as `-`, an underscore, its id. Characters of the id that
 /// could lead out of the directory become `-`.
 #[must_use]

@@ -15,7 +15,7 @@ pub fn seen_context(log: &SessionLog, leaf: Option<&str>) -> Context {
 }
 
 /// The end of a branch that a model still sees: from the first entry that the newest compaction kept, or from this compaction if it kept
-/// nothing of the branch; all of a branch without a compaction.
+/// nothing of the branch, or from a later mark of `/clear` of oh-my-pi; all of a branch without these.
 #[must_use]
 pub fn seen_branch(log: &SessionLog, leaf: Option<&str>) -> Vec<Arc<Entry>> {
     let path = log.forest.seen_path_to(leaf).into_iter();

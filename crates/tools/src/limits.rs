@@ -118,6 +118,8 @@ pub const SCHEMA_DEPTH: usize = 64;
 pub const SCHEMA_STEPS: usize = 100_000;
 /// Problems listed in one validation failure.
 pub const SCHEMA_ERRORS: usize = 100;
+/// Allowed values that an error names.
+pub const SCHEMA_VALUES_SHOWN: usize = 20;
 /// Times a foreign tool's arguments are converted and checked again.
 pub const SCHEMA_PASSES: usize = 4;
 /// References that are followed to find the schema of one field.

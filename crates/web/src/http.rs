@@ -23,10 +23,17 @@ use crate::memory::{Account, Full, Reservation};
 use crate::page::{only, plain};
 use crate::server::empty;
 use crate::state::{WebState, parsed};
-use serve::Inbound;
+use serve::{Inbound, Request};
+use wire::Response as CommandResponse;
+
+/// The error of a command whose response is lost: its session went away, or the response does not fit in the client's memory.
+/// A command that was passed on is never refused with a status, since the client would send it again.
+pub(crate) const MAY_HAVE_RUN: &str = "The response of the session was lost. The command may have run; read the state of the session \
+                                       before you send it again";
 
 /// `POST /api/command`: the body is a command as on the socket, the answer its response. Frames without a response get
 /// 202. A response with `success: false` has status 200; only a body that is no command gets 400.
+/// 503 says that the command was not passed on.
 pub(crate) async fn command(state: Arc<WebState>, parts: &Parts, body: Body) -> Response {
     if parts.method != Method::POST {
         return only("POST");
@@ -56,6 +63,10 @@ pub(crate) async fn command(state: Arc<WebState>, parts: &Parts, body: Body) -> 
         _ => StatusCode::OK,
     };
     let is_frame = matches!(inbound, Inbound::Frame(..));
+    let unanswered = match &inbound {
+        Inbound::Request(request) => Some(lost(request)),
+        _ => None,
+    };
     let Some(subscription) = state.clients.join_for_answer(account) else {
         return busy();
     };
@@ -67,9 +78,22 @@ pub(crate) async fn command(state: Arc<WebState>, parts: &Parts, body: Body) -> 
     }
     match timeout(WEB_ANSWER_WAIT, first(&subscription)).await {
         Ok(Some(frame)) => answered(status, &frame, subscription),
-        Ok(None) => busy(),
+        Ok(None) => match unanswered {
+            Some(frame) => answered(status, &frame, subscription),
+            None => busy(),
+        },
         Err(_) => empty(StatusCode::GATEWAY_TIMEOUT),
     }
+}
+
+/// The response to a command whose own response is lost.
+fn lost(request: &Request) -> FrameText {
+    let response = CommandResponse {
+        id: request.id.clone(),
+        command: Some(request.name.clone().into()),
+        outcome: Err(MAY_HAVE_RUN.to_owned()),
+    };
+    serde_json::to_string(&response).unwrap_or_default().into()
 }
 
 /// Why the body of a request is not read to its end.

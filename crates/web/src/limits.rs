@@ -40,7 +40,8 @@ pub const WEB_READ_BYTES: usize = 256 * 1024;
 pub const WEB_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 
 /// Bytes that all web clients hold together: incomplete requests and messages, messages that wait for a session, and
-/// responses that wait for a reader. Further ones are refused with the status 503 or the close code 1013.
+/// responses that wait for a reader. Further ones are refused with the status 503 or the close code 1013. A command whose response does not
+/// fit fails with an error over HTTP.
 pub const WEB_MEMORY_BYTES: usize = 192 * 1024 * 1024;
 
 /// Bytes of [`WEB_MEMORY_BYTES`] that one web client can hold: the longest message with room to spare.

@@ -374,6 +374,21 @@ pub struct NavigateParams {
     /// Label for the summary, or for the entry if there is no summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// Where a user message leads; never on the wire, the command decides it.
+    #[serde(skip)]
+    pub user_message: UserMessageTarget,
+}
+
+/// Where a user message leads that is the target of a navigation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UserMessageTarget {
+    /// To the entry before it. A session that ends with the message stays there, as in pi.
+    #[default]
+    BeforeUnlessLast,
+    /// To the entry before it, also at the end of the session: `rewind` counts the message as not sent.
+    Before,
+    /// To the message: `unrewind` restores the old end of the session.
+    Itself,
 }
 
 /// Parameters of `login`.

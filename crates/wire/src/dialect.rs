@@ -1,6 +1,10 @@
 //! The dialects of the family: their names and their differences (dialects.md 5 and 6). The list is closed: a dialect that
 //! can be a superset of another is merged with it. `serve` detects a client's dialect and writes its lines.
 
+mod rules;
+
+pub use rules::SessionRule;
+
 /// The prompt came during a run and did not say what to do with it, in the words of today's pi.
 pub const BUSY: &str =
     "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message.";

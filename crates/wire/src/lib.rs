@@ -50,7 +50,7 @@ pub mod values;
 
 pub use command::Command;
 pub use content::{AssistantBlock, ImageContent, TextContent, ThinkingContent, ToolCall, UserBlock};
-pub use dialect::Dialect;
+pub use dialect::{Dialect, SessionRule};
 pub use entry::{Entry, EntryBody, SessionHeader};
 pub use event::{Event, StreamEvent};
 pub use event_name::{EVENT_NAMES, canonical_event};

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::Message;
+use crate::state::SessionState;
+use crate::tool::ToolSpec;
 
 /// Error of `get_messages_page` while a run or a compaction is active.
 pub const PAGE_BUSY: &str = "Cannot page messages while the session is changing";
@@ -129,6 +131,19 @@ pub struct MessagesPage {
     pub next_cursor: Option<String>,
     /// Messages of the conversation.
     pub total_messages: usize,
+}
+
+/// Response to `get_state` of a process that starts with the dialect of today's oh-my-pi. Clients of other dialects get the state alone.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StateWithPrompt {
+    /// The state.
+    #[serde(flatten)]
+    pub state: SessionState,
+    /// The system prompt of the next request, in parts.
+    pub system_prompt: Vec<String>,
+    /// The tools that the model can call.
+    pub dump_tools: Vec<ToolSpec>,
 }
 
 /// Response to `handoff`.

@@ -120,7 +120,7 @@ impl PartialJson {
         }
     }
 
-    /// What completes [`stable`](Self::stable): at most a quote and the open brackets.
+    /// What completes [`stable`](Self::stable): a quote, or the rest of `true`, `false` or `null` with its key, and the open brackets.
     #[must_use]
     pub fn closer(&self) -> String {
         if !self.text.starts_with('{') || self.stable == 0 {
@@ -129,6 +129,11 @@ impl PartialJson {
         let mut out = String::with_capacity(self.stack.len() + 1);
         if self.open_string {
             out.push('"');
+        }
+        if let State::Word(missing) = self.state {
+            // pi shows the value of a word from its first letter.
+            out.push_str(self.text.get(self.stable..).unwrap_or_default());
+            out.extend(missing.iter().copied().map(char::from));
         }
         for bracket in self.stack.iter().rev() {
             out.push(if *bracket == b'{' { '}' } else { ']' });
@@ -469,7 +474,10 @@ mod tests {
             ("{\"a\":1,\"limit\": 2", json!({"a": 1, "limit": 2})),
             ("{\"a\":1,\"limit\": 2.", json!({"a": 1, "limit": 2})),
             ("{\"a\":-", json!({})),
-            ("{\"a\":tru", json!({})),
+            ("{\"a\":tru", json!({"a": true})),
+            ("{\"a\":1, \"b\": [n", json!({"a": 1, "b": [null]})),
+            ("{\"a\":f", json!({"a": false})),
+            ("{\"a\":trx", json!({})),
             ("{\"a\":true", json!({"a": true})),
             ("{\"a\":[1,", json!({"a": [1]})),
             ("{\"a\":[{\"b\":\"x\\", json!({"a": [{"b": "x"}]})),

@@ -12,7 +12,9 @@ use crate::hosted::{HostToolNames, HostUriSchemes};
 use crate::looking::{DeletedSession, Directory, FoundFiles};
 use crate::mcp::McpServers;
 use crate::model::Model;
-use crate::omp::{AvailableCommands, ContinuedSession, EventFilter, FastMode, Handoff, MessagesPage};
+use crate::omp::{
+    AvailableCommands, ContinuedSession, EventFilter, FastMode, Handoff, MessagesPage, StateWithPrompt,
+};
 use crate::process::{ProcessData, ProcessInfo, ProcessesReply};
 use crate::reply::{
     Accepted, Cancelled, Commands, Completions, ContextUsageReply, CycledModel, CycledThinking, Entries,
@@ -34,6 +36,7 @@ pub enum Reply {
     #[serde(skip)]
     Nothing,
     State(Box<SessionState>),
+    StateWithPrompt(Box<StateWithPrompt>),
     Stats(Box<SessionStats>),
     Messages(Messages),
     Entries(Entries),
@@ -166,6 +169,7 @@ reply_from! {
     Processes(ProcessesReply),
     ] in boxes [
     State(SessionState),
+    StateWithPrompt(StateWithPrompt),
     Stats(SessionStats),
     Model(Model),
     CycledModel(Option<CycledModel>),

@@ -1,8 +1,12 @@
 //! Sub-agents on the wire: sessions that a model gives tasks to with the tool `task` (docs/guides/sub-agents.md). The members
 //! are those of oh-my-pi (dialects.md 5).
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::event::Event;
 
 /// How much a client receives of sub-agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -198,7 +202,7 @@ pub struct SubagentProgress {
 }
 
 /// Payload of `subagent_event`: an event of a sub-agent's session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SubagentEvent {
@@ -206,8 +210,9 @@ pub struct SubagentEvent {
     pub id: String,
     /// Id of the call of `task`.
     pub parent_tool_call_id: String,
-    /// The event, as a line of the native dialect.
-    pub event: Value,
+    /// The event, as a line of the native dialect. Clients of today's oh-my-pi receive it as a line of their own session.
+    #[cfg_attr(feature = "schema", schemars(with = "Value"))]
+    pub event: Arc<Event>,
 }
 
 /// A sub-agent that works.

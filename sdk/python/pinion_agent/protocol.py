@@ -3767,6 +3767,13 @@ class _SessionState(TypedDict, total=False):
     #: Output tokens per second of the newest answer; null if unknown. Dialects: omp-now.
     tokensPerSecond: Union[float, None]
 
+    #: The system prompt of the next request, in parts. Only in a process that starts with the dialect.
+    #: Dialects: omp-now.
+    systemPrompt: list[str]
+
+    #: The tools that the model can call. Only in a process that starts with the dialect. Dialects: omp-now.
+    dumpTools: list["ToolSpec"]
+
 
 class SessionState(_SessionState):
     """Response to `get_state`."""
@@ -4017,7 +4024,8 @@ class SubagentEvent(TypedDict):
     #: Id of the call of `task`.
     parentToolCallId: str
 
-    #: The event, as a line of the native dialect.
+    #: The event, as a line of the native dialect. Clients of today's oh-my-pi receive it as a line of their
+    #: own session.
     event: Any
 
 

@@ -33,7 +33,7 @@ of all commands and events by version is in [COMPATIBILITY.md](../../protocol/CO
 ";
 
 /// Deliberate differences from pi that no recorded session has: the part, the difference.
-const UNRECORDED: [(&str, &str); 7] = [
+const UNRECORDED: [(&str, &str); 9] = [
     (
         "`grep`",
         "Pinion leaves out the directory `.git`. pi searches it, too",
@@ -58,6 +58,14 @@ const UNRECORDED: [(&str, &str); 7] = [
     (
         "command line",
         "After `--`, words that begin with `@` are text, so that texts of others attach no files. In pi they are files",
+    ),
+    (
+        "`--model`",
+        "If several providers have the model, Pinion takes one with credentials, in the order of the defaults. pi 1.5.2 refuses to start unless one alone has credentials",
+    ),
+    (
+        "`-e npm:NAME`",
+        "Pinion installs a newer version at most once a day, and runs no scripts of packages. pi looks for one at each start, and runs them",
     ),
 ];
 

@@ -74,7 +74,15 @@ const GENERAL: &[Variable] = &[
     ),
     (
         "PI_OAUTH_CALLBACK_HOST",
-        "Address on which `pinion auth login` waits for the browser. Default: 127.0.0.1.",
+        "Address on which a login waits for the browser. Default: 127.0.0.1.",
+    ),
+    (
+        "KIMI_CODE_OAUTH_HOST",
+        "Address of Kimi's login server, for `kimi-coding`. Default: `https://auth.kimi.com`.",
+    ),
+    (
+        "KIMI_OAUTH_HOST",
+        "The same, if `KIMI_CODE_OAUTH_HOST` is not set.",
     ),
     ("NO_COLOR", "If set, no colours on a terminal."),
     ("TERM", "`dumb`: no colours on a terminal."),

@@ -141,6 +141,17 @@ impl Todos {
         left
     }
 
+    /// Returns true if the model is reminded of open items.
+    #[must_use]
+    pub fn has_reminders(&self) -> bool {
+        self.settings.reminders
+    }
+
+    /// Switches reminders on or off.
+    pub(crate) fn set_reminders(&mut self, reminders: bool) {
+        self.settings.reminders = reminders;
+    }
+
     /// A message began: reminders count from here.
     pub(crate) fn user_spoke(&mut self) {
         self.reminded = 0;

@@ -50,6 +50,19 @@ fn reminded(world: &mut World) -> (Vec<(u32, u32, usize)>, bool) {
 }
 
 #[test]
+fn reminders_end_with_their_tool() {
+    let mut world = world(3);
+    world.prompt("Go");
+    world.step(Change::Reminders(false).into());
+    world.answer(&[], StopReason::Stop);
+    assert_eq!(reminded(&mut world), (Vec::new(), true));
+    world.step(Change::Reminders(true).into());
+    world.prompt("Again");
+    world.answer(&[], StopReason::Stop);
+    assert_eq!(reminded(&mut world), (vec![(1, 3, 2)], false));
+}
+
+#[test]
 fn reminder_follows_run_end_and_starts_another() {
     let mut world = world(1);
     world.prompt("Go");

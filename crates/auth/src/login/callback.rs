@@ -13,7 +13,7 @@ use super::LoginError;
 use super::limits::{CALLBACK_CONNECTIONS, CALLBACK_READ, MAX_CALLBACK};
 
 /// What came of a login.
-pub(super) type Outcome = Result<String, LoginError>;
+type Outcome = Result<String, LoginError>;
 
 /// A bound port.
 #[derive(Debug)]
@@ -34,29 +34,32 @@ impl Callback {
         self.0.local_addr().map_or(0, |address| address.port())
     }
 
-    /// Waits for the code of the login with this state. Browsers open connections they do not use and ask for icons, and
-    /// other pages may call us: none of that ends the wait.
-    pub(super) async fn wait(&self, path: &str, state: &str) -> Outcome {
-        self.visited(path, state).await.1
-    }
-
-    /// Waits like `wait`, and returns path and query of the browser's request.
+    /// Waits for the code of the login with this state, and returns path and query of the browser's request. Browsers open
+    /// connections they do not use and ask for icons, and other pages may call us: none of that ends the wait.
     ///
     /// # Errors
     /// When the login was denied.
     pub async fn wait_target(&self, path: &str, state: &str) -> Result<String, LoginError> {
+        self.wait(path, Some(state)).await
+    }
+
+    /// Waits for the code of a login, and returns path and query of the browser's request. Without a state, the path must be a
+    /// secret.
+    pub(super) async fn wait(&self, path: &str, state: Option<&str>) -> Outcome {
         let (target, outcome) = self.visited(path, state).await;
         outcome.map(|_| target)
     }
 
-    async fn visited(&self, path: &str, state: &str) -> (String, Outcome) {
+    async fn visited(&self, path: &str, state: Option<&str>) -> (String, Outcome) {
         let mut visits: JoinSet<Option<(String, Outcome)>> = JoinSet::new();
         loop {
             let may_accept = visits.len() < CALLBACK_CONNECTIONS;
             tokio::select! {
                 Ok((stream, _)) = self.0.accept(), if may_accept => {
-                    let (path, state) = (path.to_owned(), state.to_owned());
-                    visits.spawn(async move { timeout(CALLBACK_READ, visit(stream, &path, &state)).await.ok()? });
+                    let (path, state) = (path.to_owned(), state.map(str::to_owned));
+                    visits.spawn(async move {
+                        timeout(CALLBACK_READ, visit(stream, &path, state.as_deref())).await.ok()?
+                    });
                 }
                 Some(done) = visits.join_next() => {
                     if let Ok(Some(outcome)) = done {
@@ -71,7 +74,7 @@ impl Callback {
 }
 
 /// Serves one connection.
-async fn visit(mut stream: TcpStream, path: &str, state: &str) -> Option<(String, Outcome)> {
+async fn visit(mut stream: TcpStream, path: &str, state: Option<&str>) -> Option<(String, Outcome)> {
     let target = read_target(&mut stream).await?;
     let outcome = judge(&target, path, state);
     let (status, words) = match &outcome {
@@ -106,15 +109,16 @@ async fn read_target(stream: &mut TcpStream) -> Option<String> {
     (words.next()? == "GET").then(|| words.next().map(str::to_owned))?
 }
 
-/// What a visit says about the login with this state; nothing for everything else.
-fn judge(target: &str, path: &str, state: &str) -> Option<Outcome> {
+/// What a visit says about the login with this state, or with none; nothing for everything else.
+fn judge(target: &str, path: &str, state: Option<&str>) -> Option<Outcome> {
     let url = Url::parse(&format!("http://localhost{target}")).ok()?;
     let found = |name: &str| {
         let pair = url.query_pairs().find(|(known, _)| known == name);
         pair.map(|(_, value)| value.into_owned())
             .filter(|value| !value.is_empty())
     };
-    if url.path() != path || found("state").as_deref() != Some(state) {
+    let is_ours = state.is_none() || found("state").as_deref() == state;
+    if url.path() != path || !is_ours {
         return None;
     }
     match found("code") {
@@ -129,12 +133,19 @@ fn judge(target: &str, path: &str, state: &str) -> Option<Outcome> {
 /// # Errors
 /// When there is no code in it, or the login was denied.
 pub fn pasted(text: &str, state: &str) -> Result<String, LoginError> {
+    code_in(text, Some(state))
+}
+
+/// The code in what a person pasted for a login with this state, or with none.
+pub(super) fn code_in(text: &str, state: Option<&str>) -> Outcome {
     let text = text.trim();
     let pairs = match Url::parse(text) {
         Ok(url) if url.has_host() => url.query().unwrap_or_default().to_owned(),
         _ if text.contains("code=") => text.trim_start_matches('?').to_owned(),
         _ => {
-            let (code, named) = text.split_once('#').unwrap_or((text, state));
+            let (code, named) = text
+                .split_once('#')
+                .map_or((text, state), |(code, named)| (code, Some(named)));
             let is_code = !code.is_empty() && code.chars().all(|c| c.is_ascii_graphic());
             return if is_code && named == state {
                 Ok(code.to_owned())
@@ -145,12 +156,20 @@ pub fn pasted(text: &str, state: &str) -> Result<String, LoginError> {
     };
     let target = format!("/?{pairs}");
     // The address holds its state always; a bare query may leave it out.
-    let target = if pairs.contains("state=") {
-        target
-    } else {
-        format!("{target}&state={state}")
+    let target = match state {
+        Some(state) if !pairs.contains("state=") => format!("{target}&state={state}"),
+        _ => target,
     };
     judge(&target, "/", state).unwrap_or(Err(LoginError::Paste))
+}
+
+/// A parameter in the query of an address.
+pub(super) fn parameter(address: &str, name: &str) -> Option<String> {
+    let (_, query) = address.trim().split_once('?')?;
+    let url = Url::parse(&format!("http://localhost/?{query}")).ok()?;
+    let (_, value) = url.query_pairs().find(|(known, _)| known == name)?;
+    let value = value.trim().to_owned();
+    (!value.is_empty()).then_some(value)
 }
 
 #[cfg(test)]
@@ -181,5 +200,27 @@ mod tests {
         }
         let denied = "http://localhost:1455/auth/callback?error=access_denied&state=st";
         assert_eq!(pasted(denied, "st"), Err(LoginError::Denied));
+    }
+
+    /// OpenRouter returns no state.
+    #[test]
+    fn pasted_address_needs_no_state_without_one() {
+        for text in [
+            "http://127.0.0.1:4000/oauth/callback/x?code=c0de",
+            "code=c0de",
+            "c0de",
+        ] {
+            assert_eq!(code_in(text, None), Ok("c0de".to_owned()), "{text}");
+        }
+        // An empty state is a state that nothing has.
+        assert_eq!(pasted("http://x/?code=c0de", ""), Err(LoginError::Paste));
+    }
+
+    #[test]
+    fn parameter_of_address_is_decoded() {
+        let address = " http://127.0.0.1:1455/auth/callback?code=c&client_id=app%5F1&state=s#end ";
+        assert_eq!(parameter(address, "client_id").as_deref(), Some("app_1"));
+        assert_eq!(parameter(address, "other"), None);
+        assert_eq!(parameter("code", "client_id"), None);
     }
 }

@@ -2,6 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// The stored time of expiry of a key that does not expire, in ms since 1970: the largest integer of JavaScript, as in pi.
+pub const NEVER_MS: i64 = (1 << 53) - 1;
+
 /// Milliseconds since 1970.
 pub(super) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

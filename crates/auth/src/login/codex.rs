@@ -1,12 +1,14 @@
 //! The login of ChatGPT: the parameters of its page in the browser, and the format of its token endpoint (providers.md 9).
 
+use tokio::sync::mpsc::Receiver;
+
+use super::LoginError;
+use super::browser::{Consent, Redirect, Waiting};
 use super::endpoints::Endpoints;
 use super::jwt::account_id;
-use super::pkce::Proof;
-use super::token_server::{Answer, Http, query};
+use super::step::Tell;
+use super::token_server::{Http, query};
 use super::tokens::Tokens;
-use super::{LoginError, clock};
-use crate::Secret;
 
 /// The public client that OpenAI lets agents use. Pi's too: tokens in `auth.json` are renewed by whichever comes first, and
 /// only the client that got them can.
@@ -19,21 +21,38 @@ pub const ORIGINATOR: &str = "pinion";
 const SCOPE: &str = "openid profile email offline_access";
 
 /// Where OpenAI sends the browser; it knows this path only.
-pub(super) const CALLBACK_PATH: &str = "/auth/callback";
+const CALLBACK_PATH: &str = "/auth/callback";
 
-/// Lifetime of a token that does not name its own, in seconds.
-const DEFAULT_LIFETIME: f64 = 3600.0;
+/// Waits for the user's consent in a browser, and returns tokens.
+pub(super) async fn log_in(
+    http: &Http,
+    endpoints: &Endpoints,
+    tell: Tell<'_>,
+    lines: Option<Receiver<String>>,
+) -> Result<Tokens, LoginError> {
+    let target = Redirect {
+        host: "localhost",
+        port: endpoints.callback_port,
+        path: CALLBACK_PATH.to_owned(),
+        has_state: true,
+        names_client: false,
+    };
+    let waiting = Waiting::begin(endpoints, target, tell, lines.is_some()).await?;
+    let page = page(endpoints, &waiting);
+    let consent = waiting.consent(&page, tell, lines).await?;
+    exchange(http, endpoints, &consent).await
+}
 
 /// The page where a person agrees.
-pub(super) fn page(endpoints: &Endpoints, redirect: &str, proof: &Proof, state: &str) -> String {
+fn page(endpoints: &Endpoints, waiting: &Waiting) -> String {
     let pairs = [
         ("response_type", "code"),
         ("client_id", CLIENT_ID),
-        ("redirect_uri", redirect),
+        ("redirect_uri", &waiting.redirect),
         ("scope", SCOPE),
-        ("code_challenge", &proof.challenge),
+        ("code_challenge", &waiting.proof.challenge),
         ("code_challenge_method", "S256"),
-        ("state", state),
+        ("state", waiting.state.as_deref().unwrap_or_default()),
         ("id_token_add_organizations", "true"),
         ("codex_cli_simplified_flow", "true"),
         ("originator", ORIGINATOR),
@@ -42,34 +61,23 @@ pub(super) fn page(endpoints: &Endpoints, redirect: &str, proof: &Proof, state: 
 }
 
 /// Tokens for a code.
-pub(super) async fn exchange(
-    http: &Http,
-    endpoints: &Endpoints,
-    redirect: &str,
-    proof: &Proof,
-    code: &str,
-) -> Result<Tokens, LoginError> {
+async fn exchange(http: &Http, endpoints: &Endpoints, consent: &Consent) -> Result<Tokens, LoginError> {
     let form = [
         ("grant_type", "authorization_code"),
         ("client_id", CLIENT_ID),
-        ("code", code),
-        ("code_verifier", &proof.verifier),
-        ("redirect_uri", redirect),
+        ("code", &consent.code),
+        ("code_verifier", &consent.proof.verifier),
+        ("redirect_uri", &consent.redirect),
     ];
     let answer = http.form(&endpoints.openai_token, &form).await?.success()?;
-    let access = Secret::new(answer.need("access_token")?);
-    let refresh = Secret::new(answer.need("refresh_token")?);
-    let Some(account) = account_id(access.expose()) else {
+    let mut tokens = Tokens::of_answer(&answer, None)?;
+    let Some(account) = account_id(tokens.access.expose()) else {
         return Err(LoginError::System(
             "The token names no ChatGPT account".to_owned(),
         ));
     };
-    Ok(Tokens {
-        access,
-        refresh,
-        expires: expires(&answer),
-        extra: vec![("accountId", account)],
-    })
+    tokens.extra.push(("accountId", account.into()));
+    Ok(tokens)
 }
 
 /// New tokens for old ones. The old refresh token is spent, so little is asked of the answer: what it leaves out stays.
@@ -80,23 +88,10 @@ pub(super) async fn renew(http: &Http, endpoints: &Endpoints, old: &Tokens) -> R
         ("client_id", CLIENT_ID),
     ];
     let answer = http.form(&endpoints.openai_token, &form).await?.success()?;
-    let access = Secret::new(answer.need("access_token")?);
-    let account = account_id(access.expose()).or_else(|| old.extra("accountId").map(str::to_owned));
-    Ok(Tokens {
-        refresh: answer
-            .word("refresh_token")
-            .map_or_else(|| old.refresh.clone(), Secret::new),
-        expires: expires(&answer),
-        extra: account
-            .map(|account| ("accountId", account))
-            .into_iter()
-            .collect(),
-        access,
-    })
-}
-
-/// These tokens have no margin: they count until they end.
-fn expires(answer: &Answer) -> i64 {
-    let seconds = answer.number("expires_in").unwrap_or(DEFAULT_LIFETIME);
-    clock::after(clock::now_ms(), seconds)
+    let mut tokens = Tokens::of_answer(&answer, Some(old))?;
+    let account = account_id(tokens.access.expose()).or_else(|| old.extra("accountId").map(str::to_owned));
+    if let Some(account) = account {
+        tokens.extra.push(("accountId", account.into()));
+    }
+    Ok(tokens)
 }

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::LoginError;
 use super::clock;
 use super::endpoints::Endpoints;
-use super::limits::{MARGIN_MS, POLICIES, POLICIES_AT_ONCE};
+use super::limits::{POLICIES, POLICIES_AT_ONCE};
 use super::token_server::Http;
 use super::tokens::Tokens;
 use crate::Secret;
@@ -52,9 +52,9 @@ pub(super) async fn exchange(
     Ok(Tokens {
         access,
         refresh: github.clone(),
-        expires: ends.saturating_sub(MARGIN_MS),
+        expires: ends,
         extra: enterprise
-            .map(|domain| ("enterpriseUrl", domain.to_owned()))
+            .map(|domain| ("enterpriseUrl", json!(domain)))
             .into_iter()
             .collect(),
     })

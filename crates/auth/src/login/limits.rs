@@ -23,9 +23,6 @@ pub const LOCK_POLL: Duration = Duration::from_millis(20);
 /// Age after which the lock of pi is stale.
 pub const PI_LOCK_STALE: Duration = Duration::from_secs(30);
 
-/// A stored time of expiry lies this much before the true one, for the providers that have a margin (providers.md 9).
-pub const MARGIN_MS: i64 = 300_000;
-
 /// Most bytes of a request to the local callback.
 pub const MAX_CALLBACK: usize = 16 << 10;
 

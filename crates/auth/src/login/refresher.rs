@@ -11,11 +11,11 @@ use super::clock::now_ms;
 use super::copilot::copilot_address;
 use super::endpoints::Endpoints;
 use super::file::AuthStore;
-use super::limits::{HTTP, MARGIN_MS};
+use super::limits::HTTP;
 use super::token_server::Http;
 use super::tokens::Tokens;
-use super::way::way;
-use super::{LoginError, codex, copilot};
+use super::way::{login_provider, renews};
+use super::{LoginError, copilot, methods};
 use crate::http::HttpClients;
 use crate::{Secret, Secrets};
 
@@ -78,7 +78,7 @@ impl TokenRefresher {
         if now_ms() < stored.expires {
             return Ok(self.hand_out(provider, &stored));
         }
-        if way(provider).is_none() {
+        if !renews(provider) {
             return Err(LoginError::of_request(provider, "the stored token has expired"));
         }
         self.renew(provider, &stored.access, false).await
@@ -86,7 +86,7 @@ impl TokenRefresher {
 
     /// Returns a token other than the refused one.
     pub async fn instead_of(self: &Arc<Self>, provider: &str, refused: &Secret) -> Result<Token, LoginError> {
-        if way(provider).is_none() {
+        if !renews(provider) {
             let file = self.store.read();
             let stored = file.entry(provider).and_then(Tokens::of);
             return stored
@@ -118,6 +118,7 @@ impl TokenRefresher {
     }
 
     async fn renew_now(&self, provider: &str, stale: &Secret, refused: bool) -> Result<Tokens, LoginError> {
+        let login = login_provider(provider).ok_or_else(|| LoginError::NotOffered(provider.to_owned()))?;
         let guard = self.store.lock().await?;
         let file = self.store.read();
         let Some(stored) = file.entry(provider).and_then(Tokens::of) else {
@@ -137,13 +138,7 @@ impl TokenRefresher {
             return Err(LoginError::System("Pinion is ending".to_owned()));
         }
         self.remember(&stored.refresh);
-        let renewed = match provider {
-            copilot::PROVIDER => {
-                let enterprise = stored.extra("enterpriseUrl");
-                copilot::exchange(&self.http, &self.endpoints, &stored.refresh, enterprise).await
-            }
-            _ => codex::renew(&self.http, &self.endpoints, &stored).await,
-        };
+        let renewed = methods::renew(login, &self.http, &self.endpoints, &stored).await;
         match renewed {
             Ok(tokens) => {
                 self.remember(&tokens.access);
@@ -160,7 +155,7 @@ impl TokenRefresher {
                     return Ok(other);
                 }
                 // The margin is there for this: the token still counts.
-                if !refused && provider == copilot::PROVIDER && now_ms() < stored.expires + MARGIN_MS {
+                if !refused && now_ms() < stored.expires.saturating_add(login.margin_ms) {
                     return Ok(stored);
                 }
                 Err(error)

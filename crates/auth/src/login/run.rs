@@ -9,11 +9,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::endpoints::Endpoints;
 use super::limits::LOGIN;
+use super::methods::LoginStart;
 use super::refresher::TokenRefresher;
-use super::step::{Step, Tell};
+use super::step::Step;
 use super::tokens::Tokens;
-use super::way::{Way, way};
-use super::{LoginError, browser, copilot, device};
+use super::way::login_provider;
+use super::{LoginError, copilot, methods};
 use crate::http::HttpClients;
 
 /// Logs people in.
@@ -47,12 +48,14 @@ impl Login {
         lines: Option<Receiver<String>>,
         cancel: &CancellationToken,
     ) -> Result<(), LoginError> {
-        let way = way(provider).ok_or_else(|| LoginError::NotOffered(provider.to_owned()))?;
+        let login = login_provider(provider).ok_or_else(|| LoginError::NotOffered(provider.to_owned()))?;
         let work = async {
-            let tokens = match way {
-                Way::Browser => browser::run(&self.0.http, &self.0.endpoints, tell, lines).await?,
-                Way::Device => self.device(domain, tell).await?,
+            let start = LoginStart {
+                old: self.0.store.read().entry(provider).and_then(Tokens::of),
+                domain,
+                lines,
             };
+            let tokens = methods::log_in(login, &self.0.http, &self.0.endpoints, start, tell).await?;
             self.store(provider, &tokens).await?;
             Ok(tokens)
         };
@@ -61,7 +64,7 @@ impl Login {
             () = cancel.cancelled() => return Err(LoginError::Cancelled),
             done = timeout(LOGIN, work) => done.unwrap_or(Err(LoginError::TooLate(LOGIN)))?,
         };
-        if way == Way::Device && !models.is_empty() {
+        if provider == copilot::PROVIDER && !models.is_empty() {
             let enable = copilot::enable(&self.0.http, &self.0.endpoints, &tokens, models);
             let missing = tokio::select! {
                 () = cancel.cancelled() => models.len(),
@@ -75,13 +78,6 @@ impl Login {
             }
         }
         Ok(())
-    }
-
-    async fn device(&self, domain: Option<&str>, tell: Tell<'_>) -> Result<Tokens, LoginError> {
-        let (http, endpoints) = (&self.0.http, &self.0.endpoints);
-        let enterprise = domain.map(copilot::domain).transpose()?.flatten();
-        let github = device::run(http, endpoints, enterprise.as_deref(), tell).await?;
-        copilot::exchange(http, endpoints, &github, enterprise.as_deref()).await
     }
 
     async fn store(&self, provider: &str, tokens: &Tokens) -> Result<(), LoginError> {

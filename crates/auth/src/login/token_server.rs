@@ -55,6 +55,18 @@ impl Http {
             .await
     }
 
+    /// POSTs JSON without a token. `sent` are the secrets in it.
+    pub(super) async fn post(
+        &self,
+        url: &str,
+        body: &Value,
+        sent: Vec<Secret>,
+    ) -> Result<Answer, LoginError> {
+        let headers = [(CONTENT_TYPE.as_str(), "application/json")];
+        self.send(Method::POST, url, &headers, body.to_string(), sent)
+            .await
+    }
+
     /// GETs with a token.
     pub(super) async fn get(
         &self,

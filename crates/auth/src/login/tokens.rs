@@ -4,7 +4,15 @@ use serde_json::{Value, json};
 
 use super::auth_file::AuthEntry;
 use super::fields::{Fields, Member};
+use super::token_server::Answer;
+use super::{LoginError, clock};
 use crate::Secret;
+
+/// Lifetime of a token that does not name its own, in seconds.
+const DEFAULT_LIFETIME: f64 = 3600.0;
+
+/// Members of an entry beyond tokens and expiry that a refresh needs.
+const KNOWN: [&str; 4] = ["accountId", "enterpriseUrl", "clientId", "hostId"];
 
 /// Tokens, as they go into `auth.json` (providers.md 9).
 #[derive(Debug, Clone)]
@@ -15,11 +23,27 @@ pub(super) struct Tokens {
     pub(super) refresh: Secret,
     /// From when on it should be renewed, in ms since 1970.
     pub(super) expires: i64,
-    /// `accountId`, `enterpriseUrl`.
-    pub(super) extra: Vec<(&'static str, String)>,
+    /// Further members, such as `accountId`.
+    pub(super) extra: Vec<(&'static str, Value)>,
 }
 
 impl Tokens {
+    /// The tokens of a response (RFC 6749, 5.1). The refresh token of `old` stays if the response has none (RFC 6749, 6).
+    pub(super) fn of_answer(answer: &Answer, old: Option<&Self>) -> Result<Self, LoginError> {
+        let access = Secret::new(answer.need("access_token")?);
+        let refresh = match (answer.word("refresh_token"), old) {
+            (None, Some(old)) => old.refresh.clone(),
+            _ => Secret::new(answer.need("refresh_token")?),
+        };
+        let lifetime = answer.number("expires_in").unwrap_or(DEFAULT_LIFETIME);
+        Ok(Self {
+            access,
+            refresh,
+            expires: clock::after(clock::now_ms(), lifetime),
+            extra: Vec::new(),
+        })
+    }
+
     /// The tokens of an entry; none for a key.
     pub(super) fn of(entry: &AuthEntry) -> Option<Self> {
         let AuthEntry::Oauth {
@@ -36,10 +60,9 @@ impl Tokens {
             reason = "the cast saturates; times are whole"
         )]
         let expires = *expires as i64;
-        let known = ["accountId", "enterpriseUrl"];
-        let extra = known
+        let extra = KNOWN
             .into_iter()
-            .filter_map(|name| Some((name, entry.extra(name)?.to_owned())));
+            .filter_map(|name| Some((name, json!(entry.extra(name)?))));
         Some(Self {
             access: access.clone(),
             refresh: refresh.clone(),
@@ -51,7 +74,7 @@ impl Tokens {
     /// One of the further fields.
     pub(super) fn extra(&self, name: &str) -> Option<&str> {
         let found = self.extra.iter().find(|(known, _)| *known == name);
-        found.map(|(_, value)| value.as_str())
+        found.and_then(|(_, value)| value.as_str())
     }
 
     /// The entry of `auth.json`: over what stands there when that is a login too, else in its place.
@@ -63,7 +86,7 @@ impl Tokens {
         set("refresh", json!(self.refresh.expose()));
         set("expires", json!(self.expires));
         for (name, value) in &self.extra {
-            set(name, json!(value));
+            set(name, value.clone());
         }
         entry
     }

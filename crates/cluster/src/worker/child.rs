@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use store::SessionId;
@@ -17,13 +16,10 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot, watch};
 
-use crate::limits::{AGENT_HANDLE, CLOSE_WAIT, SESSION_QUEUE};
+use super::agent_line::AgentLine;
+use crate::limits::{AGENT_HANDLE, CLOSE_PAUSE, CLOSE_WAIT, SESSION_QUEUE};
 
-/// The error in place of a response that is nested too deeply to be read here.
-const TOO_DEEP: &str =
-    "The response is nested too deeply for a worker. Use get_entries, whose entries name their parents";
-
-/// A line of the agent.
+/// A JSON object: a command, or an event of the stream.
 pub(crate) type Line = Map<String, Value>;
 
 /// The agent answered a command of the worker with an error. Another agent would answer the same.
@@ -67,8 +63,8 @@ pub(crate) struct Agent {
 
 #[derive(Default)]
 struct Routes {
-    sessions: Mutex<HashMap<String, mpsc::Sender<Line>>>,
-    requests: Mutex<HashMap<String, oneshot::Sender<Line>>>,
+    sessions: Mutex<HashMap<String, mpsc::Sender<AgentLine>>>,
+    requests: Mutex<HashMap<String, oneshot::Sender<AgentLine>>>,
 }
 
 impl Agent {
@@ -118,7 +114,7 @@ impl Agent {
     }
 
     /// Lines with this session go to the returned queue from now on.
-    pub(crate) fn route(&self, session: &str) -> mpsc::Receiver<Line> {
+    pub(crate) fn route(&self, session: &str) -> mpsc::Receiver<AgentLine> {
         let (sender, receiver) = mpsc::channel(SESSION_QUEUE);
         lock(&self.routes.sessions).insert(session.to_owned(), sender);
         receiver
@@ -146,7 +142,7 @@ impl Agent {
     ///
     /// # Errors
     /// [`Refused`] if the response is an error; others if no response arrives.
-    pub(crate) async fn request(&self, mut command: Line, wait: Duration) -> Result<Line> {
+    pub(crate) async fn request(&self, mut command: Line, wait: Duration) -> Result<()> {
         let id = self.id("");
         command.insert("id".to_owned(), json!(id));
         let (sender, receiver) = oneshot::channel();
@@ -158,28 +154,40 @@ impl Agent {
         let response = tokio::time::timeout(wait, response).await;
         lock(&self.routes.requests).remove(&id);
         let response = response.context("the agent did not answer in time")??;
-        if response.get("success") != Some(&Value::Bool(true)) {
-            let error = response.get("error").and_then(Value::as_str);
-            return Err(Refused(error.unwrap_or("the agent refused a command").to_owned()).into());
+        if response.get("success") != Some(true) {
+            let error = response.get("error");
+            return Err(Refused(error.unwrap_or_else(|| "the agent refused a command".to_owned())).into());
         }
-        Ok(response)
+        Ok(())
     }
 
     /// Closes a session. Returns true once the agent does not have it, also because the agent has ended.
     pub(crate) async fn close(&self, session: &str) -> bool {
-        let command = |kind: &str| {
-            let mut line = Line::new();
-            line.insert("type".to_owned(), json!(kind));
-            line.insert("session".to_owned(), json!(session));
-            line
-        };
-        let error = match self.request(command("close_session"), CLOSE_WAIT).await {
+        let error = match self.command("close_session", session).await {
             // It does not have the session, or keeps it because entries could not be written to its file.
-            Err(error) if error.is::<Refused>() => self.request(command("get_state"), CLOSE_WAIT).await.err(),
+            Err(error) if error.is::<Refused>() => self.command("get_state", session).await.err(),
             Err(error) => Some(error),
-            Ok(_) => return true,
+            Ok(()) => return true,
         };
         error.is_some_and(|error| error.is::<Refused>()) || self.has_ended()
+    }
+
+    /// Ends the run of a session that the agent did not close, and tries again until the agent does not have the session: a full disk may
+    /// have room later.
+    pub(crate) async fn close_at_last(&self, session: &str) {
+        // The run has no clients any more. If it does not end, the gate denies its calls.
+        drop(self.command("abort", session).await);
+        while !self.close(session).await {
+            tokio::time::sleep(CLOSE_PAUSE).await;
+        }
+    }
+
+    /// Sends a command without members.
+    async fn command(&self, kind: &str, session: &str) -> Result<()> {
+        let mut line = Line::new();
+        line.insert("type".to_owned(), json!(kind));
+        line.insert("session".to_owned(), json!(session));
+        self.request(line, CLOSE_WAIT).await
     }
 }
 
@@ -193,12 +201,7 @@ impl Routes {
                 Ok(0) | Err(_) => break,
                 Ok(_) => {}
             }
-            let line = match serde_json::from_slice(&text) {
-                Ok(Value::Object(line)) => Some(line),
-                Ok(_) => None,
-                Err(_) => unreadable(&text),
-            };
-            if let Some(line) = line {
+            if let Some(line) = AgentLine::parse(&text) {
                 self.pass_on(line).await;
             }
         }
@@ -210,46 +213,25 @@ impl Routes {
         lock(&self.sessions).clear();
     }
 
-    async fn pass_on(&self, line: Line) {
-        let mut session = line.get("session").and_then(Value::as_str);
-        if line.get("type").and_then(Value::as_str) == Some("response") {
-            let id = line.get("id").and_then(Value::as_str).unwrap_or_default();
-            session = session.or_else(|| id.split_once(':').map(|(_, session)| session));
-            let waiting = lock(&self.requests).remove(id);
+    async fn pass_on(&self, line: AgentLine) {
+        let mut session: Option<String> = line.get("session");
+        if line.kind() == "response" {
+            let id: String = line.get("id").unwrap_or_default();
+            session = session.or_else(|| id.split_once(':').map(|(_, session)| session.to_owned()));
+            let waiting = lock(&self.requests).remove(&id);
             if let Some(waiting) = waiting {
                 drop(waiting.send(line));
                 return;
             }
         }
-        let route = lock(&self.sessions).get(session.unwrap_or_default()).cloned();
+        let route = lock(&self.sessions)
+            .get(session.as_deref().unwrap_or_default())
+            .cloned();
         if let Some(route) = route {
             // Fails when the session's task has ended.
             drop(route.send(line).await);
         }
     }
-}
-
-/// The response to a command whose own response cannot be read: a tree of entries nests each of them in the one before. Without a
-/// response its client would wait, and the session would never be idle.
-fn unreadable(text: &[u8]) -> Option<Line> {
-    // Members that are not named here may be nested to any depth.
-    #[derive(Deserialize)]
-    struct Head {
-        r#type: String,
-        id: Option<Value>,
-        command: Option<Value>,
-    }
-    let head: Head = serde_json::from_slice(text).ok()?;
-    if head.r#type != "response" {
-        return None;
-    }
-    let mut line = Line::new();
-    line.extend(head.id.map(|id| ("id".to_owned(), id)));
-    line.insert("type".to_owned(), json!("response"));
-    line.extend(head.command.map(|command| ("command".to_owned(), command)));
-    line.insert("success".to_owned(), json!(false));
-    line.insert("error".to_owned(), json!(TOO_DEEP));
-    Some(line)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -264,7 +246,7 @@ mod tests {
     use store::SessionId;
     use tokio::sync::watch;
 
-    use super::{AGENT_HANDLE, Agent, AgentCommand, TOO_DEEP, handle, unreadable};
+    use super::{AGENT_HANDLE, Agent, AgentCommand, Line, handle};
 
     /// Notes at its first wake-up whether the agent had ended.
     struct Woken {
@@ -278,23 +260,28 @@ mod tests {
         }
     }
 
-    #[test]
-    fn response_that_is_too_deep_becomes_an_error() {
-        let tree = format!(
-            "{}{}",
-            "[{\"children\":".repeat(100_000),
-            "1".to_owned() + &"}]".repeat(100_000)
-        );
-        let text = format!(
-            r#"{{"id":"w7:s","type":"response","command":"get_tree","success":true,"data":{{"tree":{tree}}},"session":"s"}}"#
-        );
-        let line = unreadable(text.as_bytes()).unwrap();
-        assert_eq!(line["id"], "w7:s");
-        assert_eq!(line["command"], "get_tree");
-        assert_eq!(line["success"], false);
-        assert_eq!(line["error"], TOO_DEEP);
-        assert!(unreadable(br#"{"type":"message_end"}"#).is_none());
-        assert!(unreadable(b"{").is_none());
+    /// An agent that is a shell script.
+    fn script(text: String) -> Agent {
+        let command = AgentCommand {
+            program: "sh".into(),
+            args: vec!["-c".to_owned(), text],
+            cwd: std::env::temp_dir(),
+        };
+        Agent::start(&command).unwrap()
+    }
+
+    #[tokio::test]
+    async fn response_of_any_depth_reaches_its_session() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("response");
+        let tree = format!("{}1{}", "[".repeat(1_000), "]".repeat(1_000));
+        // Without `session`, as responses to unknown commands are.
+        let text = format!(r#"{{"id":"w7:s","type":"response","success":true,"data":{tree}}}"#);
+        std::fs::write(&path, format!("{text}\n")).unwrap();
+        let agent = script(format!("read -r line; cat '{}'; cat", path.display()));
+        let mut lines = agent.route("s");
+        agent.send(&Line::new()).await.unwrap();
+        assert_eq!(lines.recv().await.unwrap().text().unwrap(), text);
     }
 
     #[tokio::test]
@@ -318,27 +305,32 @@ mod tests {
         assert_eq!(woken.saw.get(), Some(&true));
     }
 
-    /// An agent that refuses commands with this text, and answers all others.
-    fn agent_refusing(text: &str) -> Agent {
-        let script = format!(
+    /// An agent that refuses commands with this text, and answers all others. `each` runs before each answer.
+    fn agent_refusing(text: &str, each: &str) -> Agent {
+        script(format!(
             r#"while read -r line; do id=${{line##*'"id":"'}}; id=${{id%%'"'*}}; case $line in *{text}*) done=false;; *) done=true;; esac
+            {each}
             printf '{{"type":"response","id":"%s","success":%s}}\n' "$id" "$done"; done"#
-        );
-        let command = AgentCommand {
-            program: "sh".into(),
-            args: vec!["-c".to_owned(), script],
-            cwd: std::env::temp_dir(),
-        };
-        Agent::start(&command).unwrap()
+        ))
     }
 
     #[tokio::test]
     async fn session_that_agent_keeps_is_not_closed() {
         // It cannot write entries of the session.
-        assert!(!agent_refusing("close_session").close("s").await);
+        assert!(!agent_refusing("close_session", "").close("s").await);
         // It has no session of this name.
-        assert!(agent_refusing("session").close("s").await);
-        assert!(agent_refusing("nothing").close("s").await);
+        assert!(agent_refusing("session", "").close("s").await);
+        assert!(agent_refusing("nothing", "").close("s").await);
+    }
+
+    #[tokio::test]
+    async fn session_is_closed_once_agent_can_write() {
+        // It can write the entries when it is asked for the second time.
+        let each = r#"case $line in *close_session*) tries=x$tries; [ "$tries" = x ] || done=true;; esac"#;
+        let agent = agent_refusing("close_session", each);
+        assert!(!agent.close("s").await);
+        let closed = tokio::time::timeout(std::time::Duration::from_secs(60), agent.close_at_last("s"));
+        closed.await.unwrap();
     }
 
     #[test]

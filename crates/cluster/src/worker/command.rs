@@ -7,6 +7,7 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::message::StreamMessage;
 use serde_json::{Value, json};
 
+use super::agent_line::AgentLine;
 use super::child::Line;
 use crate::bus::{Begun, Frame, RECORDED};
 use crate::limits::COMMAND_AGE;
@@ -94,9 +95,11 @@ pub(crate) fn is_frame(kind: &str) -> bool {
 }
 
 /// The id of the shell command that an event is about.
-pub(crate) fn shell_of(event: &Line) -> Option<&str> {
-    let word = |name: &str| event.get(name).and_then(Value::as_str);
-    word("type")?.strip_prefix("bash_execution_").and(word("id"))
+pub(crate) fn shell_of(event: &AgentLine) -> Option<String> {
+    if !event.kind().starts_with("bash_execution_") {
+        return None;
+    }
+    event.get("id")
 }
 
 /// Why workers refuse a command.
@@ -155,7 +158,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{COMMAND_AGE, Fate, can_change_files, fate, shell_of};
+    use super::{AgentLine, COMMAND_AGE, Fate, can_change_files, fate, shell_of};
     use crate::bus::Begun;
 
     #[test]
@@ -175,7 +178,7 @@ mod tests {
     fn shell_events_name_their_command() {
         let id = |kind: &str| {
             let event = json!({"type": kind, "id": "7:s"});
-            shell_of(event.as_object().unwrap()).map(str::to_owned)
+            shell_of(&AgentLine::parse(event.to_string().as_bytes()).unwrap())
         };
         assert_eq!(id("bash_execution_start").as_deref(), Some("7:s"));
         assert_eq!(id("bash_execution_update").as_deref(), Some("7:s"));

@@ -1,6 +1,7 @@
 //! The session file of a worker: a copy of the stored session that the agent appends to. What it appended goes to the store before
 //! anything that was written after it reaches a client.
 
+use std::fmt;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,8 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use store::{SessionId, SessionStore};
 
-use super::child::{Line, handle};
+use super::agent_line::AgentLine;
+use super::child::handle;
 use crate::lines;
 
 /// What the agent keeps next to a session file: the sessions of sub-agents and the checkpoints. The store does not have it.
@@ -17,7 +19,18 @@ const KEPT: [&str; 2] = ["subagents", "checkpoints"];
 /// The note next to the kept directories: how many lines the session had when it left.
 const LEFT: &str = "left";
 
+/// This worker cannot write a session file, for example because its disk is full. Another worker may have room.
+#[derive(Debug)]
+pub(crate) struct NotWritten(PathBuf);
+
+impl fmt::Display for NotWritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cannot be written", self.0.display())
+    }
+}
+
 /// A session file and how much of it is stored.
+#[derive(Debug)]
 pub(crate) struct SessionFile {
     pub(crate) path: PathBuf,
     /// Working directory of the session.
@@ -56,7 +69,11 @@ impl SessionFile {
         // Not here, since checkpoints can be many files, and leases have to be renewed meanwhile.
         drop(tokio::task::spawn_blocking(move || check_kept(&kept, position)).await);
         let text = lines::join(&all);
-        write(&path, &text).with_context(|| format!("{} cannot be written", path.display()))?;
+        if let Err(error) = write(&path, &text) {
+            // Nothing uses a part of it, and the disk may be full.
+            drop(std::fs::remove_file(&path));
+            return Err(error).context(NotWritten(path));
+        }
         Ok(Self {
             path,
             cwd,
@@ -108,7 +125,7 @@ impl SessionFile {
             .append(true)
             .open(&self.path)
             .and_then(|mut file| file.write_all(&text))
-            .with_context(|| format!("{} cannot be written", self.path.display()))?;
+            .with_context(|| NotWritten(self.path.clone()))?;
         self.stored += text.len() as u64;
         Ok(())
     }
@@ -172,8 +189,8 @@ pub(crate) fn header(session: &SessionId, cwd: &Path) -> Vec<u8> {
 }
 
 /// Returns true for a `session_changed` after which the agent writes to the file of another session.
-pub(crate) fn leaves_file(session: &SessionId, event: &Line) -> bool {
-    event.get("sessionId").and_then(Value::as_str) != Some(session.as_str())
+pub(crate) fn leaves_file(session: &SessionId, event: &AgentLine) -> bool {
+    event.get::<String>("sessionId").as_deref() != Some(session.as_str())
 }
 
 /// Refuses a session that no worker can run; returns its working directory.
@@ -198,7 +215,7 @@ mod tests {
     use serde_json::json;
     use store::{SessionDirectory, SessionId, SessionStore as _};
 
-    use super::{SessionFile, leaves_file};
+    use super::{AgentLine, NotWritten, SessionFile, leaves_file};
     use crate::FileStore;
 
     #[tokio::test]
@@ -218,6 +235,24 @@ mod tests {
         assert!(std::fs::read_to_string(&path).unwrap().contains(r#""id":"s""#));
         file.remove().await;
         assert_eq!(std::fs::read_dir(&local).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn unwritable_file_is_no_fault_of_session() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::new(SessionDirectory::new(dir.path().join("stored"), true));
+        let id = SessionId::new("s").unwrap();
+        let local = dir.path().join("missing");
+        let error = SessionFile::fetch(&store, &id, &local, dir.path())
+            .await
+            .unwrap_err();
+        assert!(error.is::<NotWritten>(), "{error:#}");
+        std::fs::create_dir(&local).unwrap();
+        let mut file = SessionFile::fetch(&store, &id, &local, dir.path()).await.unwrap();
+        std::fs::remove_file(&file.path).unwrap();
+        let line = br#"{"type":"session_info","id":"a","parentId":null}"#.to_vec();
+        let error = file.append(&store, &id, &[line]).await.unwrap_err();
+        assert!(error.is::<NotWritten>(), "{error:#}");
     }
 
     #[tokio::test]
@@ -262,7 +297,8 @@ mod tests {
         let id = SessionId::new("s").unwrap();
         for (reason, session, leaves) in [("tree", "s", false), ("reload", "s", false), ("new", "t", true)] {
             let event = json!({"type": "session_changed", "reason": reason, "sessionId": session});
-            assert_eq!(leaves_file(&id, event.as_object().unwrap()), leaves, "{event}");
+            let line = AgentLine::parse(event.to_string().as_bytes()).unwrap();
+            assert_eq!(leaves_file(&id, &line), leaves, "{event}");
         }
     }
 }

@@ -2,15 +2,14 @@
 //! entries of the file, so later lines speak of entries that would be lost with this worker.
 
 use anyhow::{Result, bail};
-use serde_json::Value;
 
-use super::child::Line;
+use super::agent_line::AgentLine;
 use crate::limits::{EVENT_BATCH, HELD_BYTES, HELD_LINES};
 
 /// The lines that wait until the agent has written its entries.
 #[derive(Default)]
 pub(crate) struct HeldLines {
-    lines: Vec<Line>,
+    lines: Vec<AgentLine>,
     /// About the bytes of these lines.
     bytes: usize,
     /// Entries of the session are in the memory of the agent only.
@@ -28,7 +27,7 @@ impl HeldLines {
     ///
     /// # Errors
     /// Too many lines wait.
-    pub(crate) fn pass(&mut self, batch: Vec<Line>) -> Result<Vec<Vec<Line>>> {
+    pub(crate) fn pass(&mut self, batch: Vec<AgentLine>) -> Result<Vec<Vec<AgentLine>>> {
         let mut ready = Vec::new();
         for line in batch {
             let pending = pending(&line);
@@ -38,7 +37,7 @@ impl HeldLines {
                 ready.append(&mut self.lines);
             }
             if self.is_waiting {
-                self.bytes += serde_json::to_vec(&line)?.len();
+                self.bytes += line.bytes();
                 self.lines.push(line);
             } else {
                 ready.push(line);
@@ -59,9 +58,11 @@ impl HeldLines {
 }
 
 /// How many entries could not be written, if the line says so.
-fn pending(line: &Line) -> Option<u64> {
-    let is_status = line.get("type").and_then(Value::as_str) == Some("storage_status");
-    line.get("pending").and_then(Value::as_u64).filter(|_| is_status)
+fn pending(line: &AgentLine) -> Option<u64> {
+    if line.kind() != "storage_status" {
+        return None;
+    }
+    line.get("pending")
 }
 
 #[cfg(test)]
@@ -69,31 +70,35 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{EVENT_BATCH, HELD_BYTES, HELD_LINES, HeldLines};
-    use crate::worker::child::Line;
+    use crate::worker::agent_line::AgentLine;
 
-    fn line(value: Value) -> Line {
-        match value {
-            Value::Object(line) => line,
-            other => panic!("{other}"),
-        }
+    fn line(value: &Value) -> AgentLine {
+        AgentLine::parse(value.to_string().as_bytes()).unwrap()
     }
 
-    fn status(pending: u64) -> Line {
-        line(json!({"type": "storage_status", "path": "/s.jsonl", "pending": pending}))
+    fn status(pending: u64) -> AgentLine {
+        line(&json!({"type": "storage_status", "path": "/s.jsonl", "pending": pending}))
+    }
+
+    fn texts(lines: &[AgentLine]) -> Vec<String> {
+        lines.iter().map(|line| line.text().unwrap()).collect()
     }
 
     #[test]
     fn lines_wait_until_entries_are_written() {
         let mut held = HeldLines::default();
-        let event = |name: &str| line(json!({"type": name, "pending": 3}));
-        let mut pass = |lines: Vec<Line>| held.pass(lines).unwrap().concat();
+        let event = |name: &str| line(&json!({"type": name, "pending": 3}));
+        let mut pass = |lines: Vec<AgentLine>| texts(&held.pass(lines).unwrap().concat());
         assert_eq!(
             pass(vec![event("a"), status(1), event("b")]),
-            [event("a"), status(1)]
+            texts(&[event("a"), status(1)])
         );
         assert!(pass(vec![event("c"), status(2)]).is_empty());
         let rest = pass(vec![status(0), event("d")]);
-        assert_eq!(rest, [event("b"), event("c"), status(2), status(0), event("d")]);
+        assert_eq!(
+            rest,
+            texts(&[event("b"), event("c"), status(2), status(0), event("d")])
+        );
         assert!(!held.is_waiting());
     }
 
@@ -101,11 +106,11 @@ mod tests {
     fn too_many_waiting_lines_are_an_error() {
         let mut held = HeldLines::default();
         held.pass(vec![status(1)]).unwrap();
-        let lines = vec![line(json!({"type": "a"})); HELD_LINES + 1];
+        let lines = vec![line(&json!({"type": "a"})); HELD_LINES + 1];
         assert!(held.pass(lines).is_err());
         let mut held = HeldLines::default();
         held.pass(vec![status(1)]).unwrap();
-        let long = line(json!({"type": "a", "text": "x".repeat(HELD_BYTES)}));
+        let long = line(&json!({"type": "a", "text": "x".repeat(HELD_BYTES)}));
         assert!(held.pass(vec![long]).is_err());
     }
 
@@ -114,7 +119,7 @@ mod tests {
         let mut held = HeldLines::default();
         held.pass(vec![status(1)]).unwrap();
         assert!(held.is_waiting());
-        let lines = vec![line(json!({"type": "a"})); 2 * EVENT_BATCH];
+        let lines = vec![line(&json!({"type": "a"})); 2 * EVENT_BATCH];
         assert_eq!(held.pass(lines).unwrap().concat().len(), 0);
         let sizes: Vec<usize> = held.pass(vec![status(0)]).unwrap().iter().map(Vec::len).collect();
         assert_eq!(sizes, [EVENT_BATCH, EVENT_BATCH, 1]);

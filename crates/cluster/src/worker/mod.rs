@@ -1,6 +1,7 @@
 //! The worker: takes sessions that have no owner, up to a number, and runs them in one agent process. The decision record
 //! 35-workers-and-gateways.md describes leases, fences and takeover.
 
+mod agent_line;
 mod child;
 pub(crate) mod command;
 pub(crate) mod file;
@@ -15,7 +16,7 @@ mod state_dir;
 mod takeover;
 mod workspace;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -33,7 +34,7 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 use crate::NatsStore;
 use crate::address::NatsAddress;
 use crate::bus::{Bus, Lease};
-use crate::limits::{ABANDON_WAIT, DRAIN_WAIT, OPEN_WAIT, TAKEN_AT_ONCE};
+use crate::limits::{ABANDON_WAIT, DRAIN_WAIT, OPEN_WAIT, TAKEN_AT_ONCE, UNWRITABLE_PAUSE};
 use child::{Agent, AgentCommand};
 use finder::Found;
 use gate::Gate;
@@ -171,8 +172,12 @@ struct Worker {
     /// Leases that were asked for.
     takes: JoinSet<Taken>,
     tasks: JoinSet<(SessionId, End)>,
-    /// Sessions that this worker has or has asked for.
+    /// Sessions that the agent did not close at their end.
+    closing: JoinSet<SessionId>,
+    /// Sessions that this worker has or has asked for, and those of `closing`.
     owned: HashSet<SessionId>,
+    /// Sessions whose files this worker could not write, and until when it leaves them to other workers.
+    left: HashMap<SessionId, Instant>,
     stopped: watch::Receiver<bool>,
 }
 
@@ -202,7 +207,9 @@ impl Worker {
             load,
             report,
             tasks: JoinSet::new(),
+            closing: JoinSet::new(),
             owned: HashSet::new(),
+            left: HashMap::new(),
             stopped,
         })
     }
@@ -220,6 +227,10 @@ impl Worker {
                     bail!("the agent ended; its sessions go to other workers");
                 }
                 Some(ended) = self.tasks.join_next() => self.ended(ended),
+                Some(Ok(closed)) = self.closing.join_next() => {
+                    self.owned.remove(&closed);
+                    self.count();
+                }
                 Some(taken) = self.takes.join_next() => self.taken(taken),
                 Some(found) = self.found.recv() => self.found(found),
                 Ok(place) = Arc::clone(&self.places).acquire_owned(), if self.has_room() => self.take(place),
@@ -250,7 +261,8 @@ impl Worker {
     /// Asks for the next lease.
     fn take(&mut self, place: Place) {
         while let Some((_, id)) = self.free.pop_first() {
-            if !self.owned.insert(id.clone()) {
+            let is_left = self.left.get(&id).is_some_and(|until| Instant::now() < *until);
+            if is_left || !self.owned.insert(id.clone()) {
                 continue;
             }
             let (bus, name) = (Arc::clone(&self.shared.bus), self.name.clone());
@@ -294,17 +306,29 @@ impl Worker {
         let Ok((id, end)) = ended else {
             return;
         };
-        if let End::Stuck(reason) = &end {
-            // Its place stays taken: the agent still has it, and would refuse to open it again.
-            self.load.lost.fetch_add(1, Ordering::Relaxed);
-            (self.report)(&format!(
-                "session {id} goes to another worker, but the agent does not close it: {reason:#}"
-            ));
-            return;
-        }
+        let reason = match end {
+            End::Drained | End::Idle => None,
+            End::Lost(reason) => Some(reason),
+            End::Unwritable(reason) => {
+                let now = Instant::now();
+                self.left.retain(|_, until| now < *until);
+                self.left.insert(id.clone(), now + UNWRITABLE_PAUSE);
+                Some(reason)
+            }
+            End::Stuck(reason, file) => {
+                // Its place stays taken: while the agent has it, it would refuse to open it again.
+                self.load.lost.fetch_add(1, Ordering::Relaxed);
+                (self.report)(&format!(
+                    "session {id} goes to another worker, but the agent does not close it: {reason:#}"
+                ));
+                let shared = Arc::clone(&self.shared);
+                self.closing.spawn(session::close_at_last(shared, id, file));
+                return;
+            }
+        };
         self.owned.remove(&id);
         self.count();
-        if let End::Lost(reason) = end {
+        if let Some(reason) = reason {
             self.load.lost.fetch_add(1, Ordering::Relaxed);
             (self.report)(&format!("session {id} is no longer here: {reason:#}"));
         }
@@ -339,6 +363,7 @@ impl Worker {
     async fn abandon(&mut self) {
         self.finder.abort();
         self.takes.shutdown().await;
+        self.closing.shutdown().await;
         self.shared.agent.kill().await;
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         drop(tokio::time::timeout(ABANDON_WAIT, ended).await);

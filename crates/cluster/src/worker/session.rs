@@ -1,6 +1,8 @@
 //! One session of a worker: a task that has its lease, gives its commands to the agent, stores what the agent wrote, and publishes
 //! events and responses. Which commands may run again lives in `command`; what happens to an interrupted run, in `takeover`.
 
+mod open;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -8,21 +10,21 @@ use std::time::{Instant, SystemTime};
 use anyhow::{Context as _, Result, bail};
 use async_nats::jetstream::message::StreamMessage;
 use futures_util::{StreamExt as _, stream};
-use serde_json::{Value, json};
-use store::{SessionId, StoreError};
+use serde_json::{Map, Value, json};
+use store::SessionId;
 use tokio::sync::{mpsc, watch};
 
-use super::child::{Line, Refused, handle};
+use super::agent_line::AgentLine;
+use super::child::{Line, handle};
 use super::command::{self, Command, Fate};
 use super::file::{SessionFile, leaves_file};
 use super::gate::StoreRequest;
 use super::held::HeldLines;
-use super::interrupted;
 use super::queue::StoredQueue;
 use super::{Place, Shared};
 use crate::answer::Answer;
 use crate::bus::{Bus, EventWriter, Follower, Frame, Lease, RECORDED, RunEdge, Until};
-use crate::limits::{COMMANDS_IN_FLIGHT, EVENT_BATCH, GATE_CALLS, IDLE_WAIT, OPEN_WAIT};
+use crate::limits::{COMMANDS_IN_FLIGHT, EVENT_BATCH, IDLE_WAIT};
 
 /// Why a worker no longer has a session.
 #[derive(Debug)]
@@ -33,18 +35,10 @@ pub(crate) enum End {
     Idle,
     /// The lease, the agent or NATS was lost.
     Lost(anyhow::Error),
-    /// The same, but the agent does not close the session, so this worker cannot take it again.
-    Stuck(anyhow::Error),
-}
-
-/// The agent did not close a session that failed while it opened.
-#[derive(Debug)]
-struct NotClosed;
-
-impl std::fmt::Display for NotClosed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the agent does not close the session")
-    }
+    /// This worker cannot write the session file. Another worker may have room.
+    Unwritable(anyhow::Error),
+    /// The agent does not close the session, so this worker cannot take it again before [`close_at_last`].
+    Stuck(anyhow::Error, SessionFile),
 }
 
 /// A command that the agent has.
@@ -71,7 +65,7 @@ struct SessionTask {
     file: SessionFile,
     events: EventWriter,
     queue: StoredQueue,
-    lines: mpsc::Receiver<Line>,
+    lines: mpsc::Receiver<AgentLine>,
     held: HeldLines,
     /// Calls that wait until their answer is stored.
     calls: mpsc::Receiver<StoreRequest>,
@@ -98,114 +92,23 @@ pub(crate) async fn run(
     drop(place);
     match opened {
         Ok((mut task, commands)) => {
-            let end = match task.serve(commands, stop).await {
-                Ok(end) => end,
-                Err(error) => End::Lost(error),
-            };
+            let end = task.serve(commands, stop).await.unwrap_or_else(End::Lost);
             task.close(end).await
         }
-        Err(error) if error.is::<NotClosed>() => End::Stuck(error),
-        Err(error) => End::Lost(error),
+        Err(end) => end,
     }
 }
 
+/// Closes a session that ended as [`End::Stuck`], as soon as the agent lets it go. Its entries that are not in the store are lost, since
+/// another worker may have continued the session.
+pub(crate) async fn close_at_last(shared: Arc<Shared>, id: SessionId, file: SessionFile) -> SessionId {
+    shared.agent.close_at_last(handle(&id).as_str()).await;
+    shared.gate.forget(&id);
+    file.remove().await;
+    id
+}
+
 impl SessionTask {
-    async fn open(shared: &Arc<Shared>, id: &SessionId, lease: Lease) -> Result<(Self, Follower)> {
-        let bus = &shared.bus;
-        let events = EventWriter::open(bus, id).await?;
-        let queue = StoredQueue::open(bus, id).await?;
-        let commands = bus.commands.follow(bus.subject("command", id), 1).await?;
-        let fetched = async {
-            let store = shared.store.as_ref();
-            let file = SessionFile::fetch(store, id, &shared.sessions, &shared.cwd).await?;
-            shared.workspace.prepare(id, &file.cwd).await?;
-            Ok::<_, anyhow::Error>(file)
-        };
-        let fetched = tokio::select! {
-            fetched = fetched => fetched,
-            () = lease.lost() => bail!("the lease was lost"),
-        };
-        let file = match fetched {
-            Ok(file) => file,
-            Err(error) => {
-                // Without NATS nothing is known about the session: the next owner tries again.
-                if !is_engine(&error) {
-                    let mut events = events;
-                    // Commands that do not get the reason stay queued for the next owner.
-                    drop(refuse(shared, id, &mut events, commands, &lease, &format!("{error:#}")).await);
-                }
-                lease.release().await;
-                return Err(error);
-            }
-        };
-        let (ask, calls) = mpsc::channel(GATE_CALLS);
-        let handle = handle(id);
-        let mut task = Self {
-            shared: Arc::clone(shared),
-            id: id.clone(),
-            lease,
-            file,
-            events,
-            queue,
-            lines: shared.agent.route(handle.as_str()),
-            handle,
-            held: HeldLines::default(),
-            calls,
-            ask,
-            pending: HashMap::new(),
-            ended_calls: Vec::new(),
-            answer: None,
-            is_unsaved: false,
-        };
-        let opened = task.open_in_agent().await;
-        if let Err(error) = opened {
-            // Each worker would get the same answer, so clients get it, too. Other failures are those of this worker.
-            if error.is::<Refused>() {
-                let reason = error.to_string();
-                // Also without NATS the session is closed below, or the gate would deny the calls of all sub-agents from then on.
-                drop(refuse(shared, id, &mut task.events, commands, &task.lease, &reason).await);
-            }
-            return match task.close(End::Lost(error)).await {
-                End::Lost(error) => Err(error),
-                End::Stuck(error) => Err(error.context(NotClosed)),
-                End::Drained | End::Idle => bail!("the session did not open"),
-            };
-        }
-        Ok((task, commands))
-    }
-
-    /// Ends the run of a lost worker, opens the session in the agent and gives it its settings and the messages that were queued.
-    async fn open_in_agent(&mut self) -> Result<()> {
-        let until = self.until()?;
-        let store = self.shared.store.as_ref();
-        let bus = &self.shared.bus;
-        let (file, events) = (&mut self.file, &mut self.events);
-        let was_interrupted = interrupted::settle(bus, store, &self.id, file, events, &until).await?;
-        let mut open = Line::new();
-        open.insert("type".to_owned(), json!("open_session"));
-        open.insert("session".to_owned(), json!(self.handle.as_str()));
-        open.insert("sessionPath".to_owned(), json!(self.file.path.to_string_lossy()));
-        let gate = &self.shared.gate;
-        gate.open(&self.id, self.lease.watch(), self.ask.clone());
-        self.shared.agent.request(open, OPEN_WAIT).await?;
-        for mut setting in self.queue.settings().to_vec() {
-            setting.insert("session".to_owned(), json!(self.handle.as_str()));
-            // The session does not go on without what protects its user.
-            self.shared.agent.request(setting, OPEN_WAIT).await?;
-        }
-        let mut lines = self.queue.messages().to_vec();
-        if was_interrupted && self.shared.resumes {
-            let mut line = Line::new();
-            line.insert("type".to_owned(), json!("continue"));
-            lines.push(line);
-        }
-        for line in lines {
-            // The response has no recipient. A run that was complete refuses to continue.
-            self.send(line).await?;
-        }
-        Ok(())
-    }
-
     async fn serve(&mut self, commands: Follower, mut stop: watch::Receiver<bool>) -> Result<End> {
         let mut idle_since = Instant::now();
         // One request to NATS goes on while lines of the agent come: made anew after each line, it has no answer while lines are fast.
@@ -265,21 +168,24 @@ impl SessionTask {
     }
 
     /// Publishes lines of the agent: first what it wrote to the file, then responses as records, then all in their order.
-    async fn deliver(&mut self, batch: Vec<Line>) -> Result<()> {
+    async fn deliver(&mut self, batch: Vec<AgentLine>) -> Result<()> {
         let (mut frames, mut answered) = (Vec::new(), Vec::new());
         for line in batch {
-            match line.get("type").and_then(Value::as_str) {
-                Some("response") => {
+            match line.kind() {
+                "response" => {
                     self.response(line, &mut frames, &mut answered)?;
                     continue;
                 }
                 // The session only leaves this worker.
-                Some("session_closed") => continue,
+                "session_closed" => continue,
                 // Clients must not see what only a file of this worker has.
-                Some("session_changed") if leaves_file(&self.id, &line) => {
+                "session_changed" if leaves_file(&self.id, &line) => {
                     bail!("an extension changed to another session, which is in another file")
                 }
-                Some("queue_update") => self.queue.update(&line),
+                "queue_update" => {
+                    let update = line.object().context("the agent sent a damaged queue_update")?;
+                    self.queue.update(&update);
+                }
                 _ => {}
             }
             frames.push(self.event(line)?);
@@ -335,59 +241,73 @@ impl SessionTask {
         Ok(())
     }
 
-    fn event(&mut self, mut line: Line) -> Result<Frame> {
-        line.shift_remove("session");
+    fn event(&mut self, mut line: AgentLine) -> Result<Frame> {
+        line.remove("session");
         // The agent knows the command by an id of this worker.
-        let own = command::shell_of(&line).and_then(|id| self.pending.get(id)?.id.clone());
+        let own = command::shell_of(&line).and_then(|id| self.pending.get(&id)?.id.clone());
         if let Some(own) = own {
-            line.insert("id".to_owned(), own);
+            line.set("id", &own)?;
         }
-        let edge = match line.get("type").and_then(Value::as_str) {
-            Some("agent_start") => Some(RunEdge::Begins),
-            Some("agent_settled") => Some(RunEdge::Ends),
+        let edge = match line.kind() {
+            "agent_start" => Some(RunEdge::Begins),
+            "agent_settled" => Some(RunEdge::Ends),
             _ => None,
         };
-        if line.get("type").and_then(Value::as_str) == Some("tool_execution_end") {
-            let call = line.get("toolCallId").and_then(Value::as_str);
-            self.ended_calls.extend(call.map(str::to_owned));
+        if line.kind() == "tool_execution_end" {
+            self.ended_calls.extend(line.get::<String>("toolCallId"));
         }
-        Answer::follow(&mut self.answer, &line);
-        if line.contains_key("assistantMessageEvent")
+        self.follow_answer(&line);
+        if line.contains("assistantMessageEvent")
             && let Some(whole) = self.answer.as_mut().and_then(Answer::whole)
         {
-            line.insert("message".to_owned(), whole.clone());
+            line.set("message", whole)?;
         }
         let seq = self.events.number();
-        line.insert("seq".to_owned(), json!(seq));
-        let line = serde_json::to_string(&line)?;
+        line.set("seq", &seq)?;
+        let line = line.text()?;
         Ok(Frame::Event { seq, edge, line })
+    }
+
+    fn follow_answer(&mut self, line: &AgentLine) {
+        if !matches!(line.kind(), "message_start" | "message_update" | "message_end") {
+            return;
+        }
+        if line.kind() != "message_end"
+            && let Some(event) = line.object()
+        {
+            Answer::follow(&mut self.answer, &event);
+        } else if line.kind() != "message_update" {
+            // A message that is nested too deeply to be read has no answer to follow.
+            self.answer = None;
+        }
     }
 
     fn response(
         &mut self,
-        mut line: Line,
+        mut line: AgentLine,
         frames: &mut Vec<Frame>,
         answered: &mut Vec<(Pending, String)>,
     ) -> Result<()> {
-        let id = line.get("id").and_then(Value::as_str).unwrap_or_default();
-        let Some(pending) = self.pending.remove(id) else {
+        let id: String = line.get("id").unwrap_or_default();
+        let Some(pending) = self.pending.remove(&id) else {
             return Ok(());
         };
-        let is_success = line.get("success") == Some(&Value::Bool(true));
+        let is_success = line.get("success") == Some(true);
         self.queue.answered(&pending.key, is_success);
-        line.shift_remove("session");
+        line.remove("session");
         match &pending.id {
-            Some(id) => drop(line.insert("id".to_owned(), id.clone())),
-            None => drop(line.shift_remove("id")),
+            Some(id) => line.set("id", id)?,
+            None => line.remove("id"),
         }
         // The agent numbers its own events; clients have the numbers of this session.
-        if line.get("command").and_then(Value::as_str) == Some("replay")
-            && let Some(Value::Object(data)) = line.get_mut("data")
+        if line.get::<String>("command").as_deref() == Some("replay")
+            && let Some(mut data) = line.get::<Map<String, Value>>("data")
         {
             data.insert("lastSeq".to_owned(), json!(self.events.last_number()));
             data.insert("instanceId".to_owned(), json!(self.id.as_str()));
+            line.set("data", &data)?;
         }
-        let text = serde_json::to_string(&line)?;
+        let text = line.text()?;
         for gateway in &pending.gateways {
             frames.push(Frame::Response {
                 gateway: gateway.clone(),
@@ -484,7 +404,7 @@ impl SessionTask {
 
     /// Closes the session in the agent. If the worker still has the lease, stores and publishes the rest, and gives it up.
     async fn close(mut self, mut end: End) -> End {
-        let is_lost = matches!(end, End::Lost(_));
+        let is_lost = !matches!(end, End::Drained | End::Idle);
         self.shared.gate.close(&self.id);
         let (agent, handle) = (Arc::clone(&self.shared.agent), self.handle.clone());
         let closing = agent.close(handle.as_str());
@@ -520,10 +440,10 @@ impl SessionTask {
         if is_stuck {
             // It may run on, so its calls stay denied, and its lines have no reader. Another worker goes on with the stored session.
             let reason = match end {
-                End::Lost(reason) | End::Stuck(reason) => reason,
+                End::Lost(reason) | End::Unwritable(reason) | End::Stuck(reason, _) => reason,
                 End::Drained | End::Idle => anyhow::anyhow!("the session ended"),
             };
-            end = End::Stuck(reason);
+            end = End::Stuck(reason, self.file);
         } else {
             self.file.remove().await;
         }
@@ -535,7 +455,7 @@ impl SessionTask {
     }
 
     /// Stores and publishes the rest. Saves the working directory if commands came after the last run.
-    async fn leave(&mut self, rest: Vec<Line>) -> Result<()> {
+    async fn leave(&mut self, rest: Vec<AgentLine>) -> Result<()> {
         let ready = self.held.pass(rest)?;
         if self.held.is_waiting() {
             bail!("the session file could not be written");
@@ -550,50 +470,17 @@ impl SessionTask {
     }
 }
 
-/// Asks for another worker after a session has left this one in good order.
+/// Asks for another worker after a session has left this one.
 async fn announce(bus: &Bus, id: &SessionId, end: &End) {
     match end {
         // Without it another worker finds the session with its next look.
-        End::Drained => drop(bus.announce(id).await),
+        End::Drained | End::Unwritable(_) => drop(bus.announce(id).await),
         // A command may have come after the last look.
         End::Idle => {
             if let Ok(Some(_)) = bus.commands.last(&bus.subject("command", id)).await {
                 drop(bus.want(id).await);
             }
         }
-        End::Lost(_) | End::Stuck(_) => {}
+        End::Lost(_) | End::Stuck(..) => {}
     }
-}
-
-/// Returns true if the store could not be reached, or another worker writes to the session.
-fn is_engine(error: &anyhow::Error) -> bool {
-    let error = error.downcast_ref::<StoreError>();
-    matches!(
-        error,
-        Some(StoreError::Engine { .. } | StoreError::Unconfirmed { .. } | StoreError::Stale { .. })
-    )
-}
-
-/// Answers all commands of a session that cannot be opened with the reason, and asks for no other worker.
-async fn refuse(
-    shared: &Shared,
-    id: &SessionId,
-    events: &mut EventWriter,
-    mut commands: Follower,
-    lease: &Lease,
-    reason: &str,
-) -> Result<()> {
-    let bus = &shared.bus;
-    bus.wanted.purge(&bus.subject("wanted", id), None).await?;
-    let wait = std::time::Duration::from_millis(200);
-    while let Ok(message) = tokio::time::timeout(wait, commands.next()).await {
-        if let Some(command) = Command::read(&message) {
-            let frame = command.response(&command.error(reason));
-            events
-                .publish(bus, &[frame], &Until::lease(lease.watch()))
-                .await?;
-        }
-        bus.commands.remove(message.sequence).await?;
-    }
-    Ok(())
 }

@@ -254,3 +254,22 @@ fn session_that_does_not_close_leaves_others() -> Result<()> {
     ensure!(answer(&mut stuck)?["message"]["content"][0]["text"] == "two");
     Ok(())
 }
+
+#[test]
+fn unwritable_session_goes_to_another_worker() -> Result<()> {
+    let Some(place) = crate::place()? else {
+        return Ok(());
+    };
+    let _full = place.worker("a", &always("one"), &[])?;
+    let mut ready = place.attach("ready")?;
+    ensure!(ready.ask(json!({"id": 1, "type": "get_state"}))?["success"] == true);
+    // It can write no session file from now on.
+    std::fs::rename(place.path("a").join("sessions"), place.path("a").join("away"))?;
+    let mut client = place.attach("moved")?;
+    client.send(&json!({"id": 1, "type": "prompt", "message": "Go"}))?;
+    std::thread::sleep(Duration::from_secs(1));
+    let _other = place.worker("b", &always("two"), &[])?;
+    ensure!(client.response(&json!(1))?["success"] == true);
+    ensure!(answer(&mut client)?["message"]["content"][0]["text"] == "two");
+    Ok(())
+}

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use extensions::combining::{STREAMED, names};
+use extensions::line::Generation;
 use files::Root;
 
 use crate::limits;
@@ -81,6 +82,7 @@ pub fn find(places: &Places<'_>) -> Finding {
         .map_or(limits::HOOK_WAIT, Duration::from_millis);
     let mut finder = Finder {
         wait,
+        generation: places.choice.generation,
         seen: HashSet::new(),
         finding: Finding::default(),
     };
@@ -124,6 +126,8 @@ pub(crate) fn is_script(root: &Root, path: &Path) -> bool {
 struct Finder {
     /// How long those may run that do not say.
     wait: Duration,
+    /// The generation that the client belongs to.
+    generation: Generation,
     /// One file is one hook, by whichever name it is found.
     seen: HashSet<PathBuf>,
     finding: Finding,
@@ -152,7 +156,8 @@ impl Finder {
             let known = self.finding.hooks.len() + self.finding.refused.len();
             self.folder(root, path, scope);
             let is_empty = self.finding.hooks.len() + self.finding.refused.len() == known;
-            if is_empty && scope == Scope::Temporary && extensions::find::at(root, path).is_empty() {
+            let holds_nothing = || extensions::find::at(root, path, self.generation).is_empty();
+            if is_empty && scope == Scope::Temporary && holds_nothing() {
                 self.refuse(path.to_path_buf(), scope, "It holds no hook".to_owned(), true);
             }
         } else {

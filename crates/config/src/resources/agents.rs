@@ -42,7 +42,8 @@ pub fn agent_definitions(options: &ResourceOptions) -> (Vec<AgentDefinition>, Ve
     let mut places = Vec::new();
     if options.project {
         let root = options.boundaries.project(&options.cwd);
-        places.push((root, options.cwd.join(".pi").join("agents"), Scope::Project));
+        let dirs = options.project_dirs();
+        places.extend(dirs.map(|dir| (root.clone(), dir.join("agents"), Scope::Project)));
     }
     places.push((Root::user(), options.agent_dir.join("agents"), Scope::User));
     for (root, dir, scope) in places {
@@ -93,13 +94,22 @@ fn read(root: &Root, path: &Path, scope: Scope) -> Result<AgentDefinition, Strin
     Ok(AgentDefinition {
         description: description.ok_or("the description is missing")?,
         tools: tools(&document),
-        model: document.text("model").filter(|model| model != "inherit"),
+        model: model(&document),
         thinking: thinking(&document)?,
         max_turns: max_turns(&document)?,
         name,
         prompt: document.body,
         scope,
     })
+}
+
+/// The first name of a list. `inherit` and the roles of oh-my-pi (`@smol`, `pi/task`) name no model.
+fn model(document: &Document) -> Option<String> {
+    let items = document.texts("model");
+    let mut names = items.iter().flat_map(|item| item.split(',')).map(str::trim);
+    let name = names.find(|name| !name.is_empty())?;
+    let is_role = name == "inherit" || name.starts_with('@') || name.starts_with("pi/");
+    (!is_role).then(|| name.to_owned())
 }
 
 /// A list, or names between commas.
@@ -114,7 +124,9 @@ fn tools(document: &Document) -> Option<Vec<String>> {
 }
 
 fn thinking(document: &Document) -> Result<Option<ThinkingLevel>, String> {
-    let Some(text) = document.text("thinking") else {
+    // The first is oh-my-pi's name, which has `auto` for a level that another model chooses.
+    let level = document.text("thinkingLevel").filter(|level| level != "auto");
+    let Some(text) = level.or_else(|| document.text("thinking")) else {
         return Ok(None);
     };
     let level = ThinkingLevel::parse(&text);

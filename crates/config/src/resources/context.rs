@@ -25,6 +25,9 @@ pub struct ContextFile {
     pub content: String,
 }
 
+/// In the dialect of today's oh-my-pi, this file replaces its neighbours.
+const OF_OMP: &str = ".omp/AGENTS.md";
+
 /// The context files: the one of `agent_dir` first, then from the root of the file system down to `cwd`. The one of `agent_dir` is
 /// the user's own; each of the others must lie in the repository of its directory, or in the directory itself.
 #[must_use]
@@ -32,6 +35,7 @@ pub fn context_files(
     agent_dir: &Path,
     cwd: &Path,
     boundaries: &Boundaries,
+    is_omp: bool,
 ) -> (Vec<ContextFile>, Vec<Diagnostic>) {
     let mut files: Vec<ContextFile> = Vec::new();
     let mut notes = Vec::new();
@@ -41,12 +45,13 @@ pub fn context_files(
     ancestors.reverse();
     directories.extend(ancestors);
     for directory in directories {
-        let root = if directory == agent_dir {
-            Root::user()
-        } else {
-            boundaries.project(directory)
+        let is_users = directory == agent_dir;
+        let root = match is_users {
+            true => Root::user(),
+            false => boundaries.project(directory),
         };
-        if let Some(file) = context_file(directory, &root, &mut notes)
+        let first = (is_omp && !is_users).then_some(OF_OMP);
+        if let Some(file) = context_file(directory, first, &root, &mut notes)
             && !files.iter().any(|known| known.path == file.path)
             && !is_at(repeated.as_deref(), directory, &file)
         {
@@ -82,8 +87,13 @@ fn repeated(cwd: &Path) -> Option<PathBuf> {
     (is_inside && is_checked_out).then(|| main.join(name))
 }
 
-fn context_file(directory: &Path, root: &Root, notes: &mut Vec<Diagnostic>) -> Option<ContextFile> {
-    NAMES.iter().find_map(|name| {
+fn context_file(
+    directory: &Path,
+    first: Option<&'static str>,
+    root: &Root,
+    notes: &mut Vec<Diagnostic>,
+) -> Option<ContextFile> {
+    first.into_iter().chain(NAMES).find_map(|name| {
         let path = directory.join(name);
         match root.read(&path, limits::CONTEXT_FILE_BYTES) {
             Ok(text) => {

@@ -108,6 +108,16 @@ impl ResourceOptions {
             boundaries: Boundaries::new(agent_dir, home),
         }
     }
+
+    /// The project's directories of configuration, the first in precedence first. None if nothing of the project counts.
+    pub(crate) fn project_dirs(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        let names: &'static [&'static str] = match (self.project, self.templates.is_omp) {
+            (false, _) => &[],
+            (true, false) => &[".pi"],
+            (true, true) => &[".pi", ".omp"],
+        };
+        names.iter().map(move |name| self.cwd.join(name))
+    }
 }
 
 type Loaded<T> = OnceLock<(T, Vec<Diagnostic>)>;
@@ -151,9 +161,17 @@ impl Resources {
 
     /// The context files, outermost first.
     pub fn context_files(&self) -> &[ContextFile] {
-        let load = || match &self.options {
-            o if o.context_files => context_files(&o.agent_dir, &o.cwd, &o.boundaries),
-            _ => Default::default(),
+        let load = || {
+            let o = &self.options;
+            let is_omp = o.templates.is_omp;
+            let (mut files, mut notes) = match o.context_files {
+                true => context_files(&o.agent_dir, &o.cwd, &o.boundaries, is_omp),
+                false => Default::default(),
+            };
+            let (rules, more) = rules::always_applied(o);
+            files.extend(rules);
+            notes.extend(more);
+            (files, notes)
         };
         &self.context.get_or_init(load).0
     }

@@ -99,6 +99,17 @@ impl PackageSource {
         }
     }
 
+    /// The directory that a package of the command line is installed in, as `below` is in the agent directory. Each text has its own, so
+    /// that versions of a package do not replace each other. Relative to the agent directory.
+    #[must_use]
+    pub fn temporary_base(text: &str) -> PathBuf {
+        let name = text.trim().bytes().map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' => char::from(byte).to_string(),
+            _ => format!("+{byte:02x}"),
+        });
+        Path::new("tmp/extensions").join(name.collect::<String>())
+    }
+
     /// Identifies the package: two sources with the same identity name the same package, perhaps in different versions.
     /// `base` is the directory that relative paths start from.
     #[must_use]

@@ -1,8 +1,9 @@
 //! Packages: directories that bring extensions, skills and prompt templates together (pi 1.5, packages docs). Packages from npm
-//! or git are used where `pinion install` and pi put them; nothing is installed or updated here.
+//! or git are used where `pinion install`, pi and the start with `-e` put them; nothing is installed or updated here.
 
 use std::path::{Path, PathBuf};
 
+use extensions::line::Generation;
 use files::{Boundaries, Root};
 use serde_json::Value;
 
@@ -109,6 +110,7 @@ impl PackageSpec {
     pub fn find(&self, agent_dir: &Path, cwd: &Path, home: Option<&Path>) -> Result<Package, Diagnostic> {
         let root = match installed(&self.source) {
             Some(below) if self.scope == Scope::Project => cwd.join(".pi").join(below),
+            Some(below) if self.scope == Scope::Temporary => named(&self.source, &below, agent_dir),
             Some(below) => agent_dir.join(below),
             None => resolve_path(&self.source, &self.base, home),
         };
@@ -135,8 +137,11 @@ impl PackageSpec {
         }
         if found.is_err() {
             let how = match installed(&self.source) {
-                Some(_) => "is not installed. Run: pinion update",
-                None => "is not there",
+                Some(_) if self.scope == Scope::Temporary => {
+                    format!("is not installed. Run: pinion install {}", self.source)
+                }
+                Some(_) => "is not installed. Run: pinion update".to_owned(),
+                None => "is not there".to_owned(),
             };
             return Err(Diagnostic::new(&root, format!("package {} {how}", self.source)));
         }
@@ -155,6 +160,16 @@ impl PackageSpec {
 /// Where a package from npm or git is installed, below the agent directory or the project's `.pi`. None for paths.
 fn installed(source: &str) -> Option<PathBuf> {
     PackageSource::parse(source).ok()?.below()
+}
+
+/// Where a package of the command line is: where it was installed for the command line, else with the packages of the user.
+fn named(source: &str, below: &Path, agent_dir: &Path) -> PathBuf {
+    let own = agent_dir.join(PackageSource::temporary_base(source)).join(below);
+    if own.symlink_metadata().is_ok() {
+        own
+    } else {
+        agent_dir.join(below)
+    }
 }
 
 impl Package {
@@ -208,8 +223,10 @@ impl Package {
     fn usual(&self, kind: Kind) -> Vec<PathBuf> {
         let dir = self.root.join(kind.word());
         match kind {
-            Kind::Extensions if self.files.is_dir(&dir) => extensions::find::at(&self.files, &dir),
-            Kind::Extensions => extensions::find::at(&self.files, &self.root),
+            Kind::Extensions if self.files.is_dir(&dir) => {
+                extensions::find::at(&self.files, &dir, Generation::Pi)
+            }
+            Kind::Extensions => extensions::find::at(&self.files, &self.root, Generation::Pi),
             _ if self.files.is_dir(&dir) => vec![dir],
             _ => Vec::new(),
         }
@@ -225,7 +242,7 @@ impl Package {
             let path = resolve_path(&entry, &self.root, None);
             match kind {
                 Kind::Extensions if self.files.find(&path).is_ok() => {
-                    found.extend(extensions::find::at(&self.files, &path));
+                    found.extend(extensions::find::at(&self.files, &path, Generation::Pi));
                 }
                 _ => found.push(path),
             }

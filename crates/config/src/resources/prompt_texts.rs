@@ -63,12 +63,11 @@ fn file_or_text(given: &str, options: &ResourceOptions, notes: &mut Vec<Diagnost
 }
 
 fn discovered(name: &str, options: &ResourceOptions, notes: &mut Vec<Diagnostic>) -> Option<String> {
-    let project = options.project.then(|| {
-        let root = options.boundaries.project(&options.cwd);
-        (root, options.cwd.join(".pi").join(name))
-    });
+    let root = options.boundaries.project(&options.cwd);
+    let dirs = options.project_dirs();
+    let project = dirs.map(|dir| (root.clone(), dir.join(name)));
     let global = (Root::user(), options.agent_dir.join(name));
-    project.into_iter().chain([global]).find_map(|(root, path)| {
+    project.chain([global]).find_map(|(root, path)| {
         match root.read_if_there(&path, limits::PROMPT_FILE_BYTES) {
             Ok(Some(text)) => {
                 note_cut(&path, text.cut, notes);

@@ -10,6 +10,7 @@ use wire::rule::{RuleInterrupt, RuleSource};
 
 use crate::diagnostic::Diagnostic;
 use crate::resources::ResourceOptions;
+use crate::resources::context::ContextFile;
 use crate::resources::frontmatter::{self, Document};
 use crate::resources::limits;
 use crate::resources::place::Place;
@@ -80,6 +81,9 @@ fn read(path: &Path, place: &Place, notes: &mut Vec<Diagnostic>) -> Option<Rule>
         }
     };
     let document = frontmatter::parse(&text);
+    if is_off(&document) {
+        return None;
+    }
     // A rule without one watches nothing; such files belong to other parts of other agents.
     let condition = document.texts("condition");
     if condition.is_empty() {
@@ -118,6 +122,51 @@ fn read(path: &Path, place: &Place, notes: &mut Vec<Diagnostic>) -> Option<Rule>
         },
         content: document.body,
     })
+}
+
+fn is_off(document: &Document) -> bool {
+    document.text("enabled").is_some_and(|word| word == "false")
+}
+
+/// Texts that oh-my-pi puts into every system prompt: the file named RULES, and rules with `alwaysApply` that watch nothing. Those of the user
+/// come first, as those of context files do. Other dialects have none.
+pub(crate) fn always_applied(options: &ResourceOptions) -> (Vec<ContextFile>, Vec<Diagnostic>) {
+    let (mut found, mut notes) = (Vec::new(), Vec::new());
+    if !options.templates.is_omp {
+        return (found, notes);
+    }
+    for place in places(options).iter().rev() {
+        let sticky = place.base.join("RULES.md");
+        for path in [sticky.clone()].into_iter().chain(files(place)) {
+            let content = match place.root.read_if_there(&path, limits::RULE_BYTES) {
+                Ok(Some(text)) if !text.cut => text.text,
+                Ok(Some(_)) => {
+                    let kib = limits::RULE_BYTES / 1024;
+                    notes.push(Diagnostic::left_out(
+                        &path,
+                        format!("rule is longer than {kib} KiB"),
+                    ));
+                    continue;
+                }
+                Ok(None) => continue,
+                Err(error) => {
+                    notes.push(Diagnostic::left_out(
+                        &path,
+                        format!("could not read rule: {error}"),
+                    ));
+                    continue;
+                }
+            };
+            let document = frontmatter::parse(&content);
+            let applies = document.flag("alwaysApply") && document.texts("condition").is_empty();
+            let has_text = !document.body.trim().is_empty() && !is_off(&document);
+            if has_text && (applies || path == sticky) && found.len() < RULES {
+                let content = document.body;
+                found.push(ContextFile { path, content });
+            }
+        }
+    }
+    (found, notes)
 }
 
 fn interrupt_mode(document: &Document, complain: &mut impl FnMut(String)) -> Option<RuleInterrupt> {

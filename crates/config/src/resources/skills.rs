@@ -40,6 +40,7 @@ pub struct Skill {
 pub(crate) fn load(options: &ResourceOptions) -> (Vec<Skill>, Vec<Diagnostic>) {
     let mut loader = Loader {
         changes: options.changes.clone(),
+        is_omp: options.templates.is_omp,
         skills: Vec::new(),
         notes: Vec::new(),
         seen: HashSet::new(),
@@ -70,9 +71,9 @@ fn places(options: &ResourceOptions) -> Vec<Place> {
     let mut out: Vec<Place> = of_packages(true).collect();
     if options.skills && options.project {
         out.extend(named(Scope::Project));
-        let pi = options.cwd.join(".pi");
         let root = options.boundaries.project(&options.cwd);
-        out.push(Place::auto(root, pi.join("skills"), &pi, Scope::Project));
+        let dirs = options.project_dirs();
+        out.extend(dirs.map(|dir| Place::auto(root.clone(), dir.join("skills"), &dir, Scope::Project)));
         let users = options.home.as_ref().map(|home| home.join(".agents"));
         for ancestor in up_to_git_root(&options.cwd) {
             let dir = ancestor.join(".agents");
@@ -125,6 +126,7 @@ fn up_to_git_root(cwd: &Path) -> Vec<&Path> {
 
 struct Loader {
     changes: Vec<Changes>,
+    is_omp: bool,
     skills: Vec<Skill>,
     notes: Vec<Diagnostic>,
     /// Real paths of the files seen, since links may lead to one file twice.
@@ -222,6 +224,9 @@ impl Loader {
 
     fn understand(&mut self, candidate: &Candidate, place: &Place, document: &Document) -> Option<Skill> {
         let path = &candidate.path;
+        if self.is_omp && document.text("enabled").is_some_and(|word| word == "false") {
+            return None;
+        }
         let description = document.text("description");
         // A loose file without front matter is a README or the like (pi-1.5-delta.md 6).
         if candidate.loose && (description.is_none() || document.problem.is_some()) {

@@ -81,22 +81,29 @@ fn places(options: &ResourceOptions) -> Vec<Place> {
     let mut out: Vec<Place> = of_packages(true).collect();
     if options.templates.load && options.project {
         out.extend(named(Scope::Project));
-        let pi = options.cwd.join(".pi");
         let root = options.boundaries.project(&options.cwd);
-        out.push(Place::auto(root, pi.join("prompts"), &pi, Scope::Project));
+        for dir in options.project_dirs() {
+            let places =
+                folders(options).map(|name| Place::auto(root.clone(), dir.join(name), &dir, Scope::Project));
+            out.extend(places);
+        }
     }
     if options.templates.load {
         out.extend(named(Scope::User));
-        out.push(Place::auto(
-            Root::user(),
-            options.agent_dir.join("prompts"),
-            &options.agent_dir,
-            Scope::User,
-        ));
+        out.extend(folders(options).map(|name| {
+            let dir = &options.agent_dir;
+            Place::auto(Root::user(), dir.join(name), dir, Scope::User)
+        }));
         out.extend(of_packages(false));
     }
     out.extend(named(Scope::Temporary));
     out
+}
+
+/// The names of directories of templates. oh-my-pi calls most of them commands.
+fn folders(options: &ResourceOptions) -> impl Iterator<Item = &'static str> {
+    let commands = options.templates.is_omp.then_some("commands");
+    ["prompts"].into_iter().chain(commands)
 }
 
 /// The place itself if it is a file, else the `*.md` files directly in it, by name. Directories that packages and settings name are
@@ -205,6 +212,9 @@ pub struct TemplateOptions {
     pub load: bool,
     /// What a double quote does that is never closed.
     pub open_quote: OpenQuote,
+    /// True in the dialect of today's oh-my-pi, where `.omp` of a project has the kinds of files that `.pi` has, and `commands` those
+    /// that `prompts` has.
+    pub is_omp: bool,
 }
 
 impl TemplateOptions {
@@ -215,7 +225,11 @@ impl TemplateOptions {
             true => OpenQuote::IsText,
             false => OpenQuote::Groups,
         };
-        Self { load, open_quote }
+        Self {
+            load,
+            open_quote,
+            is_omp: dialect.is_newest_omp(),
+        }
     }
 }
 

@@ -27,6 +27,7 @@ mod typed;
 mod types;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use ::permissions::PermissionSettings;
@@ -158,6 +159,7 @@ impl Settings {
             Scope::User,
             &mut notes,
         );
+        notes.extend(unread(source.agent_dir));
         let default = default_trust(&global, &mut notes);
         let decision = source.trust.decide(source.cwd, default, &mut notes);
         let project = decision.access;
@@ -224,6 +226,23 @@ impl Settings {
             .get(&format!("{provider}/{id}"))
             .copied()
     }
+}
+
+/// Complains about files of oh-my-pi, which the user may believe to count, if there are none of ours.
+fn unread(agent_dir: &Path) -> impl Iterator<Item = Diagnostic> {
+    const FILES: [(&str, &str); 4] = [
+        ("config.yml", "settings.json"),
+        ("config.yaml", "settings.json"),
+        ("models.yml", "models.json"),
+        ("models.yaml", "models.json"),
+    ];
+    let files = FILES.into_iter();
+    let found =
+        files.filter(move |(name, ours)| agent_dir.join(name).is_file() && !agent_dir.join(ours).exists());
+    found.map(move |(name, ours)| {
+        let message = format!("this file of oh-my-pi is not read. Write what it says to {ours}");
+        Diagnostic::new(&agent_dir.join(name), message)
+    })
 }
 
 /// Complains about misspelled keys that were meant to protect the user.

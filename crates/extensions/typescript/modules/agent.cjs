@@ -100,6 +100,8 @@ function create(session) {
   let runtime;
   const runtimeFor = () => (runtime ??= require("./model-runtime.cjs").create(session));
   lazily(made, { ModelRuntime: () => runtimeFor().ModelRuntime, resolveCliModel: () => runtimeFor().resolveCliModel });
+  // Only oh-my-pi has it here.
+  if (session?.generation === "omp") lazily(made, { logger: () => require("./utils.cjs").logger(session) });
   lazily(made, { sessionEntryToContextMessages: () => require("./session-tree.cjs").entryMessages });
   let sessions;
   const sessionNames = ["createAgentSession", "AgentSession", "DefaultResourceLoader"];

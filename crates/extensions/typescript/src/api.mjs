@@ -2,10 +2,10 @@
  * The object an extension's default function gets: `pi`. Contexts of handlers are in context.mjs.
  * An object belongs to one extension of one session; after the session is gone its actions throw.
  */
-import { createRequire } from "node:module";
 import { exec } from "./exec.mjs";
 import { registerProvider, unregisterProvider } from "./providers.mjs";
 import { hearsOldNames, sourcesOf } from "./legacy.mjs";
+import { ompApi } from "./omp.mjs";
 
 /**
  * @param {import("./session.mjs").Session} session
@@ -55,6 +55,13 @@ export function createApi(session, extension) {
       state.thinkingLevel = level;
     },
   };
+  if (session.generation === "omp") {
+    // Its extensions may await these.
+    for (const name of ["setActiveTools", "setSessionName"]) {
+      const act = api[name];
+      api[name] = async (...args) => act(...args);
+    }
+  }
   // Getters stay getters.
   return Object.defineProperties(api, Object.getOwnPropertyDescriptors(generationExtras(session, extension)));
 }
@@ -73,9 +80,11 @@ function registrations(session, extension) {
     registerTool(tool) {
       need(tool?.name && typeof tool.execute === "function", "registerTool needs a name and an execute function");
       extension.tools.set(tool.name, tool);
+      if (session.generation === "omp" && tool.defaultInactive === true) extension.inactive.add(tool.name);
+      else extension.inactive.delete(tool.name);
       // The state of the agent follows later; the extension may ask now.
       const { state } = session;
-      if (state.activeTools) state.activeTools = withRegistered(state.activeTools, tool);
+      if (state.activeTools) state.activeTools = withRegistered(state.activeTools, tool, extension);
       changed();
     },
     unregisterTool(name) {
@@ -132,9 +141,9 @@ function registrations(session, extension) {
 }
 
 /** The active tools after a tool was registered, as the agent takes them. */
-function withRegistered(active, { name, exposure, defaultActive }) {
+function withRegistered(active, { name, exposure, defaultActive }, { inactive }) {
   if (exposure === "hidden") return active.filter((other) => other !== name);
-  return defaultActive === false || active.includes(name) ? active : [...active, name];
+  return defaultActive === false || inactive.has(name) || active.includes(name) ? active : [...active, name];
 }
 
 /** The command line does not know what kind a flag is: a boolean one may have taken the next word, a string one may have none. */
@@ -148,7 +157,7 @@ function listen(session, extension, name, handler) {
   session.assertLive();
   if (typeof handler !== "function") throw new Error(`on ${name} needs a handler`);
   extension.handlers.set(name, [...(extension.handlers.get(name) ?? []), handler]);
-  if (hearsOldNames(session, extension)) for (const source of sourcesOf(name)) extension.heard.add(source);
+  if (hearsOldNames(session, extension)) for (const source of sourcesOf(session, name)) extension.heard.add(source);
   session.changed(extension);
   return () => {
     extension.handlers.set(name, (extension.handlers.get(name) ?? []).filter((other) => other !== handler));
@@ -158,12 +167,16 @@ function listen(session, extension, name, handler) {
 
 /** What puts something into the session. */
 function messages(session, act) {
+  const isOmp = session.generation === "omp";
   return {
     /** The second argument was a bare "trigger a turn" before pi 0.33. During a run, its `false` was not the one of today. */
     sendMessage(message, options) {
-      act("sendMessage", { message, options: typeof options === "boolean" ? { triggerTurn: options || undefined } : options ?? {} });
+      const given = typeof options === "boolean" ? { triggerTurn: options || undefined } : options ?? {};
+      act("sendMessage", { message, options: isOmp ? delivery(given) : given });
     },
-    sendUserMessage: (content, options) => act("sendUserMessage", { content, options: options ?? {} }),
+    /** In oh-my-pi it joins a run that is active, whatever the options say. */
+    sendUserMessage: (content, options) => (
+      act("sendUserMessage", { content, options: isOmp ? { ...options, deliverAs: options?.deliverAs ?? "steer" } : options ?? {} })),
     appendEntry: (customType, data) => act("appendEntry", { customType, data }),
     /** Hooks before pi 0.31: text and attachments, queued while streaming. */
     send(text, attachments) {
@@ -173,6 +186,11 @@ function messages(session, act) {
       act("sendUserMessage", { content, options: session.state.isIdle ? {} : { deliverAs: "steer" } });
     },
   };
+}
+
+/** What oh-my-pi delivers as an aside starts a run if none is active. */
+function delivery(options) {
+  return options.deliverAs === "aside" ? { ...options, triggerTurn: true } : options;
 }
 
 /** Makes tools the active ones. The state of the agent follows later; extensions may ask now. */
@@ -214,31 +232,15 @@ function members({ exposure = "direct", namespace, annotations, reachesTools }) 
 /** What only custom tools and omp's extensions find on their API object. */
 function generationExtras(session, extension) {
   if (extension.kind !== "tool" && session.generation !== "omp") return {};
-  const say = (level) => (...parts) => session.host.log(level, parts.map(String).join(" "), extension.path);
-  return {
+  return Object.defineProperties({
     get cwd() { return session.state.cwd; },
     get hasUI() { return session.contexts.handlerContext(extension).hasUI; },
     get ui() { return session.contexts.handlerContext(extension).ui; },
-    registerAssistantThinkingRenderer() {},
     /** omp: one argument names the extension itself. */
     setLabel(entryId, label) {
       if (label === undefined) return;
       session.assertReady();
       session.tell("setLabel", { entryId, label });
     },
-    logger: { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") },
-    get zod() { return installed(extension, "zod"); },
-    get arktype() { return installed(extension, "arktype"); },
-    get typebox() { return session.modules.get("typebox"); },
-    get pi() { return session.modules.get("@earendil-works/pi-coding-agent"); },
-  };
-}
-
-/** A package omp brings and we do not: the one installed beside the extension. */
-function installed(extension, name) {
-  try {
-    return createRequire(extension.path)(name);
-  } catch {
-    throw new Error(`${name} is not part of this host: install it beside the extension, or use typebox`);
-  }
+  }, Object.getOwnPropertyDescriptors(ompApi(session, extension)));
 }

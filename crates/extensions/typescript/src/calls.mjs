@@ -73,10 +73,19 @@ async function executeTool(session, { extension: path, name, toolCallId, args },
   };
   const context = session.contexts.toolContext(extension, toolCallId, signal);
   const order = executeOrder(session, extension, tool.execute);
-  const run = async () => tool.execute(toolCallId, args, ...order(signal, onUpdate, context));
+  const read = session.generation === "omp" ? readArguments(tool, args) : args;
+  const run = async () => tool.execute(toolCallId, read, ...order(signal, onUpdate, context));
   const result = await (tool.executionMode === "sequential" ? session.sequence.run(String(toolCallId), signal, run) : run());
   if (typeof result === "string") return { content: [{ type: "text", text: result }] };
   // The model must not take a missing result for an empty one. Today's pi fails in these words.
   if (result === undefined || result === null) throw new TypeError(`Cannot read properties of ${result} (reading 'isError')`);
   return result;
+}
+
+/** The arguments as a schema of oh-my-pi reads them: with defaults and transformations. The agent has checked what JSON Schema can say. */
+function readArguments({ parameters }, args) {
+  if (typeof parameters?.safeParse !== "function") return args;
+  const { success, data, error } = parameters.safeParse(args ?? {});
+  if (!success) throw new Error(`Validation failed: ${error.message}`);
+  return data;
 }

@@ -9,6 +9,7 @@
 import { createRequire } from "node:module";
 import { chooseTools } from "./api.mjs";
 import { isHookEra } from "./legacy.mjs";
+import { isNewestOmp, promptList } from "./omp.mjs";
 
 const require = createRequire(import.meta.url);
 
@@ -71,12 +72,17 @@ const toolCall = (event, session) => {
   return {
     event: () => event,
     take(result) {
-      if (!result?.block) return undefined;
+      if (!result?.block) {
+        // In oh-my-pi, the answer may replace the arguments.
+        if (isNewestOmp(session) && result?.input && typeof result.input === "object") event.input = result.input;
+        return undefined;
+      }
       block = { ...result, block: true, reason: result.reason || blocked };
       return "stop";
     },
-    threw(message) {
-      block = { block: true, reason: message };
+    threw(message, extension) {
+      const isNamed = session.generation === "omp" && !isHookEra(session);
+      block = { block: true, reason: isNamed ? `Extension ${extension.path} failed: ${message}` : message };
       return true;
     },
     value() {
@@ -131,7 +137,7 @@ const beforeAgentStart = (event, session) => {
     return [given, ...added.map(([name, text]) => `<${name}>\n${text}\n</${name}>`)].join("\n\n");
   };
   return {
-    event: () => event,
+    event: () => (isNewestOmp(session) ? { ...event, systemPrompt: promptList(event.systemPrompt) } : event),
     take(result, extension) {
       const added = [].concat(result?.message ?? [], result?.messages ?? []);
       if (added.length > 0 && !(extension.kind === "hook" && isHookEra(session) && hookMessage)) {
@@ -141,6 +147,8 @@ const beforeAgentStart = (event, session) => {
       let forced;
       if (typeof result?.systemPromptAppend === "string") forced = `${event.systemPrompt ?? ""}\n\n${result.systemPromptAppend}`;
       if (typeof result?.systemPrompt === "string") forced = result.systemPrompt;
+      // Today's oh-my-pi has a list of texts.
+      if (session.generation === "omp" && Array.isArray(result?.systemPrompt)) forced = result.systemPrompt.filter((text) => typeof text === "string").join("\n\n");
       if (forced !== undefined) event.systemPromptOptions = Object.assign(event.systemPromptOptions ?? {}, { forceSystemPrompt: forced });
       // The next handler may make a whole prompt of it, which must have what this one added.
       const now = prompt();

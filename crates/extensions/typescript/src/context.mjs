@@ -3,6 +3,7 @@
  * session as it is; once the session is gone everything on it throws.
  */
 import { createUi, hasNoUi } from "./ui.mjs";
+import { ompContext } from "./omp.mjs";
 
 /**
  * The same with every member its own and bound, as extensions take contexts apart and spread them.
@@ -215,15 +216,21 @@ export class ContextMaker {
 
   handlerContext(extension) {
     let context = this.#kept.get(extension);
-    if (!context) this.#kept.set(extension, (context = exposed(new HandlerContext(this.#session, extension))));
+    if (!context) this.#kept.set(extension, (context = this.#exposed(new HandlerContext(this.#session, extension), extension)));
     return context;
   }
 
   commandContext(extension) {
-    return exposed(new CommandContext(this.#session, extension));
+    return this.#exposed(new CommandContext(this.#session, extension), extension);
   }
 
   toolContext(extension, callId, signal) {
-    return exposed(new ToolContext(this.#session, extension, callId, signal));
+    return this.#exposed(new ToolContext(this.#session, extension, callId, signal), extension);
+  }
+
+  #exposed(context, extension) {
+    const members = exposed(context);
+    if (this.#session.generation !== "omp") return members;
+    return Object.defineProperties(members, Object.getOwnPropertyDescriptors(ompContext(this.#session, extension)));
   }
 }

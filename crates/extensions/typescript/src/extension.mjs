@@ -13,6 +13,8 @@ export class Extension {
     /** @type {Map<string, Function[]>} */
     this.handlers = new Map();
     this.tools = new Map();
+    /** Names of tools with `defaultInactive`, a member of oh-my-pi. */
+    this.inactive = new Set();
     this.commands = new Map();
     this.flags = new Map();
     this.shortcuts = new Map();
@@ -38,7 +40,7 @@ export class Extension {
       ...(this.given ? { given: this.given } : {}),
       kind: this.kind,
       scope: this.scope,
-      tools: [...this.tools.values()].filter(isTold).map(describeTool),
+      tools: [...this.tools.values()].filter(isTold).map((tool) => describeTool(tool, this.inactive.has(tool.name))),
       commands: [...this.commands].map(([name, { description, argumentHint, getArgumentCompletions }]) => (
         { name, description, argumentHint, completes: typeof getArgumentCompletions === "function" || undefined })),
       flags: [...this.flags].map(([name, flag]) => ({ name, ...flag })),
@@ -60,11 +62,12 @@ export class Extension {
 const TOOL_MEMBERS = ["name", "label", "description", "promptSnippet", "promptGuidelines", "parameters", "outputSchema",
   "executionMode", "exposure", "namespace", "annotations", "defaultActive", "constrainedSampling", "strict", "hidden"];
 
-function describeTool(tool) {
+function describeTool(tool, isInactive) {
   const told = {};
   for (const name of TOOL_MEMBERS) if (tool[name] !== undefined && typeof tool[name] !== "function") told[name] = tool[name];
   if (tool.parameters) told.parameters = jsonSchema(tool.parameters);
   told.label ??= tool.name;
+  if (isInactive) told.defaultActive = false;
   if (typeof tool.prepareArguments === "function") told.prepares = true;
   return told;
 }

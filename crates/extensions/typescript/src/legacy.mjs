@@ -3,9 +3,12 @@
  * The agent sends today's names; what an older file listens to is derived from them here.
  */
 
+import { continuation, stopEvent } from "./omp.mjs";
+
 const startedAs = (...reasons) => (event) => reasons.includes(event.reason ?? "startup");
 const leaving = (reason) => (event) => event.reason === reason;
 const always = () => true;
+const byItself = (event) => event.reason !== "manual";
 const quitting = (event) => (event.reason ?? "quit") === "quit";
 
 /**
@@ -40,6 +43,24 @@ const RENAMED = [
   ["session_before_fork", "session_before_branch", always],
 ];
 
+/**
+ * Names of oh-my-pi, which only its generation has.
+ * @type {[string, string, (event: any) => boolean][]}
+ */
+const OMP_NAMES = [
+  ["compaction_start", "auto_compaction_start", byItself],
+  ["compaction_end", "auto_compaction_end", byItself],
+  ["model_fallback", "retry_fallback_applied", always],
+  ["agent_before_settle", "session_stop", always],
+];
+
+/** Members that events under these names have beyond those of today's. */
+const MORE = {
+  auto_compaction_start: { action: "context-full" },
+  auto_compaction_end: { action: "context-full" },
+  retry_fallback_applied: { role: "default" },
+};
+
 /** Whether the client is of the days of hooks: pi before 0.35, the first oh-my-pi, whose hooks had nobody to ask. */
 export function isHookEra({ generation, state }) {
   return generation === "hooks" || state.hookEra === true;
@@ -50,10 +71,15 @@ export function hearsOldNames(session, extension) {
   return session.generation !== "pi" || extension.kind !== "extension";
 }
 
+/** The names that files of this generation may listen to. */
+function renamed({ generation }) {
+  return generation === "omp" ? [...RENAMED, ...OMP_NAMES] : RENAMED;
+}
+
 /** The events of today that an older name is derived from. */
-export function sourcesOf(oldName) {
+export function sourcesOf(session, oldName) {
   if (oldName === "session") return SESSION_REASONS.map(([from]) => from);
-  return RENAMED.filter(([, to]) => to === oldName).map(([from]) => from);
+  return renamed(session).filter(([, to]) => to === oldName).map(([from]) => from);
 }
 
 /** @returns {{extension: object, handler: Function, seen: object}[]} handlers under older names, with what they see */
@@ -67,11 +93,30 @@ export function translate(session, extension, name, event) {
       if (from === name && when(event)) add("session", sessionEvent(session, event, reason));
     }
   }
-  for (const [from, to, when] of RENAMED) {
-    if (from === name && when(event)) add(to, { ...event, type: to });
+  for (const [from, to, when] of renamed(session)) {
+    if (from !== name || !when(event)) continue;
+    if (to === "session_stop") calls.push(...stopHandlers(session, extension, event));
+    else add(to, { ...event, ...MORE[to], type: to });
   }
   for (const handler of toolHandlers(extension, name, event)) calls.push(handler);
   return calls;
+}
+
+/** Handlers of oh-my-pi that may let a run go on; an aborted one does not. */
+function stopHandlers(session, extension, event) {
+  if (event.outcome === "aborted") {
+    session.stops = 0;
+    return [];
+  }
+  return (extension.handlers.get("session_stop") ?? []).map((handler) => ({
+    extension,
+    seen: event,
+    async handler(given, ctx) {
+      const more = continuation(session, given, await handler(stopEvent(session, given), ctx));
+      if (!more && !given.continue) session.stops = 0;
+      return more;
+    },
+  }));
 }
 
 function sessionEvent(session, event, reason) {

@@ -10,6 +10,7 @@ import { pathToFileURL, fileURLToPath } from "node:url";
 import { createApi } from "./api.mjs";
 import { Extension } from "./extension.mjs";
 import { registerCustomTools } from "./legacy.mjs";
+import { registerCustomCommands } from "./omp.mjs";
 import { transformer, translatedDir } from "./transform.mjs";
 
 const require = createRequire(import.meta.url);
@@ -54,6 +55,7 @@ async function loadOne(session, extension) {
     session.extensions.push(extension);
     const made = await factory(extension.api);
     if (extension.kind === "tool") registerCustomTools(extension, extension.api, made);
+    if (extension.kind === "command") registerCustomCommands(session, extension, extension.api, made);
     return extension;
   } catch (error) {
     session.extensions = session.extensions.filter((other) => other !== extension);

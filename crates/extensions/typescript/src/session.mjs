@@ -40,6 +40,10 @@ export class Session {
     this.extensions = [];
     this.closed = false;
     this.loading = true;
+    /** Timers that extensions of oh-my-pi started through their contexts. */
+    this.timers = new Set();
+    /** How many times in a row `session_stop` of oh-my-pi has continued the run. */
+    this.stops = 0;
     this.bus = new Bus((error, channel) => this.failure(error, undefined, `bus:${channel}`));
     this.entries = new LiveEntries(this.state);
     this.models = new Models(this);
@@ -167,6 +171,8 @@ export class Session {
   close() {
     this.closed = true;
     this.#run?.abort();
+    for (const timer of this.timers) clearTimeout(timer);
+    this.timers.clear();
     this.bus.clear();
     this.#dirty.clear();
     for (const hear of [...(this.agentSessions?.values() ?? [])]) hear({ ended: true });

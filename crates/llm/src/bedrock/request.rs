@@ -10,10 +10,12 @@ use super::claude::{CachePoint, Reasoning, cache_point, is_claude};
 use super::messages;
 use super::region::Target;
 use crate::body::Body;
+use crate::compat::flag;
 use crate::conversation::Conversation;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::request::ModelRequest;
+use crate::strict_schema;
 
 /// Writes a request. Its address is the likely one: the profile's region is read when the request is sent.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
@@ -83,7 +85,11 @@ fn fields(request: &ModelRequest, point: Option<CachePoint>) -> Map<String, Valu
     let limit = reasoning.max_tokens.map(|limit| json!({"maxTokens": limit}));
     set("inferenceConfig", limit.unwrap_or_else(|| json!({})));
     if !request.tools.is_empty() {
-        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
+        let is_accepted =
+            request.conventions.strict_by_flag && flag(&request.model, "supportsStrictMode", false);
+        let schemas = strict_schema::for_claude(&request.tools, is_accepted);
+        let tools = request.tools.iter().zip(schemas);
+        let tools: Vec<Value> = tools.map(|(spec, strict)| tool(spec, strict)).collect();
         set("toolConfig", json!({"tools": tools}));
     }
     if let Some(fields) = reasoning.fields {
@@ -92,12 +98,15 @@ fn fields(request: &ModelRequest, point: Option<CachePoint>) -> Map<String, Valu
     body
 }
 
-fn tool(tool: &ToolSpec) -> Value {
-    json!({
-        "toolSpec": {
-            "name": tool.name,
-            "description": tool.description,
-            "inputSchema": {"json": tool.parameters},
-        },
-    })
+fn tool(tool: &ToolSpec, strict: Option<Value>) -> Value {
+    let mut spec = Map::new();
+    spec.insert("name".into(), json!(tool.name));
+    spec.insert("description".into(), json!(tool.description));
+    let is_strict = strict.is_some();
+    let schema = strict.unwrap_or_else(|| tool.parameters.clone());
+    spec.insert("inputSchema".into(), json!({"json": schema}));
+    if is_strict {
+        spec.insert("strict".into(), json!(true));
+    }
+    json!({"toolSpec": spec})
 }

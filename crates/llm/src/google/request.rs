@@ -8,7 +8,9 @@ use crate::body::Body;
 use crate::conversation::Conversation;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
+use crate::ids;
 use crate::request::ModelRequest;
+use crate::strict_schema;
 
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
@@ -56,8 +58,16 @@ fn fields(request: &ModelRequest) -> Map<String, Value> {
         );
     }
     if !request.tools.is_empty() {
-        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
+        // Gemini 3 and later hold themselves to schemas, if asked to.
+        let major = ids::gemini_major(&request.model.id);
+        let is_accepted = request.conventions.strict_by_flag && major.is_some_and(|major| major >= 3);
+        let tools = request.tools.iter();
+        let (tools, strict): (Vec<Value>, Vec<bool>) = tools.map(|spec| tool(spec, is_accepted)).unzip();
         body.insert("tools".into(), json!([{"functionDeclarations": tools}]));
+        if strict.contains(&true) {
+            let config = json!({"functionCallingConfig": {"mode": "VALIDATED"}});
+            body.insert("toolConfig".into(), config);
+        }
     }
     let mut generation = Map::new();
     if let Some(limit) = request.output_limit() {
@@ -72,10 +82,13 @@ fn fields(request: &ModelRequest) -> Map<String, Value> {
     body
 }
 
-fn tool(tool: &ToolSpec) -> Value {
-    json!({
+/// Writes a tool; true if its schema is strict.
+fn tool(tool: &ToolSpec, is_accepted: bool) -> (Value, bool) {
+    let (parameters, strict) = strict_schema::parameters(tool, is_accepted);
+    let tool = json!({
         "name": tool.name,
         "description": tool.description,
-        "parametersJsonSchema": schemas::without_const(&tool.parameters),
-    })
+        "parametersJsonSchema": schemas::without_const(&parameters),
+    });
+    (tool, strict)
 }

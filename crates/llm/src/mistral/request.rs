@@ -9,6 +9,7 @@ use crate::conversation::Conversation;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::request::ModelRequest;
+use crate::strict_schema;
 
 /// Models that take a level of reasoning even if their entry maps none.
 const TAKE_EFFORT: [&str; 3] = ["mistral-small-2603", "mistral-small-latest", "mistral-medium-3.5"];
@@ -47,7 +48,9 @@ fn fields(request: &ModelRequest) -> Map<String, Value> {
     set("stream", json!(true));
     set("messages", Value::Null);
     if !request.tools.is_empty() {
-        set("tools", request.tools.iter().map(tool).collect());
+        let is_accepted = request.conventions.strict_by_flag;
+        let tools = request.tools.iter();
+        set("tools", tools.map(|spec| tool(spec, is_accepted)).collect());
     }
     if let Some(limit) = request.output_limit() {
         set("max_tokens", json!(limit));
@@ -81,14 +84,15 @@ fn reasoning(request: &ModelRequest) -> Option<(&'static str, &str)> {
     }
 }
 
-fn tool(tool: &ToolSpec) -> Value {
+fn tool(tool: &ToolSpec, is_accepted: bool) -> Value {
+    let (parameters, strict) = strict_schema::parameters(tool, is_accepted);
     json!({
         "type": "function",
         "function": {
             "name": tool.name,
             "description": tool.description,
-            "parameters": tool.parameters,
-            "strict": false,
+            "parameters": parameters,
+            "strict": strict,
         },
     })
 }

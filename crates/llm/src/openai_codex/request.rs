@@ -5,12 +5,14 @@ use serde_json::{Map, Value, json};
 use wire::{ThinkingLevel, ToolSpec};
 
 use crate::body::Body;
+use crate::compat::flag;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::ids;
 use crate::openai_responses::messages::{self, Inserts};
 use crate::prompt_history::Instructions;
 use crate::request::ModelRequest;
+use crate::strict_schema;
 
 /// Names the account that a token belongs to.
 const ACCOUNT_HEADER: &str = "chatgpt-account-id";
@@ -97,7 +99,10 @@ fn fields(request: &ModelRequest, system_prompt: &str) -> Map<String, Value> {
     set("tool_choice", json!("auto"));
     set("parallel_tool_calls", json!(true));
     if !request.tools.is_empty() {
-        set("tools", request.tools.iter().map(tool).collect());
+        let is_accepted =
+            request.conventions.strict_by_flag && flag(&request.model, "supportsStrictMode", true);
+        let tools = request.tools.iter();
+        set("tools", tools.map(|spec| tool(spec, is_accepted)).collect());
     }
     if let Some(reasoning) = reasoning(request) {
         set("reasoning", reasoning);
@@ -106,13 +111,14 @@ fn fields(request: &ModelRequest, system_prompt: &str) -> Map<String, Value> {
 }
 
 /// Null leaves the strictness to the server.
-fn tool(tool: &ToolSpec) -> Value {
+fn tool(tool: &ToolSpec, is_accepted: bool) -> Value {
+    let (parameters, strict) = strict_schema::parameters(tool, is_accepted);
     json!({
         "type": "function",
         "name": tool.name,
         "description": tool.description,
-        "parameters": tool.parameters,
-        "strict": null,
+        "parameters": parameters,
+        "strict": strict.then_some(true),
     })
 }
 

@@ -17,6 +17,7 @@ use crate::ids;
 use crate::openai_responses::azure;
 use crate::prompt_history::Instructions;
 use crate::request::{CacheRetention, ModelRequest};
+use crate::strict_schema;
 
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
@@ -203,14 +204,16 @@ fn tools(request: &ModelRequest, dialect: &Dialect) -> Option<Value> {
     let marker = messages::marker(request, dialect);
     let says_strict = dialect.strict
         && (!request.conventions.strict_by_flag || compat::flag(&request.model, "supportsStrictMode", false));
+    let is_accepted = says_strict && request.conventions.strict_by_flag;
     let last = request.tools.len().saturating_sub(1);
     let write = |(index, tool): (usize, &ToolSpec)| {
+        let (parameters, strict) = strict_schema::parameters(tool, is_accepted);
         let mut function = Map::new();
         function.insert("name".into(), json!(tool.name));
         function.insert("description".into(), json!(tool.description));
-        function.insert("parameters".into(), tool.parameters.clone());
+        function.insert("parameters".into(), parameters);
         if says_strict {
-            function.insert("strict".into(), json!(false));
+            function.insert("strict".into(), json!(strict));
         }
         let mut fields = Map::new();
         fields.insert("type".into(), json!("function"));

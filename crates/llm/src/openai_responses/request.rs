@@ -15,6 +15,7 @@ use crate::ids;
 use crate::limits::RESPONSES_LEAST_OUTPUT;
 use crate::prompt_history::Instructions;
 use crate::request::{CacheRetention, ModelRequest};
+use crate::strict_schema;
 
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
@@ -132,7 +133,9 @@ fn fields(request: &ModelRequest) -> Map<String, Value> {
         set("max_output_tokens", json!(limit.max(RESPONSES_LEAST_OUTPUT)));
     }
     if !request.tools.is_empty() {
-        set("tools", request.tools.iter().map(tool).collect());
+        let is_accepted = request.conventions.strict_by_flag && flag(model, "supportsStrictMode", azure);
+        let tools = request.tools.iter();
+        set("tools", tools.map(|spec| tool(spec, is_accepted)).collect());
     }
     let reasoning = reasoning(request);
     let asks = reasoning
@@ -150,13 +153,14 @@ fn fields(request: &ModelRequest) -> Map<String, Value> {
     body
 }
 
-fn tool(tool: &ToolSpec) -> Value {
+fn tool(tool: &ToolSpec, is_accepted: bool) -> Value {
+    let (parameters, strict) = strict_schema::parameters(tool, is_accepted);
     json!({
         "type": "function",
         "name": tool.name,
         "description": tool.description,
-        "parameters": tool.parameters,
-        "strict": false,
+        "parameters": parameters,
+        "strict": strict,
     })
 }
 

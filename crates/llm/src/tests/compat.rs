@@ -2,7 +2,7 @@
 //! is then where in the body or among the headers.
 
 use serde_json::{Value, json};
-use wire::ThinkingLevel;
+use wire::{ThinkingLevel, ToolSpec};
 
 use super::request;
 use super::requests::{build, header, with};
@@ -575,6 +575,78 @@ fn strict_is_stated_by_flag_in_newer_convention() {
     };
     assert_eq!(strict(json!({})), Value::Null);
     assert_eq!(strict(json!({"supportsStrictMode": true})), false);
+}
+
+#[test]
+fn preferring_tools_are_strict_in_newer_convention() {
+    let tools = |api: &str, fields: Value, by_flag| {
+        let mut request = asked(api, &fields);
+        request.api_key = Some(auth::Secret::new("k"));
+        request.conventions.strict_by_flag = by_flag;
+        let tool = |name: &str, prefers_strict| ToolSpec {
+            name: name.to_owned(),
+            description: String::new(),
+            parameters: json!({"type": "object", "properties": {"p": {"type": "string"}}}),
+            prefers_strict,
+        };
+        request.tools = vec![tool("own", true), tool("foreign", false)];
+        let body = build(&request).1;
+        let tools = body.get("tools").unwrap_or(&body["toolConfig"]["tools"]);
+        let of = |at: usize| {
+            let tool = &tools[at];
+            let tool = tool.get("function").or(tool.get("toolSpec")).unwrap_or(tool);
+            let schema = tool.get("parameters").unwrap_or(&tool["inputSchema"]["json"]);
+            (tool["strict"].clone(), schema["required"].clone())
+        };
+        (of(0), of(1))
+    };
+    let strict = (json!(true), json!(["p"]));
+    let flagged = json!({"compat": {"supportsStrictMode": true}});
+    for (api, fields, other) in [
+        ("openai-completions", flagged.clone(), json!(false)),
+        ("openai-responses", flagged.clone(), json!(false)),
+        (
+            "azure-openai-responses",
+            json!({"baseUrl": "https://x.openai.azure.com"}),
+            json!(false),
+        ),
+        ("mistral-conversations", json!({}), json!(false)),
+        ("bedrock-converse-stream", flagged.clone(), Value::Null),
+    ] {
+        let other = (other, Value::Null);
+        assert_eq!(
+            tools(api, fields.clone(), true),
+            (strict.clone(), other.clone()),
+            "{api}"
+        );
+        assert_eq!(tools(api, fields, false), (other.clone(), other), "{api}");
+    }
+    let (own, _) = tools("openai-responses", json!({}), true);
+    assert_eq!(own, (json!(false), Value::Null));
+}
+
+#[test]
+fn preferring_tools_are_validated_by_newer_gemini() {
+    let body = |id: &str, by_flag| {
+        let mut request = asked("google-generative-ai", &json!({"id": id}));
+        request.conventions.strict_by_flag = by_flag;
+        request.tools = vec![ToolSpec {
+            name: "own".to_owned(),
+            description: String::new(),
+            parameters: json!({"type": "object", "properties": {"p": {"type": "string"}}}),
+            prefers_strict: true,
+        }];
+        let body = build(&request).1;
+        let schema = &body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"];
+        (
+            body["toolConfig"]["functionCallingConfig"]["mode"].clone(),
+            schema["required"].clone(),
+        )
+    };
+    let plain = (Value::Null, Value::Null);
+    assert_eq!(body("gemini-3-flash", true), (json!("VALIDATED"), json!(["p"])));
+    assert_eq!(body("gemini-3-flash", false), plain);
+    assert_eq!(body("gemini-2.5-pro", true), plain);
 }
 
 #[test]

@@ -159,10 +159,16 @@ fn abnormal_stop_reasons_fail_with_their_texts() {
 #[test]
 fn malformed_argument_json_is_repaired_or_refused() {
     let cut_off = "Unterminated string in JSON at position 11 (line 1 column 12)\n\nReceived arguments:\n{\"a\": \"half";
+    // The last one is a call whose arguments were encoded twice.
+    let [number, list, twice] = ["5", "[1]", "\"{}\""]
+        .map(|args| format!("Tool arguments must be a JSON object\n\nReceived arguments:\n{args}"));
     for (args, expected, error) in [
         ("", json!({}), None),
         ("null", json!({}), None),
-        ("5", json!({}), None),
+        ("[]", json!({}), None),
+        ("5", json!({}), Some(number.as_str())),
+        ("[1]", json!({}), Some(list.as_str())),
+        ("\"{}\"", json!({}), Some(twice.as_str())),
         // Half a command may mean something else, so the call must not run.
         ("{\"a\": \"half", json!({}), Some(cut_off)),
         ("{\"a\": \"tab\there\"}", json!({"a": "tab\there"}), None),

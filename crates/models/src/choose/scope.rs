@@ -28,9 +28,10 @@ pub struct Cycled {
 }
 
 /// Resolves the patterns against the models with credentials, in the order of the patterns, each model once. The second part
-/// are lines for the user.
+/// are lines for the user. `newest`: as in today's pi, an id means the model of every provider that has it, and what follows a
+/// provider may be a part of an id.
 #[must_use]
-pub fn scope(registry: &Registry, patterns: &[String]) -> (Vec<Scoped>, Vec<String>) {
+pub fn scope(registry: &Registry, patterns: &[String], newest: bool) -> (Vec<Scoped>, Vec<String>) {
     for (provider, _) in patterns
         .iter()
         .filter_map(|pattern| pattern.trim().split_once('/'))
@@ -54,7 +55,7 @@ pub fn scope(registry: &Registry, patterns: &[String]) -> (Vec<Scoped>, Vec<Stri
             Vec::new()
         };
         let models: Vec<&Model> = available.iter().copied().chain(offline).collect();
-        let found = matching(pattern, &models);
+        let found = matching(pattern, &models, newest, &mut warnings);
         if found.is_empty() {
             warnings.push(format!("No models match pattern \"{pattern}\""));
         }
@@ -91,23 +92,37 @@ fn names_offline(pattern: &str) -> bool {
         .is_some_and(|(provider, _)| provider.eq_ignore_ascii_case(OFFLINE))
 }
 
-fn matching<'a>(pattern: &str, models: &[&'a Model]) -> Vec<Found<'a>> {
+fn matching<'a>(
+    pattern: &str,
+    models: &[&'a Model],
+    newest: bool,
+    warnings: &mut Vec<String>,
+) -> Vec<Found<'a>> {
     if !is_glob(pattern) {
-        return by_pattern(pattern, models, Strictness::Lenient)
-            .into_iter()
-            .collect();
+        let found = by_pattern(pattern, models, Strictness::Lenient);
+        return match found {
+            Some(found) if newest => of_every_provider(pattern, found, models, warnings),
+            None if newest => part_of_provider(pattern, models).into_iter().collect(),
+            found => found.into_iter().collect(),
+        };
     }
-    let (pattern, level) = match split_level(pattern) {
+    let whole = pattern;
+    let (pattern, level) = match split_level(whole) {
         Some((rest, level)) => (rest, Some(level)),
-        None => (pattern, None),
+        None => (whole, None),
     };
     // An id may have brackets, such as `model[1m]` (pi 1.5.2).
     if let Some(model) = exact(pattern, models) {
-        return vec![Found {
+        let found = Found {
             model,
             level,
             warning: None,
-        }];
+        };
+        return if newest {
+            of_every_provider(whole, found, models, warnings)
+        } else {
+            vec![found]
+        };
     }
     let glob = Glob::new(pattern);
     let is_match =
@@ -120,6 +135,48 @@ fn matching<'a>(pattern: &str, models: &[&'a Model]) -> Vec<Found<'a>> {
             warning: None,
         })
         .collect()
+}
+
+/// The found model and those of other providers with its id, unless the pattern names the provider. Credentials cannot decide: all
+/// these models have some.
+fn of_every_provider<'a>(
+    pattern: &str,
+    found: Found<'a>,
+    models: &[&'a Model],
+    warnings: &mut Vec<String>,
+) -> Vec<Found<'a>> {
+    let names_provider = pattern
+        .split_once('/')
+        .is_some_and(|(name, _)| name.trim().eq_ignore_ascii_case(&found.model.provider));
+    let same = models.iter().copied();
+    let same = same.filter(|model| model.id.eq_ignore_ascii_case(&found.model.id));
+    let all: Vec<Found<'a>> = same
+        .map(|model| Found {
+            model,
+            level: found.level,
+            warning: None,
+        })
+        .collect();
+    let mut providers: Vec<&str> = all.iter().map(|found| found.model.provider.as_str()).collect();
+    providers.sort_unstable();
+    providers.dedup();
+    if names_provider || providers.len() < 2 {
+        return vec![found];
+    }
+    warnings.extend(found.warning);
+    warnings.push(format!(
+        "Pattern \"{pattern}\" matches several providers: {}. Use provider/id to choose one.",
+        providers.join(", ")
+    ));
+    all
+}
+
+/// The best model of the provider that the pattern names, by a part of its id or name.
+fn part_of_provider<'a>(pattern: &str, models: &[&'a Model]) -> Option<Found<'a>> {
+    let (name, part) = pattern.split_once('/')?;
+    let own = models.iter().copied();
+    let own = own.filter(|model| model.provider.eq_ignore_ascii_case(name.trim()));
+    by_pattern(part, &own.collect::<Vec<_>>(), Strictness::Lenient)
 }
 
 /// The model after `current`: within the scope (those with credentials) when there is one, else among all available ones.

@@ -22,6 +22,8 @@ pub struct StartRequest {
     pub model: Option<String>,
     /// `--models`, or `enabledModels` of the settings.
     pub models: Vec<String>,
+    /// True if `models` is read as in today's pi; see [`scope`].
+    pub newest_patterns: bool,
     /// `--thinking`.
     pub thinking: Option<ThinkingLevel>,
     /// Provider and id that an opened session used last.
@@ -64,7 +66,7 @@ pub fn start(registry: &Registry, request: &StartRequest) -> Result<Start, Regis
     let (scope, mut warnings) = if request.models.is_empty() {
         (Vec::new(), Vec::new())
     } else {
-        scope(registry, &request.models)
+        scope(registry, &request.models, request.newest_patterns)
     };
     let chosen = match &request.model {
         Some(pattern) => {

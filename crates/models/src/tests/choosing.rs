@@ -2,7 +2,7 @@
 
 use wire::ThinkingLevel::{High, Low};
 
-use crate::choose::StartRequest;
+use crate::choose::{Scoped, StartRequest};
 use crate::tests::{MOCKS, Vars, shop};
 use crate::{RegistryError, resolve, scope, start};
 
@@ -196,7 +196,7 @@ fn scope_patterns_select_models() {
         ("openrouter/claude-opus*", &[], 1),
     ];
     for (pattern, wanted, warnings) in table {
-        let (found, said) = scope(&shop.registry, &[pattern.to_owned()]);
+        let (found, said) = scope(&shop.registry, &[pattern.to_owned()], false);
         let ids: Vec<&str> = found.iter().map(|scoped| scoped.model.id.as_str()).collect();
         assert_eq!(
             (ids.as_slice(), said.len()),
@@ -205,13 +205,13 @@ fn scope_patterns_select_models() {
         );
     }
     let patterns = ["resp-mock:high", "mock-*/*:low", "zzz"].map(str::to_owned);
-    let (found, said) = scope(&shop.registry, &patterns);
+    let (found, said) = scope(&shop.registry, &patterns, false);
     assert_eq!(
         (found.len(), found[0].level, found[1].level),
         (5, Some(High), Some(Low))
     );
     assert_eq!(said, ["No models match pattern \"zzz\""]);
-    let (invalid, said) = scope(&shop.registry, &["gpt-mock:bogus".to_owned()]);
+    let (invalid, said) = scope(&shop.registry, &["gpt-mock:bogus".to_owned()], false);
     assert_eq!(invalid[0].level, None);
     assert_eq!(
         said,
@@ -225,7 +225,11 @@ fn hostile_model_patterns_match_nothing() {
     let shop = shop(MOCKS, "", &KEYS[1..]);
     let stars = "*a".repeat(200);
     let braces = "{a,b}".repeat(40);
-    let (found, _) = scope(&shop.registry, &[stars, braces, "[".to_owned(), "{".to_owned()]);
+    let (found, _) = scope(
+        &shop.registry,
+        &[stars, braces, "[".to_owned(), "{".to_owned()],
+        false,
+    );
     assert!(found.is_empty());
 }
 
@@ -350,7 +354,7 @@ fn bracketed_and_unknown_ids_take_levels() {
     let models = r#"{"providers": {"c": {"baseUrl": "u", "apiKey": "k", "api": "openai-completions",
       "models": [{"id": "big[1m]"}, {"id": "big1"}]}}}"#;
     let shop = shop(models, "", &[]);
-    let (found, said) = scope(&shop.registry, &["c/big[1m]:high".to_owned()]);
+    let (found, said) = scope(&shop.registry, &["c/big[1m]:high".to_owned()], false);
     let ids: Vec<_> = found
         .iter()
         .map(|scoped| (scoped.model.id.as_str(), scoped.level))
@@ -364,4 +368,35 @@ fn bracketed_and_unknown_ids_take_levels() {
     assert_eq!(reasons("new:high"), ("new".to_owned(), true));
     assert_eq!(reasons("new:off"), ("new".to_owned(), false));
     assert_eq!(reasons("new"), ("new".to_owned(), false));
+}
+
+/// pi 1.5.2: an id of several providers means all of them, with a warning, and a part of an id may follow a provider.
+#[test]
+fn newest_scope_has_every_provider() {
+    let models = r#"{"providers": {
+      "c": {"baseUrl": "u", "apiKey": "k", "api": "openai-completions", "models": [{"id": "big-1"}, {"id": "big[1m]"}]},
+      "b": {"baseUrl": "u", "apiKey": "k", "api": "openai-completions", "models": [{"id": "big-1"}, {"id": "big[1m]"}]}}}"#;
+    let shop = shop(models, "", &[]);
+    let names = |pattern: &str, newest| {
+        let (found, said) = scope(&shop.registry, &[pattern.to_owned()], newest);
+        let name = |scoped: &Scoped| (scoped.model.provider.clone(), scoped.level);
+        (found.iter().map(name).collect::<Vec<_>>(), said)
+    };
+    for pattern in ["big-1:high", "ig-1:high", "big[1m]:high"] {
+        let (mut found, said) = names(pattern, true);
+        found.sort_by(|one, other| one.0.cmp(&other.0));
+        let both = ["b", "c"].map(|provider| (provider.to_owned(), Some(High)));
+        assert_eq!(found, both, "{pattern}");
+        let warning =
+            format!("Pattern \"{pattern}\" matches several providers: b, c. Use provider/id to choose one.");
+        assert_eq!(said, [warning]);
+        let (found, said) = names(pattern, false);
+        assert_eq!((found.len(), said.len()), (1, 0), "{pattern}");
+    }
+    for pattern in ["c/big-1", "c/ig-1"] {
+        let (found, said) = names(pattern, true);
+        assert_eq!(found, [("c".to_owned(), None)], "{pattern}");
+        assert!(said.is_empty(), "{said:?}");
+    }
+    assert_eq!(names("c/ig-1", false).1, ["No models match pattern \"c/ig-1\""]);
 }

@@ -93,7 +93,7 @@ fn model_cycling_matches_recording() {
 fn scoped_model_cycling_matches_recording() {
     let shop = shop(MOCKS, "", &[]);
     let patterns = ["mock-anthropic/claude-mock".to_owned()];
-    let (one, warnings) = scope(&shop.registry, &patterns);
+    let (one, warnings) = scope(&shop.registry, &patterns, false);
     assert!(warnings.is_empty());
     assert_eq!(cycle(&shop.registry, &one, &one[0].model, true), None);
     let other = shop.registry.find("mock-openai", "gpt-mock").unwrap();
@@ -101,7 +101,7 @@ fn scoped_model_cycling_matches_recording() {
     let only = cycle(&shop.registry, &one, other, true).unwrap();
     assert_eq!((only.model.id.as_str(), only.is_scoped), ("claude-mock", true));
     let patterns = ["claude-mock".to_owned(), "mock-*/resp*:xhigh".to_owned()];
-    let (two, _) = scope(&shop.registry, &patterns);
+    let (two, _) = scope(&shop.registry, &patterns, false);
     let next = cycle(&shop.registry, &two, &two[0].model, false).unwrap();
     assert_eq!(
         (next.model.id.as_str(), next.level, next.is_scoped),

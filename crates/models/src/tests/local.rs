@@ -152,7 +152,11 @@ fn only_named_local_servers_are_probed() {
         "ollama"
     );
     assert_eq!(asked.lock().unwrap()[0].len(), 5);
-    let (scoped, _) = scope(&registry, &["gpu/big:high".to_owned(), "qwen3*".to_owned()]);
+    let (scoped, _) = scope(
+        &registry,
+        &["gpu/big:high".to_owned(), "qwen3*".to_owned()],
+        false,
+    );
     assert_eq!(scoped.len(), 3);
 }
 
@@ -313,6 +317,6 @@ fn scope_names_local_server_in_any_case() {
         },
         ..shop.sources.clone()
     });
-    let (scoped, warnings) = scope(&registry, &["gpu/*".to_owned()]);
+    let (scoped, warnings) = scope(&registry, &["gpu/*".to_owned()], false);
     assert_eq!((scoped.len(), warnings.len()), (1, 0), "{warnings:?}");
 }

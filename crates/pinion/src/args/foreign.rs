@@ -54,8 +54,72 @@ fn set_approval_mode(args: &mut Args, value: String) -> Result<(), UsageError> {
     Ok(())
 }
 
+/// As in oh-my-pi, an empty text is the same as no option.
+fn set_cwd(args: &mut Args, value: String) -> Result<(), UsageError> {
+    args.foreign.cwd = Some(value).filter(|dir| !dir.is_empty());
+    Ok(())
+}
+
+/// Options of oh-my-pi that are errors here, and what to do in their place. They are no options of ours, since extensions may declare
+/// options of these names.
+const REFUSED: [(&str, &str); 19] = [
+    (
+        "--add-dir",
+        "Pinion has one working directory. The setting sandbox.writable opens others to sandboxed commands",
+    ),
+    ("--advisor", NOT_HERE),
+    ("--alias", NOT_HERE),
+    (
+        "--config",
+        "Settings are in settings.json of the agent directory; PI_CODING_AGENT_DIR selects another one",
+    ),
+    ("--external-thinking", NOT_HERE),
+    ("--from-claude", NOT_HERE),
+    ("--from-codex", NOT_HERE),
+    (
+        "--plan",
+        "Pinion has no plan mode; --permission-mode read-only denies changes",
+    ),
+    ("--plan-yolo", NOT_HERE),
+    ("--plan-yolo-into", NOT_HERE),
+    (
+        "--plugin-dir",
+        "Name its parts with --extension, --skill and --prompt-template",
+    ),
+    ("--prewalk", NOT_HERE),
+    ("--prewalk-into", NOT_HERE),
+    (
+        "--print-thoughts",
+        "Use --mode json, whose events contain the reasoning",
+    ),
+    (
+        "--profile",
+        "Set PI_CODING_AGENT_DIR to the agent directory of the profile: ~/.omp/profiles/NAME/agent",
+    ),
+    ("--prompt-cache-key", "Use --provider-session-id"),
+    ("--service-tier", "Pinion has no service tiers"),
+    ("--skills", "Name the skills one by one: --no-skills --skill PATH"),
+    (
+        "--trusted-extension",
+        "Use --no-extensions --extension PATH, which loads no other extension",
+    ),
+];
+const NOT_HERE: &str = "Leave it out: Pinion does not have this feature of oh-my-pi";
+
+/// What to do in the place of an option that only oh-my-pi has.
+pub(super) fn instead_of(option: &str) -> Option<&'static str> {
+    let found = REFUSED.iter().find(|(name, _)| *name == option);
+    found.map(|(_, instead)| *instead)
+}
+
 /// The options, in the order of the help text.
 pub(super) const FOREIGN: &[Flag] = &[
+    value(
+        &["--cwd"],
+        "DIR",
+        set_cwd,
+        "Work in this directory, as if started there",
+    ),
     switch(
         &["--no-rules"],
         set::set_no_rules,
@@ -87,6 +151,7 @@ pub(super) const FOREIGN: &[Flag] = &[
     value(&["--smol"], "MODEL", ignore, NO_EFFECT),
     value(&["--slow"], "MODEL", ignore, NO_EFFECT),
     switch(&["--no-themes"], |_| {}, NO_EFFECT),
+    switch(&["--no-prewalk"], |_| {}, NO_EFFECT),
     switch(&["--hide-thinking"], |_| {}, NO_EFFECT),
     switch(&["--allow-home"], |_| {}, NO_EFFECT),
     switch(&["--auto-approve", "--yolo"], |_| {}, NO_EFFECT),

@@ -225,8 +225,10 @@ pub(crate) struct RunArgs {
 }
 
 /// Options of other agents that have an effect of their own.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ForeignArgs {
+    /// `--cwd`.
+    pub(crate) cwd: Option<String>,
     /// `--no-rules`.
     pub(crate) no_rules: bool,
     /// `--no-ui`.
@@ -269,7 +271,7 @@ pub(crate) struct Args {
     pub(crate) rpc_dialect: Option<Dialect>,
     /// The dialect whose own options were given (dialects.md 6, rule 3).
     pub(crate) vendor: Option<Dialect>,
-    /// `--no-rules` and `--no-ui`.
+    /// `--cwd`, `--no-rules` and `--no-ui`.
     pub(crate) foreign: ForeignArgs,
     /// `--list-models` with its optional search.
     pub(crate) list_models: Option<Option<String>>,

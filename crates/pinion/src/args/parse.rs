@@ -4,6 +4,7 @@
 use super::commands::{self, COMMANDS};
 use super::error::UsageError;
 use super::flags::{self, Flag, SECTIONS, Takes};
+use super::foreign;
 use super::nearest::nearest;
 use super::{Args, Command, Guess, Mode};
 
@@ -282,6 +283,13 @@ pub(crate) fn unknown_option(
     declared: &[String],
     has_extensions: bool,
 ) -> UsageError {
+    if let Some(instead) = foreign::instead_of(option).filter(|_| command.is_none()) {
+        return UsageError::UnknownOption {
+            option: option.to_owned(),
+            nearest: None,
+            help: instead.into(),
+        };
+    }
     let general = SECTIONS.iter().flat_map(|(_, flags)| flags.iter());
     let own = command
         .and_then(commands::info)

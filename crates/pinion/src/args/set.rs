@@ -125,7 +125,24 @@ pub(super) fn set_max_tokens(args: &mut Args, value: String) -> Result<(), Usage
 }
 
 pub(super) fn set_max_time(args: &mut Args, value: String) -> Result<(), UsageError> {
-    args.run.limits.max_seconds = Some(at_least("--max-time", value, 1)?);
+    // oh-my-pi also takes `90s`, `10m` and `1h`.
+    let units = [('s', 1), ('m', 60), ('h', 3_600)];
+    let found = units
+        .iter()
+        .find_map(|(unit, seconds)| Some((value.strip_suffix(*unit)?, *seconds)));
+    let (number, factor) = found.unwrap_or((value.as_str(), 1_u64));
+    let seconds = number
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(factor));
+    let Some(seconds) = seconds.filter(|seconds| *seconds > 0) else {
+        return Err(UsageError::InvalidValue {
+            flag: "--max-time",
+            value,
+            wanted: "use a whole number of seconds above 0, or a number with the unit s, m or h".into(),
+        });
+    };
+    args.run.limits.max_seconds = Some(seconds);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use acp::{Accounts, Host, LoggingOut, Provider};
-use auth::login::AuthStore;
+use auth::login::{AuthStore, LOGIN_PROVIDERS};
 use serve::Sink;
 use serve::queues::SessionQueues;
 use session::{Eviction, SessionManager};
@@ -80,12 +80,11 @@ struct Logins {
 
 impl Accounts for Logins {
     fn providers(&self) -> Vec<Provider> {
-        let known = [("openai-codex", "ChatGPT"), ("github-copilot", "GitHub Copilot")];
-        let provider = |(id, name): (&str, &str)| Provider {
-            id: id.to_owned(),
-            name: name.to_owned(),
-        };
-        known.map(provider).into()
+        let providers = LOGIN_PROVIDERS.iter().map(|known| Provider {
+            id: known.id.to_owned(),
+            name: known.name.to_owned(),
+        });
+        providers.collect()
     }
 
     fn needs_login(&self, error: &str) -> bool {

@@ -80,6 +80,7 @@ pub(crate) fn run(mut args: Args, env: &Environment) -> anyhow::Result<ExitCode>
     let stdout = (args.list_models.is_none())
         .then(serve::take_stdout)
         .transpose()?;
+    packages::install_named(&args, env);
     let setup = build(&args, env)?;
     for warning in &setup.warnings {
         complain(&format!("Warning: {warning}"));

@@ -151,6 +151,9 @@ impl Awaiting {
             Reply::Accepted(_) => Some(Self::Barrier),
             // The first event of a run may wait for hooks.
             Reply::State(state) => (is_running || state.is_streaming).then_some(Self::Settled),
+            Reply::StateWithPrompt(shown) => {
+                (is_running || shown.state.is_streaming).then_some(Self::Settled)
+            }
             _ => None,
         }
     }

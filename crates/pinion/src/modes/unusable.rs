@@ -58,7 +58,7 @@ fn problem(registry: &Registry, request: &StartRequest) -> Option<String> {
     if request.models.is_empty() {
         return default_problem(registry, request);
     }
-    let (usable, _) = scope(registry, &request.models);
+    let (usable, _) = scope(registry, &request.models, request.newest_patterns);
     usable.is_empty().then(|| {
         let list = request.models.join(", ");
         format!(

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::json;
 use testkit::llm::Reply;
 
+use crate::check;
 use crate::kit::{PROGRAM, Pi, World};
 
 #[test]
@@ -99,6 +100,44 @@ fn command_line_mistakes_exit_with_error() {
         assert_eq!(done.out, "", "{args:?}");
         assert!(done.err.contains(word), "{args:?}: {}", done.err);
     }
+}
+
+#[test]
+fn cwd_flag_changes_working_directory() {
+    let world = World::new([Reply::text(["ok"])]);
+    world
+        .dir
+        .write("other/AGENTS.md", "Speak like a pirate.")
+        .unwrap();
+    let pi = world.start_with(&["--cwd", "other", "--session-dir", "kept"]);
+    pi.say("Hi");
+    let (file, other) = (pi.file(), world.dir.cwd().join("other").canonicalize().unwrap());
+    pi.finish();
+    assert!(file.starts_with(other.join("kept")), "{}", file.display());
+    assert_eq!(check::header(&file)["cwd"], other.to_str().unwrap());
+    assert!(
+        world.server.requests()[0].body["system"]
+            .to_string()
+            .contains("pirate")
+    );
+    let done = world.run(&["--cwd", "nowhere", "-p", "Hi"], "");
+    assert_eq!(done.code, Some(1));
+    assert!(
+        done.err.contains("Cannot change working directory to nowhere"),
+        "{}",
+        done.err
+    );
+}
+
+#[test]
+fn provider_session_id_is_key_of_prompt_cache() {
+    let world = World::new([Reply::text(["ok"])]);
+    let options = ["--mode", "rpc", "--provider-session-id", "mine"];
+    let model = ["--provider", "mock-responses", "--model", "resp-mock"];
+    let pi = Pi::spawn(world.dir.agent(PROGRAM).args(options).args(model));
+    pi.say("Hi");
+    pi.finish();
+    assert_eq!(world.server.requests()[0].body["prompt_cache_key"], "mine");
 }
 
 #[test]
@@ -242,7 +281,7 @@ fn offline_model_answers_without_configuration() {
             .to_string()
             .contains("a-file.txt")
     );
-    assert!(pi.agent.stderr().contains("not an AI"), "{}", pi.agent.stderr());
+    pi.warns("not an AI");
     pi.finish();
 }
 
@@ -282,11 +321,7 @@ fn broken_settings_are_reported_and_kept() {
     std::fs::write(world.dir.agent_dir().join("settings.json"), "{ this is not JSON").unwrap();
     let pi = world.start();
     pi.say("Hi");
-    assert!(
-        pi.agent.stderr().contains("settings.json"),
-        "{}",
-        pi.agent.stderr()
-    );
+    pi.warns("settings.json");
     pi.finish();
     let content = std::fs::read_to_string(world.dir.agent_dir().join("settings.json")).unwrap();
     assert_eq!(content, "{ this is not JSON");

@@ -277,6 +277,13 @@ impl Pi {
             .unwrap()
     }
 
+    /// Waits until stderr has these words: a thread reads it, which may come later than the response to a command.
+    pub(crate) fn warns(&self, words: &str) {
+        until(&format!("{words:?} on stderr"), || {
+            self.agent.stderr().contains(words)
+        });
+    }
+
     /// Everything printed so far.
     pub(crate) fn lines(&self) -> Vec<Value> {
         self.agent

@@ -1,5 +1,4 @@
-//! Logins: `pinion auth`, requests with the tokens of a login (ChatGPT's and Copilot's), and that no token or key is seen
-//! anywhere.
+//! Logins: `pinion auth`, requests with the tokens of a login, and that no token or key is seen anywhere.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -211,6 +210,51 @@ fn copilot_models_use_three_families() {
     }
 }
 
+/// A login that pi has stored works at once.
+#[test]
+fn stored_logins_are_sent_as_bearer() {
+    let table = [
+        ("openrouter", "moonshotai/kimi-k2.7-code", "/chat/completions"),
+        ("xai", "grok-4.7", "/responses"),
+        ("kimi-coding", "kimi-for-coding", "/chat/completions"),
+        ("openai", "gpt-6.1-sol", "/responses"),
+        ("meta", "muse-spark-1.3", "/responses"),
+    ];
+    for (provider, model, path) in table {
+        let world = world(provider, &login("tid=planted", FAR), vec![Reply::text(["done"])]);
+        let pi = start(&world, provider, model);
+        let lines = pi.say("Go");
+        assert_eq!(text(answers(&lines).last().unwrap()), "done", "{provider}");
+        let requests = world.server.requests();
+        assert_eq!(
+            (requests[0].path.as_str(), requests[0].header("authorization")),
+            (path, Some("Bearer tid=planted")),
+            "{provider}"
+        );
+        let listed = pi.get("get_login_providers");
+        let mut providers = listed["providers"].as_array().unwrap().iter();
+        let entry = providers.find(|entry| entry["id"] == provider);
+        assert_eq!(entry.unwrap()["authenticated"], true, "{listed}");
+        let (lines, stderr) = (pi.lines(), pi.agent.stderr());
+        pi.finish();
+        nothing_leaked(&world, &lines, &stderr);
+    }
+}
+
+#[test]
+fn key_of_openrouter_login_does_not_expire() {
+    let entry = json!({"type": "oauth", "access": "tid=planted", "refresh": "", "expires": 9_007_199_254_740_991_u64});
+    let world = world("openrouter", &entry, Vec::new());
+    let status = auth(&world, &["auth", "status"], "", 0).out;
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("openrouter"))
+        .unwrap();
+    assert!(line.ends_with("auth.json (login), does not expire"), "{line}");
+    let out = auth(&world, &["auth", "logout", "openrouter"], "", 0).out;
+    assert!(out.contains("Removed what was stored for openrouter"), "{out}");
+}
+
 /// Runs a command that must end so; nothing of it may show a secret.
 fn auth(world: &World, words: &[&str], stdin: &str, code: i32) -> Done {
     let done = world.run(words, stdin);
@@ -319,8 +363,11 @@ fn invalid_auth_commands_are_explained() {
         (&["auth", "login", "xai", KEY], "Usage: pinion auth"),
         (&["auth", "login", "xai", "--api-key", KEY], "takes no key here"),
         (&["auth", "login", "xai", "--api-key=planted"], "takes no value"),
-        (&["auth", "login", "nobody"], "Unknown provider"),
-        (&["auth", "login", "xai"], "There is no login for xai"),
+        (
+            &["auth", "login", "nobody"],
+            "With a login: openai-codex, github-copilot, openrouter, xai,",
+        ),
+        (&["auth", "login", "groq"], "There is no login for groq"),
         (
             &["auth", "login", "anthropic"],
             "pinion auth login anthropic --api-key",

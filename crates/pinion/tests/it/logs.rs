@@ -123,9 +123,7 @@ fn stderr_logs_need_environment_variable() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = Pi::spawn(world.config().env("RUST_LOG", "a[b{c}]=="));
     pi.say("Hi");
-    until("the warning", || {
-        pi.agent.stderr().contains("RUST_LOG is not understood")
-    });
+    pi.warns("RUST_LOG is not understood");
     pi.finish();
 }
 

@@ -63,6 +63,7 @@ mod message_threads;
 mod models;
 mod newest_pi_edges;
 mod omp_commands;
+mod omp_extensions;
 mod oneshot;
 mod openings;
 mod output_limits;

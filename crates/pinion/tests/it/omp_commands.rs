@@ -330,6 +330,28 @@ fn empty_answer_is_followed_by_text() {
 }
 
 #[test]
+fn state_has_prompt_and_tools_of_request() {
+    let world = World::new([Reply::text(["Hello."])]);
+    let pi = world.start_with(&["--rpc-dialect", "omp-now", "--tools", "read,bash"]);
+    let state = pi.data(json!({"type": "get_state"}));
+    say(&pi, "Hello");
+    let prompt = state["systemPrompt"][0].as_str().unwrap();
+    let request = &world.server.requests()[0].body;
+    let sent = request["system"].as_array().unwrap().iter();
+    let sent: Vec<&str> = sent.filter_map(|part| part["text"].as_str()).collect();
+    assert!(sent.contains(&prompt), "{prompt}\n{sent:?}");
+    let tools = state["dumpTools"].as_array().unwrap();
+    let names: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["read", "bash"]);
+    assert!(tools.iter().all(|tool| tool["parameters"]["type"] == "object"));
+    end(&pi);
+    let pi = world.start();
+    let state = pi.data(json!({"type": "get_state"}));
+    assert!(state["systemPrompt"].is_null() && state["dumpTools"].is_null());
+    pi.finish();
+}
+
+#[test]
 fn slash_commands_are_sent_when_they_change() {
     let world = World::new([]);
     let prompts = world.dir.agent_dir().join("prompts");

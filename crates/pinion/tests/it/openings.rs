@@ -82,6 +82,25 @@ fn switching_to_damaged_file_reports_damage_once() {
 }
 
 #[test]
+fn sessions_in_directory_of_omp_are_found() {
+    let world = World::new([]);
+    let file = made(&world);
+    let id = check::header(&file)["id"].as_str().unwrap().to_owned();
+    // As oh-my-pi names it for a directory `cwd` in the home directory.
+    let dir = world.dir.agent_dir().join("sessions/-cwd");
+    fs::create_dir_all(&dir).unwrap();
+    let moved = dir.join(file.file_name().unwrap());
+    fs::rename(&file, &moved).unwrap();
+    for args in [&["--continue"][..], &["--session-id", id.as_str()]] {
+        let config = world.config().env("HOME", world.dir.root());
+        let pi = Pi::spawn(config.args(args.iter().copied()));
+        assert_eq!(pi.file(), moved);
+        assert_eq!(texts(&pi), ["Remember this", "remembered"]);
+        pi.finish();
+    }
+}
+
+#[test]
 fn fork_leaves_torn_source_unchanged() {
     let world = World::new([]);
     let torn = made(&world);

@@ -636,3 +636,41 @@ fn executable(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
+
+#[test]
+fn named_package_is_installed_for_one_start() {
+    if !has("npm") || !can_run() {
+        return;
+    }
+    let registry = Registry::start();
+    registry.publish("tools", "1.0.0");
+    registry.publish("tools", "2.0.0");
+    let world = world(&registry);
+    let before = settings_text(&world);
+    // npm is found with the `PATH` of the test, which the agent gets.
+    let start = |source: &str| {
+        let config = world.config().env("PI_OFFLINE", "0");
+        Pi::spawn(config.args(["-e", source]))
+    };
+    for (source, command) in [
+        ("npm:tools", "tools-2.0.0"),
+        ("npm:tools@1.0.0", "tools-1.0.0"),
+        ("npm:tools", "tools-2.0.0"),
+    ] {
+        let pi = start(source);
+        assert_eq!(names(&pi), [command], "{source}");
+        pi.finish();
+    }
+    let asked = registry.asked.lock().unwrap().clone();
+    let tarballs = asked.iter().filter(|path| path.ends_with(".tgz"));
+    assert_eq!(tarballs.count(), 2, "{asked:?}");
+    assert_eq!(settings_text(&world), before);
+    let named = world.dir.agent_dir().join("tmp/extensions");
+    assert!(!files_below(&named).iter().any(|path| path.ends_with("ran.txt")));
+    assert!(!world.dir.agent_dir().join("npm").exists());
+    // A package that does not exist stops the start of a program without clients.
+    bad(
+        &run(&world, &["-p", "-e", "npm:missing", "hi"]),
+        "package npm:missing is not installed. Run: pinion install npm:missing",
+    );
+}

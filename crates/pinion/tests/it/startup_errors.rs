@@ -7,7 +7,7 @@ use serde_json::json;
 use testkit::llm::Reply;
 
 use crate::extensions::{can_run, extended};
-use crate::kit::{PROGRAM, Pi, World, bash, until};
+use crate::kit::{PROGRAM, Pi, World, bash};
 use crate::web::Web;
 
 pub(crate) const MODEL: [&str; 2] = ["--model", "mock-anthropic/claude-mock"];
@@ -244,9 +244,7 @@ fn unreadable_settings_start_rpc_in_locked_mode() {
     };
     let pi = world.start_with(&["--permission-mode", "off", "--sandbox", "off"]);
     locked(&pi.state());
-    until("the reason on stderr", || {
-        pi.agent.stderr().contains("settings.json:1:41")
-    });
+    pi.warns("settings.json:1:41");
     let before = pi.lines().len();
     pi.prompt("Go");
     let asked = pi.wait("extension_ui_request");

@@ -332,6 +332,18 @@ fn todo_reminder_needs_setting_and_tool() {
 }
 
 #[test]
+fn todo_reminder_needs_active_tool() {
+    let world = World::new([Reply::text(["ok"])]);
+    world.settings(json!({"todo": {"enabled": true, "reminders": true}}));
+    let pi = world.start();
+    set(&pi, &seed());
+    pi.data(json!({"type": "set_active_tools", "toolNames": ["read"]}));
+    let lines = pi.say("Hi");
+    assert!(of_type(&lines, "todo_reminder").is_empty());
+    pi.finish();
+}
+
+#[test]
 fn todo_reminders_are_limited() {
     let world = World::new([Reply::text(["no"]).repeat()]);
     world.settings(json!({"todo": {"enabled": true, "reminders": {"max": 2}}}));

@@ -207,6 +207,27 @@ fn rewind_survives_restart_and_leaves_links_alone() {
 }
 
 #[test]
+fn rewind_to_last_message_gives_its_text() {
+    let (world, pi) = two_runs(&FILES);
+    let (users, file) = (prompts(&pi), pi.file());
+    pi.finish();
+    // As if the process had ended right after the second prompt.
+    let text = fs::read_to_string(&file).unwrap();
+    let at = text.find(&format!("\"id\":\"{}\"", users[1])).unwrap();
+    let end = at + text[at..].find('\n').unwrap() + 1;
+    fs::write(&file, &text[..end]).unwrap();
+    let pi = world.start_with(&["--session", file.to_str().unwrap(), "--checkpoints", "files"]);
+    assert_eq!(pi.messages().len(), 5);
+    let command = json!({"type": "rewind", "entryId": users[1], "what": "conversation"});
+    assert_eq!(pi.data(command)["editorText"], "Second");
+    assert_eq!(pi.messages().len(), 4);
+    let back = pi.data(json!({"type": "unrewind"}));
+    assert_eq!(back.get("editorText"), None);
+    assert_eq!(pi.messages().len(), 5);
+    pi.finish();
+}
+
+#[test]
 fn session_without_checkpoints_stores_nothing() {
     let (world, pi) = two_runs(&[]);
     let users = prompts(&pi);

@@ -14,11 +14,12 @@ mod pending;
 mod prompts;
 mod repeats;
 mod steps;
+mod subagents;
 mod vocabulary;
 
 use std::time::Instant;
 
-use wire::{Dialect, Event, Message, Response, StreamEvent, Usage};
+use wire::{Dialect, Event, Message, Reply, Response, StreamEvent, Usage};
 
 pub use self::json::escape;
 pub use self::repeats::Piece;
@@ -34,7 +35,8 @@ use self::long_text::{LongText, ends_long_text, has_long_text};
 use self::message_ids::MessageIds;
 use self::pending::{Delta, Kind, Pending, Stage, block};
 use self::prompts::{Line, Prompts};
-use self::steps::write_event;
+use self::steps::{write_delta, write_event};
+use self::subagents::Subagents;
 use self::vocabulary::Vocabulary;
 use crate::limits::{REPEATED_ANSWER, SMALL_ANSWER};
 use crate::manner::{Manner, Spoken, WantedUi};
@@ -72,6 +74,7 @@ pub struct Encoder {
     /// For a cumulative answer to clients of today's oh-my-pi only.
     early_ends: Option<EarlyEnds>,
     pending: Pending,
+    subagents: Subagents,
     /// Parts of the batch that are to be written again; none when each line must be complete in the batch.
     repeats: Option<Repeats>,
     /// The text of the newest answer, until the end of the run repeats it.
@@ -158,6 +161,14 @@ impl Encoder {
 
     /// Takes an event. It is written to `out` at once unless it is a delta.
     pub fn event(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
+        self.session_event(event, now, out);
+        if !matches!(event, Event::MessageUpdate { .. }) {
+            self.prompts.event(event, self.spoken.manner().dialect, out);
+        }
+    }
+
+    /// Takes an event without reporting outcomes of prompts: the prompt of a sub-agent is not the client's.
+    fn session_event(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
         if let Event::MessageUpdate {
             usage,
             assistant_message_event,
@@ -171,7 +182,6 @@ impl Encoder {
             self.line(event, now, out);
         }
         self.fallbacks.event(event, dialect, out);
-        self.prompts.event(event, dialect, out);
     }
 
     fn end_before(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
@@ -195,9 +205,17 @@ impl Encoder {
 
     fn line(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
         // Clients append deltas to the message they show, so no other event may overtake a delta.
-        self.flush(now, out);
+        self.flush_own(now, out);
         // Read once per line: the reading thread may detect the dialect between two lines, never within one.
         let manner = self.spoken.manner();
+        if let Event::SubagentEvent { payload } = event
+            && manner.dialect.is_newest_omp()
+        {
+            let mut subagents = std::mem::take(&mut self.subagents);
+            subagents.event(payload, self, now, out);
+            self.subagents = subagents;
+            return;
+        }
         if let Event::MessageEnd { message } = event
             && let Some(message) = message.as_assistant()
         {
@@ -219,6 +237,8 @@ impl Encoder {
         }
         if matches!(event, Event::AgentEnd { .. }) {
             self.long_text.forget();
+            // Sub-agents end before the run that gave them their tasks.
+            self.subagents = Subagents::default();
         }
         self.message_ids.event(event, manner.dialect, out);
         if let Event::MessageStart { message } = event
@@ -240,6 +260,9 @@ impl Encoder {
     pub fn response(&mut self, response: &Response, now: Instant, out: &mut Vec<u8>) {
         // A client may take a response as the mark that all events before it have arrived.
         self.flush(now, out);
+        if let Ok(Reply::Negotiated(negotiated)) = &response.outcome {
+            self.spoken.choose_chunks(negotiated.protocol_version == 2);
+        }
         let manner = self.spoken.manner();
         match self.prompts.line(response, manner.dialect) {
             Line::Usual => Vocabulary::response(response, manner, out),
@@ -254,12 +277,19 @@ impl Encoder {
     pub fn flush_due(&mut self, now: Instant, out: &mut Vec<u8>) {
         let size = self.size();
         if self.pending.due(size, now) {
-            self.flush(now, out);
+            self.flush_own(now, out);
         }
+        self.subagents.flush_due(now, out);
     }
 
     /// Writes all deltas that were held back.
     pub fn flush(&mut self, now: Instant, out: &mut Vec<u8>) {
+        self.flush_own(now, out);
+        self.subagents.flush(now, out);
+    }
+
+    /// Writes the deltas of the session. Deltas of sub-agents keep their own pace.
+    fn flush_own(&mut self, now: Instant, out: &mut Vec<u8>) {
         if self.pending.is_empty() {
             return;
         }
@@ -283,14 +313,15 @@ impl Encoder {
                 assistant_message_event,
                 ..
             } => self.flush_block(block(assistant_message_event).0, now, out),
-            _ => self.flush(now, out),
+            _ => self.flush_own(now, out),
         }
+        self.subagents.flush_before(event, now, out);
     }
 
     fn flush_block(&mut self, index: usize, now: Instant, out: &mut Vec<u8>) {
         // Deltas of a small answer keep their exact order across blocks.
         if self.size() <= SMALL_ANSWER {
-            return self.flush(now, out);
+            return self.flush_own(now, out);
         }
         let (deltas, usage) = self.pending.take_of(index);
         self.write_deltas(&deltas, &usage, now, out);
@@ -323,23 +354,25 @@ impl Encoder {
             },
             _ => !self.pending.is_empty(),
         };
-        if !waits {
-            return 0;
-        }
         // Twice, since a cumulative update contains the answer as `partial` and as `message`.
-        self.size().saturating_mul(2) + self.pending.bytes()
+        let own = match waits {
+            true => self.size().saturating_mul(2) + self.pending.bytes(),
+            false => 0,
+        };
+        own + self.subagents.bytes_before(event)
     }
 
     /// When deltas that are held back are due at the latest; `None` when nothing waits.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.pending.deadline()
+        let own = self.pending.deadline();
+        own.into_iter().chain(self.subagents.next_deadline()).min()
     }
 
     /// Bytes of deltas that are held back.
     #[must_use]
     pub fn held_back(&self) -> usize {
-        self.pending.bytes()
+        self.pending.bytes() + self.subagents.held_back()
     }
 
     /// Bytes of the answer so far; 0 in the delta form, where nothing is ever held back.
@@ -502,7 +535,7 @@ impl Encoder {
         }
         let size = self.size();
         if !self.pending.takes(index, kind, size) {
-            self.flush(now, out);
+            self.flush_own(now, out);
         }
         let escaped = self.pending.add(index, kind, text, usage);
         // The answer grows now, not when the delta is written: the cost of an update is decided by what it would show.
@@ -563,17 +596,4 @@ fn form(manner: Manner) -> Form {
     } else {
         Form::Cumulative
     }
-}
-
-fn write_delta(out: &mut Vec<u8>, delta: &Delta) {
-    let kind: &[u8] = match delta.kind {
-        Kind::Prose(Prose::Text) => b"\"type\":\"text_delta\",\"contentIndex\":",
-        Kind::Prose(Prose::Thinking) => b"\"type\":\"thinking_delta\",\"contentIndex\":",
-        Kind::Call => b"\"type\":\"toolcall_delta\",\"contentIndex\":",
-    };
-    out.extend_from_slice(kind);
-    json::value(out, &delta.index);
-    out.extend_from_slice(b",\"delta\":\"");
-    out.extend_from_slice(&delta.escaped);
-    out.push(b'"');
 }

@@ -112,6 +112,13 @@ impl Prompts {
                 command: response.command.clone(),
                 outcome: Err((*error).to_owned()),
             })),
+            Ok(Reply::StateWithPrompt(shown)) if !dialect.reports_prompts() => {
+                Line::Instead(Box::new(Response {
+                    id: response.id.clone(),
+                    command: response.command.clone(),
+                    outcome: Ok(Reply::from(shown.state.clone())),
+                }))
+            }
             _ => self.state(response, dialect).map_or(Line::Usual, Line::Changed),
         }
     }
@@ -186,8 +193,10 @@ impl Prompts {
 
     /// The response to `get_state` with the members that tell whether the session is idle; none for other lines.
     fn state(&self, response: &Response, dialect: Dialect) -> Option<Map<String, Value>> {
-        let Ok(Reply::State(state)) = &response.outcome else {
-            return None;
+        let state = match &response.outcome {
+            Ok(Reply::State(state)) => &**state,
+            Ok(Reply::StateWithPrompt(shown)) => &shown.state,
+            _ => return None,
         };
         if !dialect.reports_prompts() {
             return None;

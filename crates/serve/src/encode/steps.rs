@@ -1,9 +1,10 @@
-//! The members of a start or an end of a block, as a `message_update` has them.
+//! The members of a step of an answer, as a `message_update` has them.
 
 use wire::StreamEvent;
 
-use super::answer::{self, Answer};
+use super::answer::{self, Answer, Prose};
 use super::json;
+use super::pending::{Delta, Kind};
 use super::repeats::Repeats;
 
 /// Writes the fields of a start or an end, without braces. The text of a block that ended is in the answer already, if one is
@@ -53,5 +54,19 @@ pub(super) fn write_event(
     if !answer.is_some_and(|answer| answer.write_prose(*index, repeats, out)) {
         json::escape(out, content);
     }
+    out.push(b'"');
+}
+
+/// Writes the fields of a delta, without braces.
+pub(super) fn write_delta(out: &mut Vec<u8>, delta: &Delta) {
+    let kind: &[u8] = match delta.kind {
+        Kind::Prose(Prose::Text) => b"\"type\":\"text_delta\",\"contentIndex\":",
+        Kind::Prose(Prose::Thinking) => b"\"type\":\"thinking_delta\",\"contentIndex\":",
+        Kind::Call => b"\"type\":\"toolcall_delta\",\"contentIndex\":",
+    };
+    out.extend_from_slice(kind);
+    json::value(out, &delta.index);
+    out.extend_from_slice(b",\"delta\":\"");
+    out.extend_from_slice(&delta.escaped);
     out.push(b'"');
 }

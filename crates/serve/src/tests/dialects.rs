@@ -7,8 +7,9 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use session::{ClientId, SessionRequest};
 use wire::event::CompactionReason;
+use wire::reply::Negotiated;
 use wire::ui::{UiMethod, UiRequest};
-use wire::{AssistantMessage, Dialect, Event, Message, StreamEvent, Usage};
+use wire::{AssistantMessage, Dialect, Event, Message, Reply, Response, StreamEvent, Usage};
 
 use crate::encode::Encoder;
 use crate::intake;
@@ -187,6 +188,37 @@ fn update_form_stays_within_answer() {
         write(&mut encoder, &update)[0]["message"]["content"][0]["text"],
         "x"
     );
+}
+
+#[test]
+fn refused_version_keeps_framing() {
+    let spoken = Spoken::new(Dialect::OmpNow);
+    let mut encoder = Encoder::speaking(spoken.clone());
+    let rows = [
+        (2, true, true),
+        (3, false, true),
+        (1, false, true),
+        (1, true, false),
+        (2, false, false),
+    ];
+    for (version, is_granted, chunks) in rows {
+        let line = format!(r#"{{"type":"negotiate_protocol","protocolVersion":{version}}}"#);
+        spoken.hear(&parse_line(line.as_bytes()));
+        let granted = Reply::Negotiated(Negotiated {
+            protocol_version: version,
+        });
+        let response = Response {
+            id: None,
+            command: Some("negotiate_protocol".into()),
+            outcome: if is_granted {
+                Ok(granted)
+            } else {
+                Err("Unsupported".to_owned())
+            },
+        };
+        encoder.response(&response, Instant::now(), &mut Vec::new());
+        assert_eq!(spoken.manner().chunks, chunks, "{version}, granted: {is_granted}");
+    }
 }
 
 /// A frame of the user interface as clients of a dialect get it; nothing when they do not.

@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use wire::message::StopReason;
-use wire::omp::SILENT_ANSWER;
+use wire::omp::{SILENT_ANSWER, StateWithPrompt};
 use wire::reply::Messages;
 use wire::state::{BashResult, SessionState};
+use wire::subagent::SubagentEvent;
 use wire::{AssistantMessage, Dialect, Event, Message, Reply, Response, StreamEvent, Usage};
 
 use crate::connection::NegotiatedOptions;
@@ -156,15 +157,39 @@ fn refuse(dialect: Dialect, command: &str, error: &str) -> Value {
     lines(&out).remove(0)
 }
 
-#[test]
-fn state_tells_speed_of_newest_answer() {
+fn idle_state() -> SessionState {
     let state = json!({
         "model": null, "thinkingLevel": "off", "isStreaming": false, "isCompacting": false, "isRetrying": false,
         "queueMode": "all", "steeringMode": "all", "followUpMode": "all", "interruptMode": "wait",
         "sessionFile": null, "sessionId": "s", "autoCompactionEnabled": true, "messageCount": 2,
         "pendingMessageCount": 0, "queuedMessageCount": 0, "todoPhases": [],
     });
-    let state: SessionState = serde_json::from_value(state).unwrap();
+    serde_json::from_value(state).unwrap()
+}
+
+#[test]
+fn prompt_in_state_is_for_omp_only() {
+    let state = |dialect| {
+        let shown = StateWithPrompt {
+            state: idle_state(),
+            system_prompt: vec!["Be kind.".to_owned()],
+            dump_tools: Vec::new(),
+        };
+        respond(dialect, "get_state", Reply::from(shown))["data"].clone()
+    };
+    let shown = state(Dialect::OmpNow);
+    assert_eq!(shown["systemPrompt"], json!(["Be kind."]));
+    assert_eq!(
+        (&shown["dumpTools"], &shown["isSettled"]),
+        (&json!([]), &json!(true))
+    );
+    let plain = serde_json::to_value(idle_state()).unwrap();
+    assert_eq!(state(Dialect::Pi), plain);
+}
+
+#[test]
+fn state_tells_speed_of_newest_answer() {
+    let state = idle_state();
     let (mut encoder, now) = (encoder(Dialect::OmpNow), Instant::now());
     let mut speed = |ended: Option<(u64, Option<u64>)>| {
         let mut out = Vec::new();
@@ -310,4 +335,76 @@ fn message_after_silent_answer_is_of_developer() {
         json!({"role": "developer", "content": content, "timestamp": 1})
     );
     assert_eq!(shown(Dialect::Xcsh)["role"], "custom");
+}
+
+fn of_subagent(id: &str, event: Event) -> Event {
+    let payload = Box::new(SubagentEvent {
+        id: id.to_owned(),
+        parent_tool_call_id: "call".to_owned(),
+        event: Arc::new(event),
+    });
+    Event::SubagentEvent { payload }
+}
+
+fn update(assistant_message_event: StreamEvent) -> Event {
+    Event::MessageUpdate {
+        usage: Usage::default(),
+        assistant_message_event,
+    }
+}
+
+/// The lines of two sub-agents that say `Hello` and `Bye` at the same time.
+fn told_of_two_subagents(dialect: Dialect) -> Vec<Value> {
+    let (mut encoder, now, mut out) = (encoder(dialect), Instant::now(), Vec::new());
+    let start = || Event::MessageStart {
+        message: answer(StopReason::Stop),
+    };
+    let begin = || update(StreamEvent::TextStart { content_index: 0 });
+    let events = [
+        ("a-0", Event::AgentStart),
+        ("b-1", Event::AgentStart),
+        ("a-0", start()),
+        ("b-1", start()),
+        ("a-0", begin()),
+        ("b-1", begin()),
+        ("a-0", update(text(0, "Hel"))),
+        ("b-1", update(text(0, "Bye"))),
+        ("a-0", update(text(0, "lo"))),
+    ];
+    for (id, event) in events {
+        encoder.event(&of_subagent(id, event), now, &mut out);
+    }
+    encoder.flush_due(now, &mut out);
+    assert_eq!((encoder.held_back(), encoder.next_deadline()), (0, None));
+    let settled = Event::AgentSettled { aborted: false };
+    encoder.event(&of_subagent("a-0", settled), now, &mut out);
+    lines(&out)
+}
+
+#[test]
+fn events_of_subagents_repeat_their_own_message() {
+    let lines = told_of_two_subagents(Dialect::OmpNow);
+    // A host waits for these lines about its own prompt.
+    assert!(lines.iter().all(|line| line["type"] == "subagent_event"));
+    let newest = |id: &str| {
+        let mut payloads = lines.iter().rev().map(|line| &line["payload"]);
+        let found = payloads.find(|payload| payload["id"] == id && payload["event"]["message"].is_object());
+        found.unwrap().clone()
+    };
+    for (id, text) in [("a-0", "Hello"), ("b-1", "Bye")] {
+        let payload = newest(id);
+        assert_eq!(payload["parentToolCallId"], "call");
+        let event = &payload["event"];
+        assert_eq!(event["type"], "message_update");
+        assert_eq!(event["message"]["content"][0]["text"], text);
+        assert_eq!(event["assistantMessageEvent"]["delta"], text);
+        assert_eq!(event["assistantMessageEvent"]["partial"], event["message"]);
+    }
+    let lines = told_of_two_subagents(Dialect::Pi);
+    let updates = lines.iter().map(|line| &line["payload"]["event"]);
+    let mut updates = updates.filter(|event| event["type"] == "message_update");
+    assert!(
+        updates.all(|event| event["message"].is_null()),
+        "other dialects get the new text alone"
+    );
 }

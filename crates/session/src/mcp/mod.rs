@@ -22,6 +22,8 @@ pub struct McpSetup {
     pub off: bool,
     /// Files in addition to the usual ones (`--mcp-config`).
     pub files: Vec<PathBuf>,
+    /// True in the dialect of today's oh-my-pi, whose files count, too.
+    pub is_omp: bool,
     /// What configurations may refer to.
     pub expand: Expander,
     /// The environment of servers, without the agent's keys.

@@ -1,5 +1,6 @@
 //! Which servers a session has: those of the user (`settings.json`, `mcp.json`), of the project where it is trusted
-//! (`.mcp.json`, `.pi/mcp.json`), of the command line. Of one name, the later of these counts.
+//! (`.mcp.json`, in the dialect of today's oh-my-pi `.omp/mcp.json`, `.pi/mcp.json`), of the command line. Of one name, the later of
+//! these counts.
 
 use std::path::Path;
 
@@ -52,7 +53,10 @@ pub(crate) fn read(
     agent_dir: &Path,
     project: Option<&Path>,
 ) -> (Vec<Configured>, Vec<String>) {
-    let mut entries = Entries::default();
+    let mut entries = Entries {
+        is_omp: setup.is_omp,
+        ..Entries::default()
+    };
     if setup.off {
         return (Vec::new(), Vec::new());
     }
@@ -61,10 +65,17 @@ pub(crate) fn read(
         entries.add("settings.json", servers, Origin::User);
     }
     let user = Root::user();
+    if setup.is_omp {
+        entries.file(&user, &agent_dir.join(".mcp.json"), Origin::User, false);
+    }
     entries.file(&user, &agent_dir.join("mcp.json"), Origin::User, false);
     if let Some(project) = project.filter(|_| settings.project == ProjectAccess::Full) {
         let root = setup.boundaries.project(project);
         entries.file(&root, &project.join(".mcp.json"), Origin::Project, false);
+        for name in [".mcp.json", "mcp.json"].iter().filter(|_| setup.is_omp) {
+            let path = project.join(".omp").join(name);
+            entries.file(&root, &path, Origin::Project, false);
+        }
         entries.file(
             &root,
             &project.join(".pi").join("mcp.json"),
@@ -76,13 +87,17 @@ pub(crate) fn read(
         // The command line names the file, so that a missing one is a problem.
         entries.file(&user, path, Origin::Cli, true);
     }
+    entries.disable();
     entries.read()
 }
 
 /// Entries by name, before they are read.
 #[derive(Default)]
 struct Entries {
+    is_omp: bool,
     found: Vec<(String, Value, Origin)>,
+    /// Servers that the user of oh-my-pi disabled, wherever they are configured.
+    disabled: Vec<String>,
     problems: Vec<String>,
 }
 
@@ -104,6 +119,11 @@ impl Entries {
                 ));
             }
         };
+        let disabled = document.get("disabledServers").and_then(Value::as_array);
+        if let Some(names) = disabled.filter(|_| self.is_omp && origin == Origin::User) {
+            let names = names.iter().filter_map(Value::as_str);
+            self.disabled.extend(names.map(str::to_owned));
+        }
         if let Some(servers) = document.get("mcpServers") {
             self.add(&path.display().to_string(), servers, origin);
         }
@@ -129,6 +149,16 @@ impl Entries {
                 }
                 (Some(known), entry) => *known = (name.clone(), entry.clone(), origin),
                 (None, entry) => self.found.push((name.clone(), entry.clone(), origin)),
+            }
+        }
+    }
+
+    fn disable(&mut self) {
+        for (name, entry, _) in &mut self.found {
+            if let Value::Object(entry) = entry
+                && self.disabled.contains(name)
+            {
+                entry.insert("enabled".to_owned(), Value::Bool(false));
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Slash commands as oh-my-pi lists them (`get_available_commands`), and sends them when they change.
 
 use config::resources::CommandInfo;
-use wire::Event;
 use wire::omp::{AvailableCommand, AvailableCommands, CommandInput};
+use wire::{Event, SessionRule};
 
 use super::driver::Driver;
 
@@ -23,7 +23,7 @@ impl SentCommands {
     pub(super) async fn update(&mut self, driver: &Driver) {
         // The list would lack commands of extensions that are being loaded.
         if matches!(self, Self::Off)
-            || !driver.core.agent.options.dialect.is_newest_omp()
+            || !driver.core.follows(SessionRule::AnnouncesCommands)
             || driver.extensions.is_opening()
         {
             return;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent::{Change, HooksOutcome};
 use serde_json::{Map, Value, json};
 use wire::entry::Compaction;
-use wire::{EntryBody, Event, Message, StopReason};
+use wire::{EntryBody, Event, Message, SessionRule, StopReason};
 
 use super::conversation::Conversation;
 use super::driver::Driver;
@@ -85,7 +85,7 @@ async fn write_draft(driver: &mut Driver, draft: Map<String, Value>) -> Result<b
         }
         "custom_message" => {
             let message = Arc::new(custom(&Value::Object(draft))?);
-            if driver.core.is_newest_pi() {
+            if driver.core.follows(SessionRule::AnnouncesEntries) {
                 // As an entry alone: clients of today's pi learn of it by `entry_appended`, others by the events of a message.
                 append_entry_body(&mut driver.core, entry_of(message)).await?;
                 return Ok(true);
@@ -132,7 +132,7 @@ async fn write_draft(driver: &mut Driver, draft: Map<String, Value>) -> Result<b
 async fn append_entry_body(core: &mut SessionCore, body: EntryBody) -> Result<(), String> {
     let appended = core.conversation.log.append(body, &core.outbox).await;
     let entry = appended.map_err(|error| error.to_string())?;
-    if core.is_newest_pi() {
+    if core.follows(SessionRule::AnnouncesEntries) {
         core.outbox.tell(Event::EntryAppended { entry }).await;
     }
     Ok(())

@@ -14,7 +14,7 @@ use wire::changes::{
     ChangeScope, Changes, ChangesParams, Checkpoints as Kind, RewindParams, RewindTarget, Rewound,
     UnrewindParams,
 };
-use wire::command::NavigateParams;
+use wire::command::{NavigateParams, UserMessageTarget};
 use wire::reply::Navigated;
 use wire::{Entry, EntryBody, Message, Reply};
 
@@ -258,9 +258,10 @@ impl PendingChange for TurnChange {
 }
 
 /// The place of the tree that a rewind goes to.
-pub(super) fn place(entry_id: String) -> NavigateParams {
+pub(super) fn place(entry_id: String, user_message: UserMessageTarget) -> NavigateParams {
     NavigateParams {
         target_id: entry_id,
+        user_message,
         ..NavigateParams::default()
     }
 }

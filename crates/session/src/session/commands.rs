@@ -38,7 +38,7 @@ use wire::subagent::{
 };
 use wire::table::{Respond, Responding, SessionHandler};
 use wire::tool::{ActiveTools, ActiveToolsParams, Tools};
-use wire::{Model, Reply};
+use wire::{Model, Reply, SessionRule};
 
 use crate::outbox::{Origin, Responder};
 use crate::strings;
@@ -54,7 +54,7 @@ use super::session_list::SessionList;
 use super::tool_calls::ChosenBy;
 use super::{
     available_commands, extension_loading, extension_models, file_search, model_switch, navigation,
-    newest_pi, outline, prompts, queue, session_change, shell_commands, todos, trust,
+    newest_pi, outline, prompts, queue, session_change, shell_commands, state_reply, todos, trust,
 };
 
 impl Responding for Session {
@@ -127,8 +127,8 @@ impl SessionHandler for Session {
         self.defer(next);
     }
 
-    async fn get_state(&mut self, _: NoParams) -> Result<SessionState, String> {
-        Ok(self.driver.core.state())
+    async fn get_state(&mut self, _: NoParams, responder: Responder<SessionState>) {
+        state_reply::respond(&mut self.driver, responder).await;
     }
 
     async fn get_messages(&mut self, _: NoParams) -> Result<Messages, String> {
@@ -299,7 +299,7 @@ impl SessionHandler for Session {
             &core.workspace.cwd,
             system_prompt,
             core.tools.specs(),
-            core.agent.options.dialect.is_newest_omp(),
+            core.follows(SessionRule::ExportsEmptySessions),
         ) {
             Ok(export) => self.queries.run(responder, export.write()).await,
             Err(error) => responder.refuse(error).await,
@@ -504,11 +504,11 @@ impl SessionHandler for Session {
 
     async fn negotiate_protocol(&mut self, params: NegotiateParams) -> Result<Negotiated, String> {
         // oh-my-pi refuses the version that a connection begins with.
-        let lowest = match self.driver.core.agent.options.dialect.is_newest_omp() {
+        let lowest = match self.driver.core.follows(SessionRule::NegotiatesNewVersionsOnly) {
             true => 2,
             false => 1,
         };
-        // The connection has changed its framing by now. A client that asks for an unknown version goes on as before.
+        // The connection changes its framing with the response. A client that asks for an unknown version goes on as before.
         match params.protocol_version.as_u64() {
             Some(version @ 1..=2) if version >= lowest => Ok(Negotiated {
                 protocol_version: version,

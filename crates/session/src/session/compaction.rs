@@ -4,9 +4,9 @@
 use agent::compaction::{Finished, Refusal};
 use agent::{Activity, CompactOutcome, HooksOutcome, Input};
 use serde_json::{Value, json};
-use wire::EntryBody;
 use wire::entry::Compaction;
 use wire::event::{CompactionReason, CompactionResult};
+use wire::{EntryBody, SessionRule};
 
 use crate::outbox::Outbox;
 
@@ -99,7 +99,7 @@ async fn store_summary(core: &mut SessionCore, mut finished: Finished) -> Compac
     }
     let messages = core.conversation.read_leaf();
     let mut result = finished.result;
-    if core.is_newest_pi() {
+    if core.follows(SessionRule::EstimatesAllMessages) {
         // Today's pi counts all messages, also the one with prompt and tools.
         result.estimated_tokens_after = None;
     }

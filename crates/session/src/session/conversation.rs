@@ -1,6 +1,7 @@
 //! The conversation of a session as it is stored: the log, the model that is asked, and how much of the log the model gets.
 //! The turns themselves are the business of the machine in `agent`.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use agent::compaction::{self, Settings};
@@ -9,7 +10,7 @@ use config::settings::CompactionSettings;
 use llm::PromptHistory;
 use store::{Context, StoreError};
 use wire::changes::Checkpoints;
-use wire::command::LabelParams;
+use wire::command::{LabelParams, NavigateParams, UserMessageTarget};
 use wire::entry::{Label, SessionInfo};
 use wire::state::ContextUsage;
 use wire::{Entry, EntryBody, Event, Message};
@@ -18,6 +19,7 @@ use crate::outbox::Outbox;
 use crate::strings;
 
 use super::checkpoints::{SessionCheckpoints, TurnCheckpoint};
+use super::image_blobs;
 use super::model_choice::{ModelChoice, Switch};
 use super::storage::{Batch, Storage};
 
@@ -82,7 +84,7 @@ impl Conversation {
     pub(super) fn take_up(&mut self, context: Context) -> Vec<Arc<Message>> {
         // The context has them already, since they are stored.
         self.unsent_shells.clear();
-        let (messages, kept) = messages_of(context);
+        let (messages, kept) = messages_of(context, self.log.path());
         self.kept = kept;
         messages
     }
@@ -97,9 +99,16 @@ impl Conversation {
         std::mem::take(&mut self.unsent_shells)
     }
 
-    /// Where an entry leads: to itself, but at something the user said to what came before it.
-    pub(super) fn place(&self, target: &str) -> Option<Place> {
-        let entry = self.log.entry(target)?;
+    /// Returns true if the session is at the target already.
+    pub(super) fn is_at(&self, params: &NavigateParams) -> bool {
+        let leaves_message = params.user_message == UserMessageTarget::Before
+            && self.place(params).is_some_and(|place| place.text.is_some());
+        self.log.leaf_id() == Some(params.target_id.as_str()) && !leaves_message
+    }
+
+    /// Where a target leads: to itself, but at something the user said to what came before it.
+    pub(super) fn place(&self, params: &NavigateParams) -> Option<Place> {
+        let entry = self.log.entry(&params.target_id)?;
         let text = match &entry.body {
             EntryBody::Message(body) => match body.message.as_ref() {
                 Message::User(user) => Some(user.content.text()),
@@ -109,6 +118,7 @@ impl Conversation {
             EntryBody::CustomMessage(body) => Some(body.content.text()),
             _ => None,
         };
+        let text = text.filter(|_| params.user_message != UserMessageTarget::Itself);
         let leaf = if text.is_some() {
             entry.parent_id.clone()
         } else {
@@ -234,8 +244,8 @@ impl Conversation {
     }
 }
 
-/// The messages of a context, with every call answered, and how many of them a compaction left.
-pub(super) fn messages_of(context: Context) -> (Vec<Arc<Message>>, usize) {
+/// The messages of a context, with every call answered and the images that its file refers to, and how many of them a compaction left.
+pub(super) fn messages_of(context: Context, session_file: Option<&Path>) -> (Vec<Arc<Message>>, usize) {
     let is_compacted = context.compaction.is_some();
     let Context {
         messages: mut kept,
@@ -248,7 +258,8 @@ pub(super) fn messages_of(context: Context) -> (Vec<Arc<Message>>, usize) {
     let count = messages.len();
     messages.extend(close_dangling_calls(newer));
     // Over both parts at once: the kept part may end with a failed answer whose repetition is the first newer message.
-    let (messages, count) = without_retried(messages, count);
+    let (mut messages, count) = without_retried(messages, count);
+    image_blobs::restore(&mut messages, session_file);
     (messages, if is_compacted { count } else { 0 })
 }
 

@@ -98,6 +98,12 @@ impl DeferredAction {
         !matches!(self, Self::Idle(_))
     }
 
+    /// Returns true for actions that the end of input refuses. A slash command is still carried out, since it may begin no run; a run
+    /// is aborted then.
+    pub(super) fn ends_with_input(&self) -> bool {
+        self.ends_with_abort() && !self.is_slash_command()
+    }
+
     /// Returns true for a prompt that may be a slash command.
     pub(super) fn is_slash_command(&self) -> bool {
         matches!(self, Self::Held(_, command)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::compaction::{Refusal, SummaryKind};
-use agent::{Activity, Effect, HookPoint, Input, ModelInput, Prepared, ToolInput, convert};
+use agent::{Activity, Change, Effect, HookPoint, Input, ModelInput, Prepared, ToolInput, convert};
 use extensions::line::Failure;
 use llm::{ModelEvent, PromptHistory};
 use serde_json::Value;
@@ -17,7 +17,7 @@ use wire::entry::CustomEntry;
 use wire::event::CompactionReason;
 use wire::state::PermissionMode;
 use wire::table::Respond;
-use wire::{EntryBody, Event, Message, SessionCommand};
+use wire::{EntryBody, Event, Message, SessionCommand, SessionRule};
 
 use crate::outbox::Responder;
 
@@ -81,6 +81,7 @@ impl Driver {
         self.core.machine.count_tasks(&self.extensions.tasks.spending);
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
+            sync_reminders(&mut self.core);
             let mut effects = Vec::new();
             self.core.machine.step(input, &mut effects);
             self.perform_all(effects, &mut inputs).await;
@@ -97,7 +98,7 @@ impl Driver {
                 Effect::Emit(Event::AgentSettled { .. }) | Effect::Tell(Event::AgentSettled { .. }, _)
             )
         };
-        let end = match self.core.is_newest_pi() {
+        let end = match self.core.follows(SessionRule::AnswersAbortOfRetryFirst) {
             true => effects.iter().position(settles).unwrap_or(effects.len()),
             false => effects.len(),
         };
@@ -317,8 +318,14 @@ impl Driver {
         request.hooks = hooks.request;
         request.system_prompt = system_prompt;
         request.tools = self.core.tools.specs();
-        request.session_id = Some(self.core.conversation.log.header().id.clone());
-        request.cache_retention = self.core.agent.options.cache_retention;
+        let caching = &self.core.agent.options.prompt_caching;
+        let session_id = caching.session_id.as_ref();
+        request.session_id = Some(
+            session_id
+                .unwrap_or(&self.core.conversation.log.header().id)
+                .clone(),
+        );
+        request.cache_retention = caching.retention;
         // An extension that changes the conversation changes its size, too.
         request.output.room = match context {
             Some(_) => None,
@@ -331,7 +338,10 @@ impl Driver {
             self.core.conversation.prompt_history.observe(&mut request);
         }
         let mode = self.core.agent.settings.cache_warming;
-        let sent = self.warming.begin(mode, &request, self.core.machine.messages());
+        let session = &self.core.conversation.log.header().id;
+        let sent = self
+            .warming
+            .begin(mode, session, &request, self.core.machine.messages());
         // A token for this request alone: its abort must not end the next one.
         let cancel = CancellationToken::new();
         // An extension that looks at the context may hang; an abort must still end the making of the request.
@@ -418,7 +428,7 @@ impl Driver {
     /// Makes these tools the active ones, as far as the command line allows.
     pub(super) fn choose_tools(&mut self, names: impl Iterator<Item = String>, chosen_by: ChosenBy) {
         let mut names: Vec<String> = names.filter(|name| self.core.may_activate(name)).collect();
-        if self.core.is_newest_pi() {
+        if self.core.follows(SessionRule::ToolsKeepOrder) {
             names = self.core.tools.active_first(names);
         }
         self.core.tools.choose(names.into_iter(), chosen_by);
@@ -553,4 +563,13 @@ fn model_hooks(extensions: &mut Extensions, core: &mut SessionCore) -> ModelHook
         let listeners = || extensions.listeners(core, name, &Value::Null);
         extensions.has_listener(name).then(listeners)
     })
+}
+
+/// Ends reminders while the tool of the list is not active. Clients, extensions and settings can switch it at any time.
+fn sync_reminders(core: &mut SessionCore) {
+    let reminds = core.agent.settings.todo.list.reminders && core.tools.has_todo_tool();
+    // An input that changes nothing would only make the record of inputs longer.
+    if reminds != core.machine.todos().has_reminders() {
+        core.apply(Change::Reminders(reminds));
+    }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use agent::{Input, NestedCall, QueueKind};
 use serde_json::Value;
-use wire::Entry;
 use wire::command::{NavigateParams, NewSessionParams};
+use wire::{Entry, SessionRule};
 
 use crate::factory::Agent;
 use crate::limits;
@@ -290,7 +290,7 @@ async fn navigate(
     params: NavigateParams,
 ) -> Result<DeferredAction, String> {
     let machine = &driver.core.machine;
-    if driver.core.is_newest_pi() && !machine.is_idle() {
+    if driver.core.follows(SessionRule::MovesIdleSessionsOnly) && !machine.is_idle() {
         let error = match machine.activity().is_outside_runs() {
             true => strings::MOVE_BUSY,
             false => strings::MOVE_IN_RUN,

@@ -36,6 +36,7 @@ mod fallbacks;
 mod file_search;
 mod handoff;
 mod hook_points;
+mod image_blobs;
 mod lifecycle;
 mod machine;
 mod mcp;
@@ -64,6 +65,7 @@ mod session_file;
 mod session_list;
 mod session_replacement;
 mod shell_commands;
+mod state_reply;
 mod storage;
 mod stream_rules;
 mod summaries;
@@ -81,6 +83,7 @@ mod workspace;
 use std::pin::Pin;
 
 use tokio::time::Instant;
+use wire::SessionRule;
 use wire::event::CloseReason;
 use wire::table::Respond;
 
@@ -96,7 +99,7 @@ pub use self::tool_calls::PROCESS_TOOL;
 pub(crate) use self::tool_calls::subagents_dir;
 
 use self::available_commands::SentCommands;
-use self::deferred::DeferredActions;
+use self::deferred::{DeferredAction, DeferredActions};
 use self::driver::Driver;
 use self::queries::Queries;
 use self::wakeup::Wakeup;
@@ -211,7 +214,7 @@ impl Session {
     async fn lose_client(&mut self) {
         let core = &mut self.driver.core;
         if !core.client_tools.are_asked() && !core.outbox.is_heard_to_the_end() {
-            let scope = match core.agent.options.dialect.is_newest_omp() {
+            let scope = match core.follows(SessionRule::LostClientsGetMessages) {
                 true => EventScope::Messages,
                 false => EventScope::Extensions,
             };
@@ -338,7 +341,7 @@ impl Session {
                 // No answer can come any more, so that every open dialog returns its default (GUARANTEES.md, 28).
                 self.driver.dialogs.lose_client();
                 // The end of input is an abort, and must not wait for extensions and servers first.
-                self.withdraw_at_end().await;
+                self.withdraw_waiting(DeferredAction::ends_with_input).await;
             }
         }
     }

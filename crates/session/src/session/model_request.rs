@@ -8,7 +8,7 @@ use llm::{AdaptiveThinking, Conventions, ForeignThinking, ModelEvent, ModelReque
 use models::Registry;
 use tokio_util::sync::CancellationToken;
 use wire::{
-    AssistantBlock, AssistantMessage, Message, Model, StopReason, TextContent, ThinkingContent,
+    AssistantBlock, AssistantMessage, Message, Model, SessionRule, StopReason, TextContent, ThinkingContent,
     ThinkingLevel, Usage,
 };
 
@@ -217,7 +217,8 @@ pub(super) fn request_for(agent: &Agent, model: Model, thinking: ThinkingLevel, 
     // By default only the run tries again: attempts of both layers would multiply (pi-core.md, appendix A, row 16).
     request.provider_retries = agent.settings.retry.provider.max_retries.unwrap_or(0);
     request.max_retry_delay = agent.max_retry_delay();
-    if agent.options.dialect.is_newest_pi() {
+    let dialect = agent.options.dialect;
+    if dialect.follows(SessionRule::RequestsOfNewestPi) {
         // Each member says what it means: `llm` knows no dialects (docs/internals/decisions/36-dialects-in-the-session.md).
         request.conventions = Conventions {
             full_usage: true,
@@ -231,7 +232,7 @@ pub(super) fn request_for(agent: &Agent, model: Model, thinking: ThinkingLevel, 
             omits_empty_text: false,
         };
     }
-    request.conventions.omits_empty_text = agent.options.dialect.is_newest_omp();
+    request.conventions.omits_empty_text = dialect.follows(SessionRule::OmitsEmptyText);
     request
 }
 
@@ -252,7 +253,10 @@ pub(super) fn answer_room(core: &SessionCore, request: &ModelRequest) -> Option<
     let room = agent::room(core.machine.messages(), core.conversation.kept, window, prompt);
     match room.tokens {
         tokens if tokens >= limits::LEAST_OUTPUT => Some(tokens),
-        tokens => (room.is_counted && core.is_newest_pi()).then_some(tokens.max(1)),
+        tokens => {
+            let is_asked = room.is_counted && core.follows(SessionRule::AsksForLeastRoom);
+            is_asked.then_some(tokens.max(1))
+        }
     }
 }
 

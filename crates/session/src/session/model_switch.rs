@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wire::command::{SetModelParams, ThinkingParams};
 use wire::reply::{CycledModel, CycledThinking};
 use wire::table::Respond;
-use wire::{Model, ThinkingLevel};
+use wire::{Model, SessionRule, ThinkingLevel};
 
 use crate::outbox::Responder;
 use crate::strings;
@@ -57,7 +57,8 @@ pub(super) async fn on_probed(driver: &mut Driver, probed: Probed) {
 /// Goes on to the next model of the scope, for a client.
 pub(super) async fn cycle_model(driver: &mut Driver, responder: Responder<Option<CycledModel>>) {
     let choice = &driver.core.conversation.choice;
-    let Some(next) = choice.next_model(&driver.core.agent.registry, driver.core.is_newest_pi()) else {
+    let takes_single = driver.core.follows(SessionRule::CyclesSingleModel);
+    let Some(next) = choice.next_model(&driver.core.agent.registry, takes_single) else {
         // The data is null if there is no choice (behaviour.md 1.8).
         return responder.respond(Ok(None)).await;
     };
@@ -98,13 +99,13 @@ pub(super) async fn cycled(
 /// Switches to a model. Returns the previous one if it was another.
 async fn select_model(driver: &mut Driver, model: Model, level: Option<ThinkingLevel>) -> Option<Model> {
     let agent = &driver.core.agent;
-    let is_newest = agent.options.dialect.is_newest_pi();
+    let takes_level = driver.core.follows(SessionRule::SelectedModelsTakeLevel);
     // Today's pi gives each selected model the level of the settings again (pi-1.5-delta.md 6).
-    let of_all = agent.options.start.default_thinking.filter(|_| is_newest);
+    let of_all = agent.options.start.default_thinking.filter(|_| takes_level);
     let of_model = agent.settings.model_thinking_level(&model.provider, &model.id);
     let settings = LevelSettings {
         own: of_model.or(of_all),
-        restored: (!is_newest).then(|| agent.default_thinking(&model)),
+        restored: (!takes_level).then(|| agent.default_thinking(&model)),
     };
     let switch = driver.core.conversation.choice.select(model, level, settings);
     switched(driver, &switch).await;
@@ -123,7 +124,7 @@ async fn switched(driver: &mut Driver, switch: &Switch) {
 
 /// Stores a switch and tells clients of it.
 async fn store(driver: &mut Driver, switch: &Switch) {
-    if driver.core.is_newest_pi() {
+    if driver.core.follows(SessionRule::SwitchesModelInRun) {
         // In older versions the active run keeps its model (behaviour.md 4.1).
         driver.core.conversation.choice.follow_in_run();
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use wire::EntryBody;
 use wire::changes::{RewindParams, RewindTarget, Rewound, UnrewindParams};
-use wire::command::NavigateParams;
+use wire::command::{NavigateParams, UserMessageTarget};
 use wire::entry::BranchSummary;
 use wire::event::ChangeReason;
 use wire::reply::Navigated;
@@ -53,14 +53,14 @@ pub(super) async fn move_now(
     params: NavigateParams,
     given: Option<BranchSummary>,
 ) {
-    let Some(place) = driver.core.conversation.place(&params.target_id) else {
+    let Some(place) = driver.core.conversation.place(&params) else {
         let error = strings::entry_not_found(&params.target_id);
         return driver.extensions.links.reply(asker, Err(error)).await;
     };
     let label = params.label.as_deref().map(str::trim);
     let label = label.filter(|label| !label.is_empty()).map(str::to_owned);
     // Nothing moves, so that only the label has to be stored: no run is ended, and no hook is asked.
-    if driver.core.conversation.log.leaf_id() == Some(place.target.as_str()) {
+    if driver.core.conversation.is_at(&params) {
         let stays = label_entry(&mut driver.core, &place.target, label).await;
         let outcome = stays
             .map(|()| moved(None, None))
@@ -238,7 +238,7 @@ async fn label_entry(
 pub(super) async fn move_if_allowed(driver: &mut Driver, asker: Asker<Navigated>, params: NavigateParams) {
     let name = "session_before_tree";
     // Nothing is left, so there is nothing that an extension could refuse or summarise.
-    let stays = driver.core.conversation.log.leaf_id() == Some(params.target_id.as_str());
+    let stays = driver.core.conversation.is_at(&params);
     if stays || !driver.extensions.has_listener(name) {
         return move_now(driver, asker, params, None).await;
     }
@@ -358,7 +358,8 @@ pub(super) async fn rewind(
         Ok(rewound) if params.what == RewindTarget::Files => responder.respond(Ok(rewound)).await,
         Ok(rewound) => {
             let responder = responder.taking(|moved| checkpoints::moved(rewound, moved));
-            return navigate(driver, responder, checkpoints::place(params.entry_id)).await;
+            let place = checkpoints::place(params.entry_id, UserMessageTarget::Before);
+            return navigate(driver, responder, place).await;
         }
     }
     None
@@ -377,7 +378,8 @@ pub(super) async fn unrewind(
         Ok((rewound, None)) => responder.respond(Ok(rewound)).await,
         Ok((rewound, Some(leaf))) => {
             let responder = responder.taking(|moved| checkpoints::moved(rewound, moved));
-            return navigate(driver, responder, checkpoints::place(leaf)).await;
+            let place = checkpoints::place(leaf, UserMessageTarget::Itself);
+            return navigate(driver, responder, place).await;
         }
     }
     None

@@ -8,7 +8,7 @@ use agent::Activity;
 use serde_json::{Map, Value, json};
 use wire::entry::Compaction;
 use wire::event::CompactionReason;
-use wire::{Entry, EntryBody, Event, Message, ToolSpec};
+use wire::{Entry, EntryBody, Event, Message, SessionRule, ToolSpec};
 
 use crate::factory::Agent;
 
@@ -84,7 +84,7 @@ impl Declared {
 pub(super) fn with_home(agent: &Agent, path: String) -> String {
     let home = agent.options.resources.home.as_deref();
     match (path.strip_prefix("~/"), home) {
-        (Some(rest), Some(home)) if agent.options.dialect.is_newest_pi() => {
+        (Some(rest), Some(home)) if agent.options.dialect.follows(SessionRule::PathsHaveHome) => {
             // Without slashes at the beginning: `join` would take the rest for an absolute path.
             let path = home.join(rest.trim_start_matches('/'));
             path.to_string_lossy().into_owned()
@@ -94,15 +94,15 @@ pub(super) fn with_home(agent: &Agent, path: String) -> String {
 }
 
 impl SessionCore {
-    /// Returns true if the process speaks the dialect of today's pi.
-    pub(super) fn is_newest_pi(&self) -> bool {
-        self.agent.options.dialect.is_newest_pi()
+    /// Returns true if sessions follow the rule in the dialect of the process.
+    pub(super) fn follows(&self, rule: SessionRule) -> bool {
+        self.agent.options.dialect.follows(rule)
     }
 
     /// Stores the thinking level of the next run if the branch says another one: that of a session which the command line opened
     /// with a level of its own.
     pub(super) async fn note_level(&mut self) {
-        if !self.is_newest_pi() {
+        if !self.follows(SessionRule::PromptsStoreLevel) {
             return;
         }
         let level = self.conversation.choice.thinking.as_str();
@@ -125,7 +125,7 @@ impl SessionCore {
     /// The message with the system prompt and the declarations of the tools, which precedes the first prompt of a session; later,
     /// a message with what has changed since other tools are active.
     pub(super) fn system_message(&mut self) -> Option<Arc<Message>> {
-        if !self.is_newest_pi() {
+        if !self.follows(SessionRule::DeclaresTools) {
             return None;
         }
         let log = &self.conversation.log;
@@ -141,7 +141,7 @@ impl SessionCore {
     /// choice in any case.
     /// `begins`: the session takes the place of another one. What an extension chose counted for that one; the choice of a client stays.
     pub(super) fn restore_tools(&mut self, begins: bool) {
-        if !self.is_newest_pi() {
+        if !self.follows(SessionRule::DeclaresTools) {
             return;
         }
         if begins {
@@ -255,7 +255,7 @@ impl SessionCore {
     pub(super) fn complete_compaction(&mut self, entry: &mut Compaction) {
         let log = &self.conversation.log;
         // A branch that has declared nothing yet does so with its next prompt.
-        if self.is_newest_pi() && Declared::of(&log.branch(log.leaf_id())).is_some() {
+        if self.follows(SessionRule::DeclaresTools) && Declared::of(&log.branch(log.leaf_id())).is_some() {
             let declaration = self.declaration();
             entry.extra = Map::from_iter([("systemMessage".to_owned(), declaration)]).into();
         }
@@ -269,12 +269,12 @@ impl SessionCore {
             let activity = self.machine.activity();
             matches!(activity, Activity::Compacting { reason, .. } if reason == overflow)
         };
-        self.is_newest_pi() && recovers()
+        self.follows(SessionRule::OverflowsEndRuns) && recovers()
     }
 
     /// Leaves the newest message out of the context from now on: an answer that failed, which is tried again.
     pub(super) async fn omit_failed_answer(&mut self) {
-        if !self.is_newest_pi() {
+        if !self.follows(SessionRule::LeavesOutFailedAnswers) {
             return;
         }
         let log = &self.conversation.log;

@@ -8,7 +8,7 @@ use agent::{Activity, Input, QueueKind, Queued};
 use serde_json::{Value, json};
 use wire::reply::{Accepted, Disposition};
 use wire::table::Respond;
-use wire::{Dialect, Message, UserBlock};
+use wire::{Message, SessionRule, UserBlock};
 
 use crate::limits;
 use crate::off_thread::off_thread;
@@ -154,14 +154,14 @@ fn ask_before_start(driver: &mut Driver, mut event: Value, continuation: Continu
 /// Returns true if a prompt becomes the beginning of the retry that the session waits for, as in pi 0.74. One prompt does; others are
 /// queued or refused.
 fn can_join_retry(core: &SessionCore) -> bool {
-    let dialect = core.agent.options.dialect;
-    matches!(dialect, Dialect::Auto | Dialect::Pi)
+    core.follows(SessionRule::PromptsJoinRetries)
         && core.machine.activity() == Activity::WaitingToRetry { joined: false }
 }
 
 /// Makes the images of a prompt fit for a model, as today's pi does. Notes about them follow the text.
 async fn fit_images(core: &SessionCore, text: String, attachments: Attachments) -> (String, Attachments) {
-    if !core.is_newest_pi() || !core.agent.settings.images.auto_resize || !attachments.has_images() {
+    let fits = core.follows(SessionRule::FitsImages) && core.agent.settings.images.auto_resize;
+    if !fits || !attachments.has_images() {
         return (text, attachments);
     }
     let (attachments, notes) = off_thread(move || {
@@ -263,7 +263,8 @@ pub(super) async fn begin_run(driver: &mut Driver, messages: Vec<Arc<Message>>) 
     extension_models::resolve(driver).await;
     // The system prompt of an extension counts for one run.
     driver.extensions.set_prompt(None);
-    let is_asked = driver.core.is_newest_pi() && driver.extensions.has_listener("before_agent_start");
+    let is_asked = driver.core.follows(SessionRule::AsksBeforeEachRun)
+        && driver.extensions.has_listener("before_agent_start");
     let Some(first) = messages.first().filter(|_| is_asked) else {
         return begin_unprompted_run(driver, messages, &Value::Null).await;
     };
@@ -285,7 +286,7 @@ pub(super) async fn begin_unprompted_run(driver: &mut Driver, messages: Vec<Arc<
     driver.core.note_level().await;
     let mut messages: Vec<_> = driver.core.system_message().into_iter().chain(messages).collect();
     // Today's pi sends the messages that wait for the next turn with any message that begins one.
-    if driver.core.is_newest_pi() {
+    if driver.core.follows(SessionRule::RunsTakeNextTurn) {
         messages.append(driver.extensions.next_turn());
     }
     messages.append(&mut added_messages(driver, answer).await);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use agent::{Input, QueueKind, Queued};
+use wire::SessionRule;
 use wire::command::{CompactParams, EditQueuedParams, MessageParams, PromptParams, RemoveQueuedParams};
 use wire::event::CompactionResult;
 use wire::omp::Handoff;
@@ -35,7 +36,9 @@ pub(super) async fn prompt(driver: &mut Driver, responder: Responder<Accepted>, 
         return;
     };
     // Today's pi refuses it also if it says what to do during a run, since no run is active that it could join.
-    if driver.core.is_newest_pi() && driver.core.machine.activity().is_outside_runs() {
+    if driver.core.follows(SessionRule::RefusesPromptsInCompactions)
+        && driver.core.machine.activity().is_outside_runs()
+    {
         return responder.refuse(strings::COMPACTING).await;
     }
     let (attachments, images) = (

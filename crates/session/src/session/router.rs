@@ -5,7 +5,7 @@ use agent::Readiness;
 use serde_json::{Value, json};
 use wire::hosted::Frame;
 use wire::table::Respond;
-use wire::{ConnectionCommand, Response, SessionCommand};
+use wire::{ConnectionCommand, Response, SessionCommand, SessionRule};
 
 use crate::outbox::ClientId;
 use crate::requests::{RequestReceiver, SessionRequest};
@@ -134,19 +134,14 @@ impl Session {
         self.withdraw_waiting(DeferredAction::ends_with_abort).await;
     }
 
-    /// As [`Self::withdraw`], when input ends. A slash command is still carried out, since it may begin no run; a run is aborted then.
-    pub(super) async fn withdraw_at_end(&mut self) {
-        let ends = |action: &DeferredAction| action.ends_with_abort() && !action.is_slash_command();
-        self.withdraw_waiting(ends).await;
-    }
-
     /// Returns true while a client may wait for an answer to something that waits here.
     pub(super) fn owes_answers(&self) -> bool {
         // A `set_model` for which a local server is being asked waits elsewhere (GUARANTEES.md, 2).
         self.deferred.items().any(DeferredAction::is_owed) || self.driver.probes.are_running()
     }
 
-    async fn withdraw_waiting(&mut self, ends: impl Fn(&DeferredAction) -> bool) {
+    /// As [`Self::withdraw`], for the actions that end.
+    pub(super) async fn withdraw_waiting(&mut self, ends: impl Fn(&DeferredAction) -> bool) {
         prompt_delivery::withdraw_prompts(&mut self.driver).await;
         self.driver.core.mcp.withdraw_prompt().await;
         self.driver.core.tools.processes().hold_wakeups();
@@ -271,7 +266,7 @@ pub(super) async fn refuse_overtaken(driver: &Driver, requests: &mut RequestRece
 async fn store_shells(driver: &mut Driver) {
     let core = &mut driver.core;
     driver.shells.store(&mut core.conversation, &core.outbox).await;
-    if core.is_newest_pi() {
+    if core.follows(SessionRule::ShellMessagesFollowRun) {
         // Today's pi lists commands of the user as soon as the run has ended, others with the next prompt.
         core.add_shell_messages();
     }

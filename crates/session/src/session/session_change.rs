@@ -12,7 +12,7 @@ use wire::event::ChangeReason;
 use wire::omp::{ContinueSessionParams, ContinuedSession};
 use wire::reply::{Cancelled, Commands, Forked};
 use wire::table::Respond;
-use wire::{Event, SessionCommand};
+use wire::{Event, SessionCommand, SessionRule};
 
 use crate::limits;
 use crate::off_thread::off_thread;
@@ -194,7 +194,7 @@ pub(super) async fn clone_session(
             change(driver, ChangeAsker::Session(responder), Change::Clone(leaf)).await
         }
         _ => {
-            let refusal = match driver.core.is_newest_pi() {
+            let refusal = match driver.core.follows(SessionRule::ClonesSavedSessionsOnly) {
                 true => strings::NOT_SAVED,
                 false => strings::NOTHING_TO_CLONE,
             };
@@ -318,7 +318,8 @@ pub(super) async fn carry_out(
 ) -> Option<DeferredAction> {
     let reason = change.reason();
     // Today's pi tells nothing of a queue that goes with its session.
-    let had_queued = !driver.core.machine.queues().is_empty() && !driver.core.is_newest_pi();
+    let is_silent = driver.core.follows(SessionRule::QueuesEndSilently);
+    let had_queued = !driver.core.machine.queues().is_empty() && !is_silent;
     let mut reloaded = None;
     let ends_processes = change.ends_shells();
     let (word, previous) = (

@@ -9,10 +9,10 @@ use agent::{Change, Fallback, LoopSettings};
 use serde_json::json;
 use store::{Context, Damage};
 use tokio::sync::mpsc;
-use wire::Event;
 use wire::event::{ChangeReason, CloseReason};
 use wire::hosted::{HostToolNames, HostToolsParams};
 use wire::state::{PermissionMode, SessionState};
+use wire::{Event, SessionRule};
 
 use crate::factory::Agent;
 use crate::hooks::Facts;
@@ -79,7 +79,7 @@ impl SessionCore {
             start,
         } = beginning;
         let mut tools = ToolRegistry::of_agent(&agent);
-        let (messages, kept) = messages_of(context);
+        let (messages, kept) = messages_of(context, log.path());
         let machine = RecordedMachine::open(agent.inputs.as_ref(), agent.loop_settings(), messages);
         let (permissions, notes) = PermissionWait::new(&agent, &cwd, None);
         let mut warnings = start.warnings.clone();
@@ -90,7 +90,11 @@ impl SessionCore {
         let resources = agent.load_resources(&cwd);
         let mut core = Self {
             // Today's pi has no date in the system prompt (pi-1.5-delta.md 6).
-            workspace: Workspace::new(cwd, resources, !agent.options.dialect.is_newest_pi()),
+            workspace: Workspace::new(
+                cwd,
+                resources,
+                !agent.options.dialect.follows(SessionRule::OmitsDate),
+            ),
             client_tools: ClientTools::new(outbox.routes().clone()),
             outbox: outbox.traced(&log.header().id),
             machine,
@@ -102,7 +106,7 @@ impl SessionCore {
             agent,
         };
         core.conversation.checkpoints = SessionCheckpoints::new(core.agent.agent_dir.clone());
-        core.tools.processes().connect(core.outbox.clone());
+        core.tools.processes().connect(core.outbox.for_task());
         let wakes = core.agent.settings.tools.process_wakeups;
         core.tools.processes().set_wakeups(wakes);
         core.restore_tools(false);

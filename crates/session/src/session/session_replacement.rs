@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use models::Start;
 use store::{Context, ForkScope, SessionLog, StoreError};
-use wire::EntryBody;
 use wire::state::Durability;
+use wire::{EntryBody, SessionRule};
 
 use crate::error::SessionError;
 use crate::off_thread::off_thread;
@@ -289,7 +289,7 @@ async fn replace(
         }
     };
     // Nothing that the client chose becomes the user's default in today's pi.
-    if is_new && !driver.core.is_newest_pi() {
+    if is_new && !driver.core.follows(SessionRule::NewSessionsTakeSettings) {
         let flags = &driver.core.agent.options.start;
         let is_unresolved = driver.extensions.providers.is_unresolved();
         driver

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use wire::entry::BranchSummary;
 use wire::event::{CompactionReason, SummarySource};
 use wire::reply::Navigated;
-use wire::{AssistantMessage, Event, Message, Model, ThinkingLevel, Usage};
+use wire::{AssistantMessage, Event, Message, Model, SessionRule, ThinkingLevel, Usage};
 
 use crate::factory::Agent;
 use crate::limits;
@@ -135,7 +135,7 @@ impl Summaries {
     /// Returns true if the context is full. Today's pi begins no compaction that would find nothing to summarise.
     pub(super) fn must_compact(&self, core: &SessionCore) -> bool {
         let plan = || self.plan(core, CompactionReason::Threshold).0;
-        core.context_is_full() && (!core.is_newest_pi() || plan().is_ok())
+        core.context_is_full() && (!core.follows(SessionRule::SkipsEmptyCompactions) || plan().is_ok())
     }
 
     /// What a compaction would do now, and what the client wants the summary to look at.
@@ -207,7 +207,9 @@ impl Summariser {
     ) -> Self {
         let (source, thinking) = match reason {
             Some(_) => (SummarySource::Compaction, choice.thinking),
-            None if agent.options.dialect.is_newest_pi() => (SummarySource::BranchSummary, choice.thinking),
+            None if agent.options.dialect.follows(SessionRule::BranchSummariesThink) => {
+                (SummarySource::BranchSummary, choice.thinking)
+            }
             // Summaries of branches are short notes; they need no reasoning.
             None => (SummarySource::BranchSummary, ThinkingLevel::Off),
         };
@@ -287,7 +289,7 @@ impl Summariser {
         let mut call = request_for(agent, model.clone(), self.thinking, now);
         call.system_prompt.clone_from(&request.system_prompt);
         call.messages = vec![Arc::new(Message::user(request.user_text.clone(), now))];
-        if agent.options.dialect.is_newest_pi() {
+        if agent.options.dialect.follows(SessionRule::SummariesUseModelLimit) {
             // The limit of the model, as in a run: a summary that is cut off is of no use.
             call.output.room = room_beside(&call);
         } else {

@@ -172,7 +172,7 @@ fn task_owner(core: &mut SessionCore, ui: Ui) -> TaskOwner {
         model,
         thinking,
         ui,
-        outbox: core.outbox.clone(),
+        outbox: core.outbox.for_task(),
         limits: budget.left(),
         one_by_one: budget.limits_use(),
         account,

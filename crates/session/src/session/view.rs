@@ -11,7 +11,7 @@ use wire::reply::{
     ContextUsageReply, Entries, ForkMessage, ForkMessages, LastText, ListedSession, Messages, OpenSession,
 };
 use wire::state::{ContextUsage, PermissionMode, SessionState, SessionStats};
-use wire::{Dialect, EntryBody, Message, StopReason};
+use wire::{Dialect, EntryBody, Message, SessionRule, StopReason};
 
 use crate::factory::Agent;
 use crate::strings;
@@ -37,7 +37,7 @@ impl View<'_> {
         let is_retrying = matches!(activity, Activity::WaitingToRetry { .. });
         // In today's pi, a run is active until the session settles, also while it compacts by itself or waits for a retry.
         let is_active = activity != Activity::Idle && !activity.is_outside_runs();
-        let waits = agent.options.dialect.is_newest_pi() && is_active;
+        let waits = agent.options.dialect.follows(SessionRule::RunsIncludeRetries) && is_active;
         // In pi 0.74, a prompt during the delay has begun its run.
         let joins = activity == Activity::WaitingToRetry { joined: true };
         let Conversation {
@@ -179,7 +179,7 @@ impl View<'_> {
         let messages = self.machine.messages();
         let mut counts = agent::stats::count(messages);
         let mut total_messages = messages.len();
-        if dialect.is_newest_pi() {
+        if dialect.follows(SessionRule::CountsWholeFile) {
             // Today's pi counts the whole file, with compacted messages and summaries.
             let stored: Vec<Arc<Message>> = log
                 .entries()

@@ -138,6 +138,42 @@ fn seen_end_of_branch_has_same_messages() {
 }
 
 #[test]
+fn cleared_messages_are_not_seen() {
+    let reset =
+        r#"{"type":"reset_boundary","id":"r1","parentId":"e2","timestamp":"2025-11-01T10:00:00.600Z"}"#;
+    let compaction = r#"{"type":"compaction","id":"c1","parentId":"e3","timestamp":"2025-11-01T10:00:00.700Z","summary":"sum","firstKeptEntryId":"e2","tokensBefore":7}"#;
+    let lines = [
+        HEADER.to_owned(),
+        user_line("e1", None, "one"),
+        user_line("e2", Some("e1"), "two"),
+        reset.to_owned(),
+        user_line("e3", Some("r1"), "three"),
+        compaction.to_owned(),
+    ];
+    let (_dir, path) = on_disk(text(&lines));
+    let (log, damage) = SessionLog::open(&path, "/").unwrap();
+    assert!(damage.is_none(), "{damage}");
+    // A later compaction decides again what the model sees, as in oh-my-pi.
+    for (leaf, seen, count) in [
+        ("e2", vec!["e1", "e2"], 2),
+        ("r1", vec!["r1"], 0),
+        ("e3", vec!["r1", "e3"], 1),
+        ("c1", vec!["e2", "r1", "e3", "c1"], 3),
+    ] {
+        let branch = seen_branch(&log, Some(leaf));
+        let ids: Vec<&str> = branch.iter().map(|entry| entry.id.as_str()).collect();
+        assert_eq!(ids, seen);
+        let context = log.context(Some(leaf));
+        assert_eq!(context.messages.len(), count, "{leaf}");
+        assert_eq!(
+            context.messages,
+            seen_context(&log, Some(leaf)).messages,
+            "{leaf}"
+        );
+    }
+}
+
+#[test]
 fn context_edits_of_current_pi_apply() {
     let edit = |id: &str, parent: &str, target: &str, replacement: &str| {
         format!(

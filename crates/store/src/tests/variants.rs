@@ -238,7 +238,31 @@ fn oh_my_pi() -> Vec<Variant> {
     vec![
         variant("oh-my-pi, named by its slot", 5, "from the slot"),
         variant("oh-my-pi, named by an entry", 7, "from the entry"),
+        cleared(),
     ]
+}
+
+/// A session of oh-my-pi whose conversation the user cleared, continued by a fallback model.
+fn cleared() -> Variant {
+    let header = r#"{"type":"session","version":3,"id":"v3c","timestamp":"2026-11-01T10:00:00.000Z","cwd":"/x","additionalDirectories":["/y"]}"#;
+    let entries = [
+        "model_change \"model\":\"mock/claude\"",
+        &said(&question("summarised")),
+        "compaction \"summary\":\"sum\",\"firstKeptEntryId\":\"e2\",\"tokensBefore\":5,\"method\":\"remote\"",
+        &said(&question("cleared")),
+        "reset_boundary ",
+        &said(&question("new")),
+        "model_change \"model\":\"mock/spare\",\"role\":\"fallback\",\"resolvedModelIsFallback\":true",
+        &said(&answer_of("mock", "spare", "done", "")),
+        "credential_pin \"provider\":\"mock\",\"hash\":\"00\"",
+    ];
+    Variant {
+        name: "oh-my-pi, cleared",
+        lines: chain(header, &entries),
+        context: &[("user", "new"), ("assistant", "done")],
+        model: Some(("mock", "claude")),
+        ..NONE
+    }
 }
 
 fn later_pi() -> Vec<Variant> {

@@ -183,6 +183,20 @@ fn directory_and_file_names_match_pi() {
     assert_eq!(paths::encode_cwd("/home/u/my.app"), "--home-u-my.app--");
     assert_eq!(paths::encode_cwd("C:\\work\\x"), "--C--work-x--");
     assert_eq!(paths::encode_cwd("/"), "----");
+    let of_omp = |cwd: &str| {
+        let home = Some(Path::new("/no/home"));
+        paths::omp_directory(Path::new(cwd), home, Path::new("/no/tmp"))
+    };
+    let table = [
+        ("/no/home/a/my.app", Some("-a-my.app")),
+        ("/no/home", Some("-")),
+        ("/no/tmp", Some("-tmp")),
+        ("/no/tmp/a/b", Some("-tmp-a-b")),
+        ("/no/homes/a", None),
+    ];
+    for (cwd, name) in table {
+        assert_eq!(of_omp(cwd).as_deref(), name, "{cwd}");
+    }
     let name = paths::file_name("2026-11-20T23:46:11.841Z", "01a1fb5a-7501-7c62-bc5c-cebc5d52d56c");
     assert_eq!(
         name,

@@ -8,7 +8,9 @@ use crate::limits;
 /// Returns true if a schema accepts a value.
 pub(super) fn accepts(schema: &Value, value: &Value, budget: &mut Budget) -> bool {
     let mut problems = Vec::new();
+    let only_judged = std::mem::replace(&mut budget.only_judges, true);
     check(schema, value, &mut Vec::new(), budget, &mut problems);
+    budget.only_judges = only_judged;
     problems.is_empty()
 }
 
@@ -24,7 +26,14 @@ pub(super) fn check(
         return;
     }
     match schema {
-        Value::Bool(false) => add(problems, path, Fault::Other("schema is false".to_owned())),
+        Value::Bool(false) => add(
+            problems,
+            path,
+            Fault::Rule {
+                older: "schema is false".to_owned(),
+                newer: "no value is allowed here".to_owned(),
+            },
+        ),
         Value::Object(schema) if !is_reference(schema) => {
             budget.enter(|budget| {
                 Check {
@@ -51,8 +60,10 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn fail(&mut self, message: impl Into<String>) {
-        add(self.problems, self.path, Fault::Other(message.into()));
+    /// Adds an error in the words of pi 0.74 and of today's pi.
+    fn fail(&mut self, older: impl Into<String>, newer: impl Into<String>) {
+        let (older, newer) = (older.into(), newer.into());
+        add(self.problems, self.path, Fault::Rule { older, newer });
     }
 
     fn inside(&mut self, key: String, schema: &Value, value: &Value) {
@@ -70,13 +81,13 @@ impl Check<'_> {
             };
             return add(self.problems, self.path, fault);
         }
-        if schema.get("const").is_some_and(|constant| !same(constant, value)) {
-            self.fail("must be equal to constant");
+        if let Some(constant) = schema.get("const").filter(|constant| !same(constant, value)) {
+            self.fail("must be equal to constant", format!("expected {constant}"));
         }
         if let Some(Value::Array(allowed)) = schema.get("enum")
             && !allowed.iter().any(|one| same(one, value))
         {
-            self.fail("must be equal to one of the allowed values");
+            self.fail("must be equal to one of the allowed values", one_of(allowed));
         }
         match value {
             Value::Number(number) => self.number(schema, number.as_f64().unwrap_or_default()),
@@ -107,48 +118,96 @@ impl Check<'_> {
             )
         };
         let (any, one) = (matching("anyOf"), matching("oneOf"));
+        let rules = [
+            (any, "anyOf", "must match a schema in anyOf"),
+            (one, "oneOf", "must match exactly one schema in oneOf"),
+        ];
         let not = schema
             .get("not")
             .is_some_and(|not| accepts(not, value, self.budget));
-        if any == Some(0) {
-            self.fail("must match a schema in anyOf");
-        }
-        if one.is_some_and(|count| count != 1) {
-            self.fail("must match exactly one schema in oneOf");
+        for (count, key, older) in rules {
+            match count {
+                Some(0) => {
+                    let choices = schema.get(key).and_then(Value::as_array);
+                    let best = self.best(choices.map(Vec::as_slice).unwrap_or_default(), value);
+                    add(self.problems, self.path, Fault::NoChoice { older, best });
+                }
+                Some(2..) if key == "oneOf" => self.fail(older, "matches more than one alternative"),
+                _ => {}
+            }
         }
         if not {
-            self.fail("must not be valid");
+            self.fail("must not be valid", "must not match the schema in not");
         }
+    }
+
+    /// The errors of the choice that was probably meant: it knows most members of the value; among equals, its first error is deepest.
+    fn best(&mut self, choices: &[Value], value: &Value) -> Vec<Problem> {
+        if self.budget.only_judges {
+            return Vec::new();
+        }
+        let mut best: Option<((usize, usize), Vec<Problem>)> = None;
+        for choice in choices {
+            let mut problems = Vec::new();
+            check(choice, value, self.path, self.budget, &mut problems);
+            let Some(first) = problems.first() else { continue };
+            let properties = choice.get("properties").and_then(Value::as_object);
+            let known = properties.zip(value.as_object()).map_or(0, |(properties, map)| {
+                map.keys().filter(|key| properties.contains_key(*key)).count()
+            });
+            let rank = (known, first.path.len());
+            if best.as_ref().is_none_or(|(other, _)| rank > *other) {
+                best = Some((rank, problems));
+            }
+        }
+        best.map(|(_, problems)| problems).unwrap_or_default()
     }
 
     fn number(&mut self, schema: &Map<String, Value>, number: f64) {
         let limit = |key: &str| schema.get(key).and_then(Value::as_f64);
         let shown = |key: &str| schema.get(key).map(Value::to_string).unwrap_or_default();
         if limit("minimum").is_some_and(|min| number < min) {
-            self.fail(format!("must be >= {}", shown("minimum")));
+            self.bound(">=", &shown("minimum"));
         }
         if limit("maximum").is_some_and(|max| number > max) {
-            self.fail(format!("must be <= {}", shown("maximum")));
+            self.bound("<=", &shown("maximum"));
         }
         if limit("exclusiveMinimum").is_some_and(|min| number <= min) {
-            self.fail(format!("must be > {}", shown("exclusiveMinimum")));
+            self.bound(">", &shown("exclusiveMinimum"));
         }
         if limit("exclusiveMaximum").is_some_and(|max| number >= max) {
-            self.fail(format!("must be < {}", shown("exclusiveMaximum")));
+            self.bound("<", &shown("exclusiveMaximum"));
         }
         if limit("multipleOf").is_some_and(|step| step > 0.0 && (number / step).fract() != 0.0) {
-            self.fail(format!("must be multiple of {}", shown("multipleOf")));
+            let step = shown("multipleOf");
+            self.fail(
+                format!("must be multiple of {step}"),
+                format!("expected a multiple of {step}"),
+            );
         }
+    }
+
+    fn bound(&mut self, sign: &str, bound: &str) {
+        self.fail(
+            format!("must be {sign} {bound}"),
+            format!("expected {sign} {bound}"),
+        );
     }
 
     /// `min…` and `max…` of a count.
     fn size(&mut self, schema: &Map<String, Value>, what: &str, unit: &str, count: usize) {
         let limit = |side: &str| schema.get(&format!("{side}{what}")).and_then(Value::as_u64);
         if let Some(min) = limit("min").filter(|min| (count as u64) < *min) {
-            self.fail(format!("must not have fewer than {min} {unit}"));
+            self.fail(
+                format!("must not have fewer than {min} {unit}"),
+                format!("expected at least {min} {unit}"),
+            );
         }
         if let Some(max) = limit("max").filter(|max| (count as u64) > *max) {
-            self.fail(format!("must not have more than {max} {unit}"));
+            self.fail(
+                format!("must not have more than {max} {unit}"),
+                format!("expected at most {max} {unit}"),
+            );
         }
     }
 
@@ -160,7 +219,10 @@ impl Check<'_> {
                 .build();
             // A pattern that this regex library cannot parse is ignored: it must not block the tool.
             if regex.is_ok_and(|regex| !regex.is_match(text)) {
-                self.fail(format!("must match pattern \"{pattern}\""));
+                self.fail(
+                    format!("must match pattern \"{pattern}\""),
+                    format!("expected to match {pattern}"),
+                );
             }
         }
     }
@@ -170,7 +232,7 @@ impl Check<'_> {
         if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
             let mut seen = std::collections::HashSet::new();
             if !list.iter().all(|item| seen.insert(item.to_string())) {
-                self.fail("must not have duplicate items");
+                self.fail("must not have duplicate items", "expected unique items");
             }
         }
         let first = schema
@@ -196,8 +258,10 @@ impl Check<'_> {
             .unwrap_or(&empty);
         let rest = schema.get("additionalProperties");
         let closed = rest == Some(&Value::Bool(false)) && !schema.contains_key("patternProperties");
-        if closed && map.keys().any(|key| !properties.contains_key(key)) {
-            self.fail("must not have additional properties");
+        let unknown = map.keys().filter(|key| closed && !properties.contains_key(*key));
+        let unknown: Vec<String> = unknown.cloned().collect();
+        if !unknown.is_empty() {
+            add(self.problems, self.path, Fault::Unknown(unknown));
         }
         for (key, value) in map {
             match (properties.get(key), rest) {
@@ -220,6 +284,20 @@ impl Check<'_> {
         if !missing.is_empty() {
             add(self.problems, self.path, Fault::Missing(missing));
         }
+    }
+}
+
+/// Names the allowed values; of many, the first ones.
+fn one_of(allowed: &[Value]) -> String {
+    let shown: Vec<String> = allowed
+        .iter()
+        .take(limits::SCHEMA_VALUES_SHOWN)
+        .map(Value::to_string)
+        .collect();
+    let shown = shown.join(",");
+    match allowed.len().saturating_sub(limits::SCHEMA_VALUES_SHOWN) {
+        0 => format!("expected one of [{shown}]"),
+        more => format!("expected one of [{shown}, ... and {more} more]"),
     }
 }
 

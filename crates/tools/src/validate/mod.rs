@@ -75,6 +75,12 @@ enum Fault {
         expected: Vec<String>,
         found: &'static str,
     },
+    /// Members that a closed object does not know.
+    Unknown(Vec<String>),
+    /// No choice accepts the value: the rule in the words of pi 0.74, and the errors of the choice that was probably meant.
+    NoChoice { older: &'static str, best: Vec<Problem> },
+    /// Another rule, in the words of pi 0.74 and of today's pi.
+    Rule { older: String, newer: String },
     /// Another rule, in words.
     Other(String),
 }
@@ -111,6 +117,20 @@ impl Problem {
                 };
                 vec![(place(), text)]
             }
+            Fault::Unknown(names) if dialect.is_newest_pi() => {
+                let lines = names
+                    .iter()
+                    .map(|name| (member(name), "unknown field".to_owned()));
+                lines.collect()
+            }
+            Fault::Unknown(_) => vec![(place(), "must not have additional properties".to_owned())],
+            Fault::NoChoice { older, .. } if !dialect.is_newest_pi() => vec![(place(), (*older).to_owned())],
+            Fault::NoChoice { best, .. } if best.is_empty() => {
+                vec![(place(), "matches no alternative".to_owned())]
+            }
+            Fault::NoChoice { best, .. } => best.iter().flat_map(|problem| problem.lines(dialect)).collect(),
+            Fault::Rule { newer, .. } if dialect.is_newest_pi() => vec![(place(), newer.clone())],
+            Fault::Rule { older, .. } => vec![(place(), older.clone())],
             Fault::Other(text) => vec![(place(), text.clone())],
         }
     }
@@ -134,6 +154,8 @@ fn type_name(value: &Value) -> &'static str {
 struct Budget {
     depth: usize,
     steps: usize,
+    /// Only whether there are errors counts. The best explanation is not looked for: in nested choices it costs steps at each level.
+    only_judges: bool,
 }
 
 impl Default for Budget {
@@ -141,6 +163,7 @@ impl Default for Budget {
         Self {
             depth: limits::SCHEMA_DEPTH,
             steps: limits::SCHEMA_STEPS,
+            only_judges: false,
         }
     }
 }

@@ -39,6 +39,72 @@ fn newest_pi_words_argument_errors_differently() {
     );
 }
 
+/// As pi-schema 1.5.2 says them.
+#[test]
+fn newest_pi_words_rules_differently() {
+    let many: Vec<u32> = (0..22).collect();
+    let listed: Vec<String> = (0..20).map(|number: u32| number.to_string()).collect();
+    let cut_off = format!("x: expected one of [{}, ... and 2 more]", listed.join(","));
+    let choices = json!({"anyOf": [
+        {"type": "number"},
+        {"type": "object", "required": ["a"], "properties": {"a": {}, "b": {"type": "string"}}},
+    ]});
+    for (schema, given, message) in [
+        (
+            json!({"enum": ["a", 1]}),
+            json!("c"),
+            "x: expected one of [\"a\",1]",
+        ),
+        (json!({"enum": many}), json!("c"), cut_off.as_str()),
+        (json!({"const": "k"}), json!(2), "x: expected \"k\""),
+        (json!({"minimum": 3}), json!(2), "x: expected >= 3"),
+        (json!({"exclusiveMaximum": 2}), json!(2), "x: expected < 2"),
+        (json!({"multipleOf": 2}), json!(3), "x: expected a multiple of 2"),
+        (
+            json!({"minLength": 2}),
+            json!("a"),
+            "x: expected at least 2 characters",
+        ),
+        (
+            json!({"maxItems": 1}),
+            json!([1, 2]),
+            "x: expected at most 1 items",
+        ),
+        (json!({"pattern": "^a"}), json!("b"), "x: expected to match ^a"),
+        (
+            json!({"uniqueItems": true}),
+            json!([1, 1]),
+            "x: expected unique items",
+        ),
+        (
+            json!({"additionalProperties": false}),
+            json!({"a": 1, "b": 2}),
+            "x.a: unknown field\n  - x.b: unknown field",
+        ),
+        (choices, json!({"b": "c"}), "x.a: missing"),
+        (
+            json!({"oneOf": [{"type": "number"}, {"minimum": 0}]}),
+            json!(1),
+            "x: matches more than one alternative",
+        ),
+        (json!({"anyOf": []}), json!(1), "x: matches no alternative"),
+        (
+            json!({"not": {"type": "number"}}),
+            json!(1),
+            "x: must not match the schema in not",
+        ),
+        (json!(false), json!(1), "x: no value is allowed here"),
+    ] {
+        let schema = json!({"type": "object", "properties": {"x": schema}});
+        let args = map(json!({"x": given}));
+        let failed = validate_with("t", &schema, &args, NullText::Empty, Dialect::PiDelta).unwrap_err();
+        assert!(
+            failed.contains(&format!(":\n  - {message}\n\nReceived")),
+            "{message}: {failed}"
+        );
+    }
+}
+
 #[test]
 fn validation_texts_match_recording() {
     // tool-invalid-args, tool-write-errors

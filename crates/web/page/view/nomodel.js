@@ -7,7 +7,6 @@ import { toast } from './toasts.js';
 /** The built-in model, which is not an AI. */
 const isEcho = (model) => model.provider === 'offline' && model.id === 'echo';
 const KEY_COMMAND = 'pinion auth login anthropic --api-key';
-const NAMES = { 'github-copilot': 'GitHub Copilot', 'openai-codex': 'ChatGPT' };
 
 export class NoModel {
   /** @param {HTMLElement} node @param {import('../state/app.js').App} app */
@@ -48,7 +47,7 @@ export class NoModel {
   async showLogins() {
     const answer = await this.app.ask({ type: 'get_login_providers' }).catch(() => null);
     const providers = (answer?.providers || []).filter((provider) => provider.available);
-    fill(this.logins, providers.map((provider) => el('button.hint', { type: 'button', text: `Log in to ${NAMES[provider.id] || provider.name || provider.id}`, onclick: (event) => this.logIn(provider, event.currentTarget) })));
+    fill(this.logins, providers.map((provider) => el('button.hint', { type: 'button', text: `Log in to ${provider.name || provider.id}`, onclick: (event) => this.logIn(provider, event.currentTarget) })));
   }
 
   async logIn(provider, button) {

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::http::Request;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::clients::{Clients, Resume, Subscription};
 use crate::guard::Guard;
+use crate::http;
 use crate::memory::Memory;
 use crate::page::Page;
 use crate::room::Room;
@@ -203,4 +205,26 @@ async fn cut_text_of_javascript_reaches_the_session() {
     assert!(worker.server.deliver(line, held, tab.id()).await);
     assert_eq!(worker.command("prompt")["message"], "cut \u{fffd}");
     assert!(unread(&tab).is_empty());
+}
+
+#[tokio::test]
+async fn command_of_lost_room_may_have_run() {
+    let Worker {
+        room,
+        server,
+        mut commands,
+    } = Worker::start();
+    let request = Request::post("/api/command").header("content-type", "application/json");
+    let (parts, ()) = request.body(()).unwrap().into_parts();
+    let body = Body::from(json!({"id": 7, "type": "prompt", "message": "Go"}).to_string());
+    let response = tokio::spawn(async move { http::command(Arc::new(server), &parts, body).await });
+    // The worker has it.
+    while !commands.recv().await.unwrap().contains("prompt") {}
+    room.close();
+    let response = response.await.unwrap();
+    assert_eq!(response.status(), 200);
+    let body = to_bytes(response.into_body(), 1 << 16).await.unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let lost = json!({"id": 7, "type": "response", "command": "prompt", "success": false, "error": http::MAY_HAVE_RUN});
+    assert_eq!(body, lost);
 }

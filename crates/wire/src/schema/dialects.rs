@@ -181,7 +181,11 @@ type Member = (
 
 /// Adds the members that single dialects have to the definitions.
 pub(super) fn add_members(defs: &mut Defs) {
-    for (line, name, mut schema, doc, has) in event_members().into_iter().chain(data_members()) {
+    for (line, name, mut schema, doc, has) in event_members()
+        .into_iter()
+        .chain(state_members())
+        .chain(data_members())
+    {
         let dialects = Dialect::ALL.into_iter().filter(|dialect| has(*dialect));
         let dialects: Vec<&str> = dialects.map(Dialect::as_str).collect();
         if let Some(schema) = schema.as_object_mut() {
@@ -249,18 +253,9 @@ fn event_members() -> Vec<Member> {
     ]
 }
 
-fn data_members() -> Vec<Member> {
+fn state_members() -> Vec<Member> {
     let state = |name, doc| -> Member { ("SessionState", name, flag(), doc, Dialect::reports_prompts) };
-    let end = |name, doc| -> Member { ("AgentEndEvent", name, flag(), doc, Dialect::has_message_ids) };
-    let counts = |name, doc| -> Member { ("BashResult", name, count(), doc, Dialect::counts_bash_output) };
     vec![
-        (
-            "ErrorResponse",
-            "code",
-            text(),
-            "The reason, for programs.",
-            Dialect::has_error_codes,
-        ),
         state(
             "isSettled",
             "Whether the session is idle and every prompt has its `prompt_result`.",
@@ -277,6 +272,34 @@ fn data_members() -> Vec<Member> {
             json!({ "type": ["number", "null"] }),
             "Output tokens per second of the newest answer; null if unknown.",
             Dialect::reports_prompts,
+        ),
+        (
+            "SessionState",
+            "systemPrompt",
+            json!({ "type": "array", "items": { "type": "string" } }),
+            "The system prompt of the next request, in parts. Only in a process that starts with the dialect.",
+            Dialect::reports_prompts,
+        ),
+        (
+            "SessionState",
+            "dumpTools",
+            json!({ "type": "array", "items": { "$ref": "#/$defs/ToolSpec" } }),
+            "The tools that the model can call. Only in a process that starts with the dialect.",
+            Dialect::reports_prompts,
+        ),
+    ]
+}
+
+fn data_members() -> Vec<Member> {
+    let end = |name, doc| -> Member { ("AgentEndEvent", name, flag(), doc, Dialect::has_message_ids) };
+    let counts = |name, doc| -> Member { ("BashResult", name, count(), doc, Dialect::counts_bash_output) };
+    vec![
+        (
+            "ErrorResponse",
+            "code",
+            text(),
+            "The reason, for programs.",
+            Dialect::has_error_codes,
         ),
         end(
             "isTerminal",

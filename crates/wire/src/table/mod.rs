@@ -274,7 +274,7 @@ commands! {
     /// Old name of `new_session`.
     Reset(NoParams) = "reset", Session, H, Ordered, Session::reset => Cancelled;
     /// Return the state of the session: model, modes, queues, active work.
-    GetState(NoParams) = "get_state", State, ALL, Ordered, Session::get_state -> SessionState;
+    GetState(NoParams) = "get_state", State, ALL, Ordered, Session::get_state => SessionState;
     /// Return all messages of the current branch.
     GetMessages(NoParams) = "get_messages", State, ALL, Ordered, Session::get_messages -> Messages;
     /// Return messages of the current branch in pages, for clients of oh-my-pi. Fails while a run or a compaction is active, and

@@ -66,6 +66,12 @@ impl Fake {
         Endpoints {
             openai_authorize: format!("{}/authorize", self.url),
             openai_token: format!("{}/token", self.url),
+            chatgpt: format!("{}/chatgpt", self.url),
+            openrouter: format!("{}/openrouter", self.url),
+            xai: format!("{}/xai", self.url),
+            kimi: format!("{}/kimi", self.url),
+            meta: format!("{}/meta", self.url),
+            meta_keys: format!("{}/meta-keys", self.url),
             callback_host: "127.0.0.1".to_owned(),
             callback_port: 0,
             github: format!("{}/gh", self.url),

@@ -20,7 +20,7 @@ const CODEX: &str = "openai-codex";
 const COPILOT: &str = "github-copilot";
 
 /// Runs a login; `act` is called with the words of each step.
-async fn log_in(
+pub(super) async fn log_in(
     home: &Home,
     fake: &Fake,
     provider: &str,
@@ -216,7 +216,7 @@ fn openai() -> Fake {
 }
 
 /// Calls the callback and gives the status line.
-fn visit(port: u16, target: &str) -> String {
+pub(super) fn visit(port: u16, target: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream
         .write_all(format!("GET {target} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes())
@@ -226,7 +226,7 @@ fn visit(port: u16, target: &str) -> String {
     text
 }
 
-fn parameters(address: &str) -> std::collections::HashMap<String, String> {
+pub(super) fn parameters(address: &str) -> std::collections::HashMap<String, String> {
     let url = reqwest::Url::parse(address).unwrap();
     url.query_pairs().into_owned().collect()
 }

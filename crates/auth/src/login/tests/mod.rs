@@ -2,6 +2,7 @@
 
 mod fake;
 mod flows;
+mod providers;
 mod storing;
 
 use std::sync::Arc;

@@ -62,7 +62,7 @@ fn nested_worktree_repeats_no_context_file() {
     place.write("work/trees/w/.git", &format!("gitdir: {data}\n"));
     let names = || {
         let cwd = place.path("work/trees/w/sub");
-        let (files, _) = context_files(&place.path("agent"), &cwd, &place.options.boundaries);
+        let (files, _) = context_files(&place.path("agent"), &cwd, &place.options.boundaries, false);
         let texts = files.into_iter().map(|file| file.content);
         let known = ["main", "between", "tree", "sub"];
         texts
@@ -91,6 +91,7 @@ fn agent_directory_above_project_counts_once() {
         &place.path("agent"),
         &place.path("agent/x"),
         &place.options.boundaries,
+        false,
     );
     assert_eq!(files.iter().filter(|file| file.content == "global").count(), 1);
 }
@@ -125,6 +126,7 @@ fn unreadable_context_file_is_reported_and_next_used() {
         Path::new("/nonexistent"),
         &place.path("work"),
         &place.options.boundaries,
+        false,
     );
     assert!(files.iter().any(|file| file.content == "c"));
     assert_eq!(notes.len(), 1);

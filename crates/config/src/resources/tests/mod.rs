@@ -2,6 +2,7 @@
 
 mod agents;
 mod context;
+mod omp;
 mod packages;
 mod prompt;
 mod skills;

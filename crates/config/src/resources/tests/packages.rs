@@ -177,6 +177,32 @@ fn packages_installed_by_pi_are_found_others_reported() {
 }
 
 #[test]
+fn named_package_is_found_where_it_was_installed() {
+    let place = Place::new(&[
+        ("agent/npm/node_modules/both/prompts/user.md", "x"),
+        (
+            "agent/tmp/extensions/npm+3aboth+402/npm/node_modules/both/prompts/two.md",
+            "x",
+        ),
+        ("agent/npm/node_modules/@s/mine/prompts/mine.md", "x"),
+    ]);
+    let (agent, cwd) = (place.path("agent"), place.path("work"));
+    let found = |source: &str| {
+        let spec = PackageSpec::of_flag(source, &cwd.join(source)).unwrap();
+        let found = spec.find(&agent, &cwd, None);
+        found
+            .map(|package| package.root)
+            .map_err(|problem| problem.message)
+    };
+    let temporary = agent.join("tmp/extensions/npm+3aboth+402/npm/node_modules/both");
+    assert_eq!(found("npm:both@2"), Ok(temporary));
+    assert_eq!(found("npm:both"), Ok(agent.join("npm/node_modules/both")));
+    assert_eq!(found("npm:@s/mine"), Ok(agent.join("npm/node_modules/@s/mine")));
+    let missing = "package npm:gone is not installed. Run: pinion install npm:gone";
+    assert_eq!(found("npm:gone"), Err(missing.to_owned()));
+}
+
+#[test]
 fn settings_disable_single_package_resources() {
     let mut place = Place::new(&[
         ("agent/skills/a/SKILL.md", &skill("a")),

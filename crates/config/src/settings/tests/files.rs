@@ -1,11 +1,13 @@
 //! Reports about the files themselves, values that differ by model, and limits of an untrusted project.
 
+use std::fs;
+
 use serde_json::json;
 use wire::ThinkingLevel;
 
 use super::load;
-use crate::settings::{CacheWarming, FileState, KeyUse, Settings, meaning};
-use crate::trust::ProjectAccess;
+use crate::settings::{CacheWarming, FileState, KeyUse, Settings, SettingsSource, meaning};
+use crate::trust::{ProjectAccess, Trust};
 
 fn uses(settings: &Settings, file: usize) -> Vec<(&str, KeyUse)> {
     let keys = settings.files[file].keys.iter();
@@ -39,6 +41,25 @@ fn every_settings_key_is_reported_with_its_use() {
     assert_eq!(uses(&settings, 1), [("defaultProjectTrust", KeyUse::GlobalOnly)]);
     // No key is lost.
     assert_eq!(settings.raw["zzz"], json!({"a": 1}));
+}
+
+#[test]
+fn files_of_omp_are_reported_as_unread() {
+    let root = tempfile::tempdir().unwrap();
+    let agent = root.path();
+    for name in ["config.yml", "models.yml", "models.json"] {
+        fs::write(agent.join(name), "{}").unwrap();
+    }
+    let (settings, notes) = Settings::load(&SettingsSource {
+        agent_dir: agent,
+        cwd: &agent.join("work"),
+        home: None,
+        trust: &Trust::new(agent, None),
+        tools: &[],
+    });
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert_eq!(notes[0].path, agent.join("config.yml"));
+    assert!(notes[0].message.contains("settings.json") && settings.faults.is_empty());
 }
 
 #[test]

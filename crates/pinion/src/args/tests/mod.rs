@@ -203,6 +203,18 @@ fn command_line_mistakes_are_named() {
             &["--tools", "read,+grep"],
             "Invalid value \"read,+grep\" for --tools: tool names cannot be mixed with +name or -name entries",
         ),
+        (
+            &["-ne", "--profile", "work"],
+            "Unknown option: --profile. Set PI_CODING_AGENT_DIR to the agent directory of the profile: ~/.omp/profiles/NAME/agent",
+        ),
+        (
+            &["-ne", "--skills=a,b"],
+            "Unknown option: --skills. Name the skills one by one: --no-skills --skill PATH",
+        ),
+        (
+            &["--max-time", "0m"],
+            "Invalid value \"0m\" for --max-time: use a whole number of seconds above 0, or a number with the unit s, m or h",
+        ),
         (&["--model"], "Option --model needs a value: --model ID"),
         (&["-t"], "Option -t needs a value: -t LIST"),
         (&["--offline=yes"], "Option --offline takes no value"),
@@ -227,6 +239,19 @@ fn command_line_mistakes_are_named() {
         assert_eq!(mistake(line), *expected, "{line:?}");
     }
     assert!(mistake(&["--rpc-dialect", "klingon"]).contains("pi-delta"));
+}
+
+#[test]
+fn options_of_omp_are_understood() {
+    for (text, seconds) in [("90", 90), ("90s", 90), ("10m", 600), ("1h", 3_600)] {
+        assert_eq!(args(&["--max-time", text]).run.limits.max_seconds, Some(seconds));
+    }
+    let parsed = args(&["--cwd", "/work", "--no-prewalk", "msg"]);
+    assert_eq!(parsed.foreign.cwd, some("/work"));
+    assert_eq!(parsed.messages, ["msg"]);
+    assert_eq!(args(&["--cwd="]).foreign.cwd, None);
+    let server = args(&["mcp", "add", "--cwd", "/srv", "x"]);
+    assert_eq!((server.foreign.cwd, server.mcp.cwd), (None, some("/srv")));
 }
 
 #[test]

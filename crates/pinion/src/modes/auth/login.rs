@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::bail;
-use auth::login::{AuthStore, Endpoints, Login, LoginError, Step, way};
+use auth::login::{AuthStore, LOGIN_PROVIDERS, Login, LoginError, Step, way};
 use llm::{ClientConfig, Connector};
 use models::Registry;
 use tokio::signal::unix::{SignalKind, signal};
@@ -27,8 +27,10 @@ has put into auth.json is sent as what it is until it expires.";
 pub(super) fn run(args: &Args, env: &Environment, provider: &str) -> anyhow::Result<ExitCode> {
     let registry = super::registry(args, env);
     if !registry.provider_ids().any(|known| known == provider) {
+        let with_login: Vec<&str> = LOGIN_PROVIDERS.iter().map(|known| known.id).collect();
         bail!(
-            "Unknown provider \"{provider}\". With a login: openai-codex, github-copilot; others take --api-key"
+            "Unknown provider \"{provider}\". With a login: {}; others take --api-key",
+            with_login.join(", ")
         );
     }
     if args.auth.domain.is_some() && provider != "github-copilot" {
@@ -78,10 +80,7 @@ async fn log_in(
 ) -> Result<String, LoginError> {
     let trust = config::trust::Trust::new(&env.agent_dir, args.approve);
     let (settings, _notes) = setup::load_settings(args, env, &trust);
-    let mut endpoints = Endpoints::default();
-    if let Some(host) = env.get("PI_OAUTH_CALLBACK_HOST") {
-        host.clone_into(&mut endpoints.callback_host);
-    }
+    let endpoints = setup::endpoints(env);
     let config = ClientConfig {
         proxy: env.proxy(settings.http_proxy.as_deref()),
         ..ClientConfig::default()

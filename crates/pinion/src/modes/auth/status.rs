@@ -1,7 +1,6 @@
 //! `pinion auth status`: which providers can be used, by what, and until when. Never a key, not even part of one.
 
-use auth::login::AuthEntry;
-use auth::login::way;
+use auth::login::{AuthEntry, NEVER_MS, renews};
 use models::{KeySource, Registry};
 use serde_json::{Value, json};
 
@@ -68,7 +67,7 @@ fn line(registry: &Registry, provider: &str) -> Option<Line> {
         },
         from: keys::from(&source),
         expires,
-        renews: expires.is_some() && way(provider).is_some(),
+        renews: expires.is_some() && renews(provider),
     })
 }
 
@@ -79,8 +78,10 @@ impl Line {
             text.push_str(&format!(", {}", keys::ends(expires, now)));
             text.push_str(if self.renews {
                 ", renewed when needed"
-            } else {
+            } else if expires < NEVER_MS {
                 ", not renewed here"
+            } else {
+                ""
             });
         }
         text

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use auth::login::AuthEntry;
+use auth::login::{AuthEntry, NEVER_MS};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use models::KeySource;
@@ -78,6 +78,9 @@ fn describe(patient: &Patient<'_>, provider: &str, entry: &AuthEntry) -> (&'stat
 
 /// When a token ends, in words.
 pub(in crate::modes) fn ends(expires: i64, now: i64) -> String {
+    if expires >= NEVER_MS {
+        return "does not expire".to_owned();
+    }
     let minutes = expires.saturating_sub(now) / 60_000;
     let span = match minutes.unsigned_abs() {
         minutes @ 0..=119 => format!("{minutes} min"),

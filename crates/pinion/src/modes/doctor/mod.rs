@@ -75,7 +75,7 @@ fn examine(args: &Args, env: &Environment) -> Report {
     // Commands that give keys may ask the user or take long, so the doctor does not run them.
     let local = setup::local_sources(args, env, &settings);
     let mut registry = setup::load_registry(args, env, Arc::new(|_| None), local);
-    let start = session_options::start_request(args, &settings);
+    let start = session_options::start_request(args, env, &settings);
     let mut problems: Vec<Problem> = notes
         .iter()
         .map(|note| Problem::warning(format!("{}: {}", note.path.display(), note.message)))

@@ -14,6 +14,8 @@ pub(super) const PIPES: Duration = Duration::from_secs(2);
 pub(super) const LOCK: Duration = Duration::from_secs(900);
 /// Interval of attempts to get the lock.
 pub(super) const LOCK_POLL: Duration = Duration::from_millis(100);
+/// Age after which a package that only `-e` names, without an exact version, is installed again.
+pub(super) const NAMED_AGE: Duration = Duration::from_secs(24 * 3600);
 /// Bytes of standard output that are kept.
 pub(super) const OUTPUT_BYTES: usize = 1024 * 1024;
 /// Bytes at the end of an output that an error message shows.

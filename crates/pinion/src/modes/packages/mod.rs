@@ -1,10 +1,12 @@
 //! `pinion install|remove|list|update`: packages in pi's directories and settings (pi 1.5, packages docs), so that both programs
-//! see the same ones. Here: what each command does and says. Loading packages is `config::resources`' business.
+//! see the same ones. Here: what each command does and says. Packages that only `-e` names are in `named`. Loading packages is
+//! `config::resources`' business.
 
 mod git;
 mod limits;
 mod list;
 mod lock;
+mod named;
 mod npm;
 mod place;
 mod programs;
@@ -30,6 +32,7 @@ use crate::environment::{Environment, complain, say};
 use crate::modes::runtime;
 use crate::signals::Signals;
 use crate::{exit, run_command, setup};
+pub(super) use named::install_named;
 use npm::Npm;
 use place::{Entry, Place};
 use programs::{Cancelled, Programs};

@@ -42,6 +42,15 @@ impl Place {
         }
     }
 
+    /// A package that only the command line names. No settings belong to it.
+    pub(super) fn named(env: &Environment, text: &str) -> Self {
+        Self {
+            scope: Scope::Temporary,
+            base: env.agent_dir.join(PackageSource::temporary_base(text)),
+            home: env.home.clone(),
+        }
+    }
+
     /// The project's packages, if the project is trusted.
     pub(super) fn trusted_project(env: &Environment, settings: &Settings) -> Option<Self> {
         let place = Self::project(env);

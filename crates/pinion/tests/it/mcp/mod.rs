@@ -133,6 +133,31 @@ fn crashed_mcp_server_fails_call_and_is_restarted() {
 }
 
 #[test]
+fn mcp_files_of_omp_count_in_its_dialect() {
+    let world = World::new([]);
+    let log = world.dir.root().join("kit.log");
+    let servers = json!({"mcpServers": {"kit": entry(&log, ""), "off": entry(&log, "")}});
+    world.dir.write(".omp/mcp.json", servers.to_string()).unwrap();
+    let user = json!({"mcpServers": {}, "disabledServers": ["off"]});
+    fs::write(world.dir.agent_dir().join("mcp.json"), user.to_string()).unwrap();
+    for (dialect, trust, count) in [
+        ("omp-now", "--approve", 2),
+        ("omp-now", "--no-approve", 0),
+        ("pi-delta", "--approve", 0),
+    ] {
+        let pi = world.start_with(&["--rpc-dialect", dialect, trust]);
+        let servers = pi.get("get_mcp_servers")["servers"].clone();
+        let servers = servers.as_array().unwrap();
+        assert_eq!(servers.len(), count, "{dialect} {trust}");
+        if let [kit, off] = &servers[..] {
+            assert_eq!((&kit["name"], &off["name"]), (&json!("kit"), &json!("off")));
+            assert_eq!(off["status"], "disabled");
+        }
+        pi.finish();
+    }
+}
+
+#[test]
 fn ten_megabyte_mcp_result_is_truncated_and_saved() {
     let world = World::new([call("c1", "huge", json!({})), Reply::text(["done"])]);
     configure(&world, &[("kit", "")]);

@@ -196,7 +196,7 @@ fn project_only_tightens_sandbox() {
             .unwrap();
         let pi = world.start_with(&["--approve"]);
         let state = pi.state()["sandbox"].clone();
-        until("the warning", || pi.agent.stderr().contains(warning));
+        pi.warns(warning);
         pi.finish();
         state
     };

@@ -91,10 +91,11 @@ impl CacheWarmer {
         }
     }
 
-    /// The model is asked. Returns where the request is to be put as it is sent; None if nothing is kept.
+    /// The model is asked in the session with this id. Returns where the request is to be put as it is sent; None if nothing is kept.
     pub(super) fn begin(
         &mut self,
         mode: CacheWarming,
+        session: &str,
         request: &ModelRequest,
         messages: &[Arc<Message>],
     ) -> Option<SentRequest> {
@@ -111,7 +112,7 @@ impl CacheWarmer {
             request: Arc::clone(&sent),
             messages: messages.to_vec(),
             model: (request.model.provider.clone(), request.model.id.clone()),
-            session: request.session_id.clone()?,
+            session: session.to_owned(),
             lifetime,
             delay,
             began_at: now,

@@ -273,7 +273,7 @@ impl fmt::Display for NoAnswer {
             Self::Cancelled => "the question was cancelled",
             Self::TimedOut => "nobody answered in time",
             Self::Withdrawn => "the question was withdrawn",
-            Self::NotRendered => "nobody is there who could answer",
+            Self::NotRendered => "no client can show the question",
             Self::TooMany => "too many questions wait for an answer already",
             Self::SessionChanged => "the session was changed",
             Self::Gone => strings::UI_GONE,

@@ -4,10 +4,7 @@
 use extensions::{Answer, ProcessError};
 use serde_json::Value;
 
-use crate::limits;
-
 use super::super::session_core::SessionCore;
-use super::failures::failure;
 use super::listeners::Listeners;
 use super::{Continuation, Extensions, table};
 
@@ -109,17 +106,9 @@ impl Extensions {
 
     /// Sends the events that wait in the outbox. Only `sync_state` calls it, since handlers expect the state to be sent before.
     pub(super) fn send_events(&mut self, core: &SessionCore) {
-        let (events, dropped) = core.outbox.listeners().take();
-        for event in events {
+        for event in core.outbox.listeners().take() {
             let told = serde_json::to_value(&*event).unwrap_or_default();
             self.send(core, event.name(), &told);
-        }
-        if dropped > 0 {
-            let most = limits::LISTENER_EVENTS;
-            let error = format!("{most} events waited for listeners; {dropped} further ones were left out");
-            // Also in the log: the failure is lost if too many others wait, or if the session is at its end.
-            tracing::warn!("{error}");
-            self.failures.push(failure("<runtime>", "event", error));
         }
     }
 

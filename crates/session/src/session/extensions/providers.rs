@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use auth::login::{AuthStore, way};
+use auth::login::{AuthStore, login_provider, way};
 use extensions::line::{Failure, Provider};
 use models::{KeySource, Registered, Registrations, Registry, RegistryError};
 use serde_json::{Value, json};
@@ -381,14 +381,12 @@ async fn in_time(
 /// The providers that a person can log in to: those of the agent, then those of extensions.
 pub(crate) fn login_providers(registry: &Registry) -> LoginProviders {
     let catalogue = registry.catalogue().providers().iter();
-    let own = catalogue
-        .map(|provider| provider.id())
-        .filter(|id| way(id).is_some());
+    let own = catalogue.filter_map(|provider| login_provider(provider.id()));
     let registered = registry.registered_providers().iter();
     // Providers that the agent itself can log in to are listed already.
     let registered = registered.filter(|provider| provider.has_login() && way(provider.id()).is_none());
     let named = own
-        .map(|id| (id, id))
+        .map(|provider| (provider.id, provider.name))
         .chain(registered.map(|provider| (provider.id(), provider.name())));
     let providers = named.map(|(id, name)| LoginProvider {
         id: id.to_owned(),

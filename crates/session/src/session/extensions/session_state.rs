@@ -3,6 +3,7 @@
 use config::resources::CommandInfo;
 use serde_json::{Map, Value, json};
 use tools::Toolbox;
+use wire::SessionRule;
 use wire::reply::Commands;
 
 use super::super::session_core::SessionCore;
@@ -66,6 +67,8 @@ fn cheap_state(core: &SessionCore) -> Map<String, Value> {
         // False in the dialects of the first hooks, whose RPC mode has no dialogs (dialects.md 10.3), and with `--no-ui`.
         "hasUI": agent.options.extensions.has_ui,
         "hookEra": agent.options.dialect.has_hooks(),
+        // The system prompt of today's oh-my-pi is a list of texts, for example.
+        "newestOmp": agent.options.dialect.follows(SessionRule::ExtensionsSeeOmp),
         "mode": "rpc",
         "activeTools": core.tools.active_names(),
         "contextUsage": core.view().context_usage(),

@@ -22,7 +22,11 @@ fn stage(settings: &str) -> DriverStage {
     ];
     let mut stage = DriverStage::with(&replies, settings);
     let core = &mut stage.driver.core;
-    Arc::get_mut(&mut core.agent).unwrap().options.cache_retention = CacheRetention::Short;
+    Arc::get_mut(&mut core.agent)
+        .unwrap()
+        .options
+        .prompt_caching
+        .retention = CacheRetention::Short;
     let model = &mut core.conversation.choice.model;
     model.prompt_cache = Some(PromptCache {
         short: Some(300),

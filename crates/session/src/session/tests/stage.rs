@@ -22,7 +22,7 @@ use super::super::tool_calls::OpenSubagent;
 use super::super::wakeup;
 use super::log;
 use crate::extensions::{ExtensionProcesses, Launch};
-use crate::factory::{Agent, AgentFactory, Options, SessionHome, ToolFilter};
+use crate::factory::{Agent, AgentFactory, Options, PromptCaching, SessionHome, ToolFilter};
 use crate::limits;
 use crate::mcp::McpSetup;
 use crate::outbox::{Outbox, Outgoing, outbox};
@@ -96,7 +96,10 @@ fn agent(dir: &Path, cwd: &Path, settings: &str) -> Agent {
         checkpoints: None,
         is_attended: true,
         sandbox: None,
-        cache_retention: CacheRetention::None,
+        prompt_caching: PromptCaching {
+            retention: CacheRetention::None,
+            session_id: None,
+        },
         extensions: Choice::default(),
         offline: true,
         limits: wire::RunLimits::default(),
@@ -117,6 +120,7 @@ fn agent(dir: &Path, cwd: &Path, settings: &str) -> Agent {
         mcp: McpSetup {
             off: true,
             files: Vec::new(),
+            is_omp: false,
             expand: ::mcp::Expander {
                 lookup: Arc::new(lookup),
                 run: Arc::new(|_| None),

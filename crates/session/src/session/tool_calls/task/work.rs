@@ -244,14 +244,11 @@ impl Work {
     }
 
     async fn take(&mut self, event: &Arc<Event>) {
-        // Serialised only for clients that asked for all events.
-        if self.register.level() == SubagentLevel::Events
-            && let Ok(value) = serde_json::to_value(event.as_ref())
-        {
+        if self.register.level() == SubagentLevel::Events {
             let payload = Box::new(SubagentEvent {
                 id: self.id.clone(),
                 parent_tool_call_id: self.task.call_id.clone(),
-                event: value,
+                event: Arc::clone(event),
             });
             self.owner.outbox.tell(Event::SubagentEvent { payload }).await;
         }
