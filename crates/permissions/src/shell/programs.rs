@@ -121,8 +121,13 @@ pub(super) fn base_name(text: &str) -> &str {
     text.rsplit('/').next().unwrap_or(text)
 }
 
+/// Whether `name` is a word of a list. It is searched as a whole: each command line is looked up in dozens of long lists.
 pub(super) fn has(list: &str, name: &str) -> bool {
-    !name.is_empty() && list.split_ascii_whitespace().any(|known| known == name)
+    let is_word = |(start, _): (usize, &str)| {
+        let (before, rest) = (&list[..start], &list[start + name.len()..]);
+        (before.is_empty() || before.ends_with(' ')) && (rest.is_empty() || rest.starts_with(' '))
+    };
+    !name.is_empty() && !name.contains(' ') && list.match_indices(name).any(is_word)
 }
 
 /// The name without its version: `python` for `python3.12`.

@@ -221,15 +221,8 @@ fn many(count: usize) -> Vec<Block> {
 }
 
 #[tokio::test]
-async fn ten_thousand_calls_are_accepted_more_refused() {
+async fn twenty_thousand_calls_are_accepted_more_refused() {
     for voice in voices() {
-        let heard = judge(
-            &hear_whole(voice, (voice.say)(&many(10_000)).concat()).await,
-            voice.api,
-        );
-        assert!(!heard.failed, "{}: {}", voice.api, heard.error());
-        let arguments = heard.arguments();
-        assert!(arguments.len() == 10_000 && arguments.iter().all(|one| *one == json!({"n": 1})));
         let heard = judge(
             &hear_whole(voice, (voice.say)(&many(MAX_BLOCKS + 1)).concat()).await,
             voice.api,
@@ -240,7 +233,8 @@ async fn ten_thousand_calls_are_accepted_more_refused() {
             voice.api,
             heard.error()
         );
-        assert_eq!(heard.message.content.len(), MAX_BLOCKS);
+        let arguments = heard.arguments();
+        assert!(arguments.len() == MAX_BLOCKS && arguments.iter().all(|one| *one == json!({"n": 1})));
     }
 }
 
