@@ -160,6 +160,8 @@ impl Connection {
             }
             _ => {
                 let provider_id = self.requests.provider(word(params, "methodId")?)?;
+                // The session ends a login that is open, and refuses its request.
+                self.out.extend(self.requests.withdraw_pages());
                 let login = SessionCommand::Login(LoginParams { provider_id });
                 self.command(login, None, Purpose::LogIn(id.clone()))
             }

@@ -86,7 +86,7 @@ pub(crate) fn answer(dialog: &UiRequest, result: Option<&Value>) -> Option<Frame
     let value = result.filter(|_| action == Some("accept"));
     let value = value.and_then(|result| result.pointer("/content/value")?.as_str());
     let is_offered = |value: &&str| match (&dialog.options, dialog.method) {
-        (Some(options), UiMethod::Select) => options.iter().any(|option| option == value),
+        (Some(options), UiMethod::Select) => options.iter().any(|option| option.label == **value),
         _ => true,
     };
     match value.filter(is_offered) {

@@ -134,25 +134,25 @@ impl Connection {
         let Some(state) = self.sessions.get_mut(session) else {
             return failed(self, not_found(session));
         };
-        let next = match (read, reply) {
-            (Read::Changed, _) => {
+        let next = match (read, reply, reply.state()) {
+            (Read::Changed, ..) => {
                 if matches!(after, After::Option(_, MODEL)) {
                     state.config.fallback = None;
                 }
                 self.read_config(Read::State, session, after)
             }
-            (Read::State, Reply::State(read)) => {
+            (Read::State, _, Some(read)) => {
                 state.config.read_state(read);
                 if let After::Opening(opening) = &mut after {
                     opening.updates.extend(usage::stored_plan(read));
                 }
                 self.read_config(Read::Levels, session, after)
             }
-            (Read::Levels, Reply::ThinkingLevels(read)) => {
+            (Read::Levels, Reply::ThinkingLevels(read), _) => {
                 state.config.levels.clone_from(&read.levels);
                 return self.after(session, after);
             }
-            (Read::Models, Reply::Models(read)) => {
+            (Read::Models, Reply::Models(read), _) => {
                 state.config.read_models(&read.models);
                 self.known_models.clone_from(&read.models);
                 self.tell_options(session);

@@ -18,8 +18,8 @@ pub(crate) fn update(outcome: &Result<Reply, String>) -> Option<Value> {
             let commands: Vec<Value> = commands.commands.iter().filter_map(command).collect();
             Some(json!({"sessionUpdate": "available_commands_update", "availableCommands": commands}))
         }
-        Ok(Reply::State(state)) => Some(plan(state)),
-        _ => None,
+        Ok(reply) => reply.state().map(plan),
+        Err(_) => None,
     }
 }
 

@@ -343,6 +343,11 @@ impl RunBudget {
         self.prompt = limits.map(Budget::new);
     }
 
+    /// Returns true if the prompt of the run has limits of its own.
+    pub(crate) fn has_prompt_limits(&self) -> bool {
+        self.prompt.is_some()
+    }
+
     /// The session has settled: the limits of the prompt hold for all of its attempts, also for a request that hooks want after its run,
     /// and for nothing after that.
     pub(crate) fn end_prompt(&mut self) {

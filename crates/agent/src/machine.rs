@@ -230,6 +230,16 @@ impl Machine {
         self.turn_loop.is_idle() && self.gate.unsettled() == 0
     }
 
+    /// Returns true if a run is active that [`Input::Abort`] may end and [`Input::Continue`] resume. Limits and a result that belong to its
+    /// prompt alone would not hold for the rest of it.
+    #[must_use]
+    pub fn can_be_interrupted(&self) -> bool {
+        self.turn_loop.activity().is_running()
+            && !self.turn_loop.aborted
+            && !self.turn_loop.budget.has_prompt_limits()
+            && !self.turn_loop.output.is_expected()
+    }
+
     /// Returns true once the caller has given the rules of this branch.
     #[must_use]
     pub fn has_rules(&self) -> bool {

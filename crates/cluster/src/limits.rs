@@ -179,6 +179,10 @@ pub const CLOSE_WAIT: Duration = Duration::from_secs(10);
 /// Pause between two attempts to close a session that the agent did not close.
 pub const CLOSE_PAUSE: Duration = Duration::from_secs(5);
 
+/// Longest wait for the response to such an attempt. Commands to a session that hangs stay in its queue, and the agent reads no further
+/// commands of any session once the queue is full.
+pub const STUCK_WAIT: Duration = Duration::from_secs(600);
+
 /// Time for which a worker leaves a session to other workers after it could not write the session's file.
 pub const UNWRITABLE_PAUSE: Duration = Duration::from_secs(10);
 

@@ -30,6 +30,8 @@ pub struct Choice {
     pub generation: Generation,
     /// True if extensions learn that a user can be asked. False for the generation of hooks (dialects.md 10.3), and with `--no-ui`.
     pub has_ui: bool,
+    /// True for the extensions of a sub-agent.
+    pub is_subagent: bool,
     /// Options that only an extension can know, by name; no value means it was only named.
     pub flags: BTreeMap<String, Option<String>>,
 }
@@ -44,6 +46,7 @@ impl Default for Choice {
             no_hooks: false,
             generation: Generation::Pi,
             has_ui: true,
+            is_subagent: false,
             flags: BTreeMap::new(),
         }
     }

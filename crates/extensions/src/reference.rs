@@ -93,7 +93,7 @@ pub const OF_AGENT: &[Method] = &[
 pub const OF_PROGRAM: &[Method] = &[
     method(
         "ui.select",
-        "{title, options, timeout?}",
+        "{title, options, optionDetails?, timeout?}",
         "string | null",
         "Asks the user to choose. All dialogs return null if there is no answer.",
     ),

@@ -151,7 +151,9 @@ impl Family {
                     Some(error) => error.to_string(),
                     None => self.error_text(status, body),
                 };
-                Some(format!("{name} API error ({status}): {text}"))
+                Some(openai_responses::with_plan_help(format!(
+                    "{name} API error ({status}): {text}"
+                )))
             }
             _ => None,
         }

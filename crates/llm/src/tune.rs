@@ -79,6 +79,8 @@ fn choose(family: Family, choice: &ToolChoice, body: &mut Map<String, Value>) {
         }
         Family::Google => {
             let config = match choice {
+                // The mode of strict schemas leaves the choice to the model, too (pi 1.5.2).
+                Auto if body.contains_key("toolConfig") => return,
                 Auto => json!({"mode": "AUTO"}),
                 Any => json!({"mode": "ANY"}),
                 Never => json!({"mode": "NONE"}),

@@ -82,6 +82,7 @@ pub(crate) fn extension_choice(args: &Args, env: &Environment) -> Choice {
             _ => Generation::Pi,
         },
         has_ui: !args.foreign.no_ui && !dialect.has_hooks(),
+        is_subagent: false,
         flags: args.extension_flags.clone(),
     }
 }

@@ -216,6 +216,9 @@ fn fill(
                     Outgoing::Connection(origin, command, snapshot) => {
                         connection.answer(from, origin, command, snapshot, now, batch);
                     }
+                    Outgoing::PendingWakeup(is_pending) => {
+                        connection.pending_wakeup(from, is_pending, now, batch);
+                    }
                     Outgoing::Flush(waiting) => return Filled::UpTo(waiting),
                     // JSON lines have no event for changed options.
                     _ => {}

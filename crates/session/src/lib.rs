@@ -34,4 +34,4 @@ pub use llm::{is_context_overflow, is_retryable};
 pub use manager::{AgentByDirectory, Eviction, Lane, SessionManager};
 pub use outbox::{ClientId, Origin, Outbox, Outgoing, Responder, WriterGone, outbox};
 pub use requests::{RequestReceiver, RequestSender, SessionRequest, request_queue};
-pub use session::{Answer, Dialog, NoAnswer, Opening, PROCESS_TOOL, Session, Show, Ui};
+pub use session::{Answer, Dialog, NoAnswer, Opening, PROCESS_TOOL, Session, Show, Ui, when_closed};

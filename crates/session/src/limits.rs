@@ -22,6 +22,12 @@ pub const OUTBOX_RESPONSE_BYTES: usize = 8 << 20;
 // With less room the limit of the model stays, since an estimate of the context can be too high (pi-1.5-delta.md 5).
 pub const LEAST_OUTPUT: u64 = 1_024;
 
+/// Longest wait of a start or of `switch_session` for another process to close the session file.
+pub const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// Pause between two attempts to open a session file that another process has open.
+pub const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
 /// Queued commands of a session. With more, the reader waits.
 pub const MAILBOX: usize = 1024;
 

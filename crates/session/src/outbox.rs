@@ -34,6 +34,8 @@ pub enum Outgoing {
     Connection(Origin, ConnectionCommand, Option<Box<Snapshot>>),
     /// The model has changed. Protocols that show the options of a session read them again; JSON lines have no event for it.
     OptionsChanged,
+    /// Whether the end of a background process may begin a run of the idle session from here on.
+    PendingWakeup(bool),
     /// Answered when everything before it was written.
     Flush(oneshot::Sender<()>),
 }
@@ -323,10 +325,10 @@ impl Outbox {
         let _gone = self.event(event).await;
     }
 
-    /// Makes protocols that show the options of the session read them again.
-    pub(crate) async fn options_changed(&self) {
+    /// Sends something that is no event, and that only a client that still reads needs.
+    pub(crate) async fn inform(&self, item: Outgoing) {
         if self.scope.is_all() {
-            let _gone = self.send(Outgoing::OptionsChanged).await;
+            let _gone = self.send(item).await;
         }
     }
 
@@ -550,7 +552,7 @@ mod tests {
         let (outbox, mut sent) = outbox(4);
         let lost = outbox.at_end_of_input(EventScope::Extensions);
         lost.tell(Event::TurnStart).await;
-        lost.options_changed().await;
+        lost.inform(Outgoing::OptionsChanged).await;
         lost.refuse(origin(2), "gone").await;
         assert_eq!(outcome(&mut sent), (ClientId(2), Err("gone".to_owned())));
         assert!(!lost.renders(UiMethod::Select) && outbox.renders(UiMethod::Select));

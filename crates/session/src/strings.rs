@@ -171,6 +171,11 @@ pub(crate) fn not_woken(reason: &str) -> String {
     format!("A background process has ended, and the model cannot be told: {reason}")
 }
 
+/// A run that a compaction interrupted cannot go on.
+pub(crate) fn not_resumed(reason: &str) -> String {
+    format!("The run does not go on after the compaction: {reason}")
+}
+
 /// Input whose last line is too long to be judged.
 pub(crate) fn line_too_long(most: usize) -> String {
     format!("A line of input may have at most {most} bytes")
@@ -523,7 +528,7 @@ pub(crate) fn unknown_login(provider: &str) -> String {
 }
 
 /// One login at a time: its questions would be taken for the other's.
-pub(crate) const LOGGING_IN: &str = "Another login is under way";
+pub(crate) const LOGIN_REPLACED: &str = "Another login has begun";
 
 /// An entry that can never be written.
 pub(crate) fn not_written(error: &str) -> String {

@@ -18,6 +18,8 @@ pub struct Context {
     pub thinking_level: Option<String>,
     /// Provider and model last set, or that answered last; else those of the header.
     pub model: Option<(String, String)>,
+    /// True if oh-my-pi chose the model: answers of other models are then those of fallbacks and do not change it.
+    pub is_model_chosen: bool,
     /// The compaction that counts: the last one on the path.
     pub compaction: Option<Arc<Entry>>,
     /// How many of the messages that compaction left: its summary and what it kept. What follows is newer.
@@ -31,7 +33,6 @@ impl Context {
         let edits = Edits::of(path);
         let mut compaction = None;
         let mut start = 0;
-        let mut is_chosen = false;
         for (at, entry) in path.iter().enumerate() {
             match &entry.body {
                 EntryBody::ThinkingLevelChange(body) => {
@@ -40,11 +41,11 @@ impl Context {
                 EntryBody::ModelChange(body) => {
                     if let Some((provider, model)) = body.target().filter(|_| is_main_model(body)) {
                         context.model = Some((provider.to_owned(), model.to_owned()));
-                        is_chosen = body.model.is_some();
+                        // oh-my-pi notes every choice of the user, in this form.
+                        context.is_model_chosen = body.model.is_some();
                     }
                 }
-                // oh-my-pi notes every choice of the user, so that an answer of another model is one of a fallback.
-                EntryBody::Message(body) if !is_chosen => {
+                EntryBody::Message(body) if !context.is_model_chosen => {
                     if let Some(answer) = body
                         .message
                         .as_assistant()

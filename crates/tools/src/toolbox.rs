@@ -138,7 +138,8 @@ impl Toolbox {
             return ToolOutcome::error(ABORTED);
         }
         let shared = &self.shared;
-        let done = match call.name.as_str() {
+        let file = self.detailed_file(&call.name, &args, &ctx);
+        let mut done = match call.name.as_str() {
             "bash" => {
                 let means = Means {
                     shell: &shared.shell,
@@ -159,7 +160,32 @@ impl Toolbox {
             "ls" => self.ls(args, &ctx).await,
             name => Err(unknown_tool(name, [])),
         };
+        if let (Some((member, path)), Ok(result)) = (file, &mut done) {
+            let details = result.details.get_or_insert_with(|| Value::Object(Map::new()));
+            if let Some(details) = details.as_object_mut() {
+                details.insert(member.to_owned(), path.display().to_string().into());
+            }
+        }
         ToolOutcome::from(done)
+    }
+
+    /// The file that `details` of a call name, and the member that has it there; none in other dialects than today's oh-my-pi. As there,
+    /// a read names its file only if it is another one than the arguments say.
+    fn detailed_file(&self, name: &str, args: &Args, ctx: &ToolContext) -> Option<(&'static str, PathBuf)> {
+        if !self.shared.config.dialect.is_newest_omp() {
+            return None;
+        }
+        let resolver = self.resolver(ctx);
+        let named = |args: &Args| resolver.resolve(args.str("path")).ok();
+        match name {
+            "edit" => Some(("path", named(args)?)),
+            "write" => Some(("resolvedPath", named(args)?)),
+            "read" => {
+                let found = resolver.resolve_existing(args.str("path")).ok()?;
+                (named(args)? != found).then_some(("resolvedPath", found))
+            }
+            _ => None,
+        }
     }
 
     /// Returns the result of `read` for a text that the caller has read: the window of the call. `args` are prepared.

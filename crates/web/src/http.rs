@@ -27,7 +27,7 @@ use serve::{Inbound, Request};
 use wire::Response as CommandResponse;
 
 /// The error of a command whose response is lost: its session went away, or the response does not fit in the client's memory.
-/// A command that was passed on is never refused with a status, since the client would send it again.
+/// A command that was passed on gets no 503, since the client would send it again.
 pub(crate) const MAY_HAVE_RUN: &str = "The response of the session was lost. The command may have run; read the state of the session \
                                        before you send it again";
 

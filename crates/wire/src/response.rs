@@ -187,6 +187,18 @@ reply_from! {
     ]
 }
 
+impl Reply {
+    /// Returns the state of the session if this is a reply to `get_state`.
+    #[must_use]
+    pub fn state(&self) -> Option<&SessionState> {
+        match self {
+            Self::State(state) => Some(state),
+            Self::StateWithPrompt(shown) => Some(&shown.state),
+            _ => None,
+        }
+    }
+}
+
 impl From<()> for Reply {
     fn from((): ()) -> Self {
         Self::Nothing

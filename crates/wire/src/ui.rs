@@ -159,6 +159,31 @@ pub enum WidgetPlacement {
     BelowEditor,
 }
 
+/// An option of a `select`. As JSON it is its label. Clients of today's oh-my-pi get the descriptions, too (dialects.md 10.4).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub struct SelectOption {
+    /// The text of the option, which is also the answer.
+    pub label: String,
+    /// What the option means.
+    pub description: Option<String>,
+}
+
+impl From<String> for SelectOption {
+    fn from(label: String) -> Self {
+        Self {
+            label,
+            description: None,
+        }
+    }
+}
+
+impl From<SelectOption> for String {
+    fn from(option: SelectOption) -> Self {
+        option.label
+    }
+}
+
 /// A dialog or notification for the user. Each method has its own fields; the others are absent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -173,7 +198,8 @@ pub struct UiRequest {
     pub title: Option<String>,
     /// `select`: the options.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub options: Option<Vec<String>>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<String>>"))]
+    pub options: Option<Vec<SelectOption>>,
     /// `confirm`: the question. `notify`: the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,

@@ -390,7 +390,9 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> CompactionResult:
-        """Stop the run and replace the older part of the conversation by a summary."""
+        """Stop the run and replace the older part of the conversation by a summary. In a process that
+        starts with the dialect `omp-now`, the run goes on afterwards.
+        """
         return await self.call("compact", {"customInstructions": custom_instructions}, timeout)
 
     async def handoff(
@@ -1373,7 +1375,9 @@ class BlockingCommands:
         *,
         timeout: Optional[float] = None,
     ) -> CompactionResult:
-        """Stop the run and replace the older part of the conversation by a summary."""
+        """Stop the run and replace the older part of the conversation by a summary. In a process that
+        starts with the dialect `omp-now`, the run goes on afterwards.
+        """
         return self.call("compact", {"customInstructions": custom_instructions}, timeout)
 
     def handoff(

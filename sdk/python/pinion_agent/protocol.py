@@ -249,8 +249,13 @@ class _AgentEndEvent(TypedDict, total=False):
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
 
-    #: Whether no other run follows by itself: always true. Dialects: omp-now.
+    #: Whether no other run follows by itself: false if the end of a background process may begin one.
+    #: Dialects: omp-now.
     isTerminal: bool
+
+    #: True if only the end of a background process may begin another run; absent otherwise. Dialects:
+    #: omp-now.
+    awaitingAsyncWork: bool
 
     #: Whether the agent has finished its turn: always true. Dialects: omp-now.
     yielded: bool
@@ -631,6 +636,9 @@ class _ExtensionUiRequestEvent(TypedDict, total=False):
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
+
+    #: `select`: an object for each option, with its description if it has one. Dialects: omp-now.
+    optionDetails: list[dict[str, Any]]
 
 
 class ExtensionUiRequestEvent(_ExtensionUiRequestEvent):
@@ -1593,7 +1601,7 @@ class PromptResultEvent(_PromptResultEvent):
     #: How the run ended.
     status: Literal["completed", "aborted", "error"]
 
-    #: Whether the session is idle and no other prompt is open.
+    #: Whether the session is idle, no other prompt is open and no background process may wake it.
     sessionSettled: bool
 
 
@@ -1604,7 +1612,9 @@ class _SessionSettledEvent(TypedDict, total=False):
 
 
 class SessionSettledEvent(_SessionSettledEvent):
-    """The session is idle, and every prompt has its `prompt_result`. Dialects: `omp-now`."""
+    """The session is idle, every prompt has its `prompt_result`, and no background process may wake it.
+    Dialects: `omp-now`.
+    """
 
     type: Literal["session_settled"]
 
@@ -3752,10 +3762,11 @@ class _SessionState(TypedDict, total=False):
     #: then has `permissionMode` `ask` and a read-only sandbox.
     settingsError: str
 
-    #: Whether the session is idle and every prompt has its `prompt_result`. Dialects: omp-now.
+    #: Whether the session is idle, every prompt has its `prompt_result` and no background process may wake
+    #: it. Dialects: omp-now.
     isSettled: bool
 
-    #: Whether background work may wake an idle session: always false. Dialects: omp-now.
+    #: Whether the end of a background process may wake the idle session. Dialects: omp-now.
     hasPendingAsyncWork: bool
 
     #: Whether fast mode is on: always false. Dialects: omp-now.

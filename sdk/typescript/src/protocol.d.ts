@@ -603,7 +603,10 @@ export interface SetInterruptModeCommand {
   mode: InterruptMode;
 }
 
-/** Stop the run and replace the older part of the conversation by a summary. */
+/**
+ * Stop the run and replace the older part of the conversation by a summary. In a process that starts with the
+ * dialect `omp-now`, the run goes on afterwards.
+ */
 export interface CompactCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
@@ -2469,8 +2472,13 @@ export interface AgentEndEvent {
   resultError?: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
-  /** Whether no other run follows by itself: always true. Dialects: omp-now. */
+  /**
+   * Whether no other run follows by itself: false if the end of a background process may begin one. Dialects:
+   * omp-now.
+   */
   isTerminal?: boolean;
+  /** True if only the end of a background process may begin another run; absent otherwise. Dialects: omp-now. */
+  awaitingAsyncWork?: boolean;
   /** Whether the agent has finished its turn: always true. Dialects: omp-now. */
   yielded?: boolean;
 }
@@ -2733,6 +2741,8 @@ export interface ExtensionUiRequestEvent {
   toolCallId?: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
+  /** `select`: an object for each option, with its description if it has one. Dialects: omp-now. */
+  optionDetails?: ({ description?: string })[];
 }
 
 /** A sub-agent starts or ends. Sent to clients that ask for it with `set_subagent_subscription`. */
@@ -3339,13 +3349,16 @@ export interface PromptResultEvent {
   status: "completed" | "aborted" | "error";
   /** Why it failed. */
   error?: { message: string; provider?: string; model?: string; httpStatus?: number; retryable: boolean };
-  /** Whether the session is idle and no other prompt is open. */
+  /** Whether the session is idle, no other prompt is open and no background process may wake it. */
   sessionSettled: boolean;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
 
-/** The session is idle, and every prompt has its `prompt_result`. Dialects: `omp-now`. */
+/**
+ * The session is idle, every prompt has its `prompt_result`, and no background process may wake it. Dialects:
+ * `omp-now`.
+ */
 export interface SessionSettledEvent {
   type: "session_settled";
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
@@ -5023,9 +5036,12 @@ export interface SessionState {
    * then has `permissionMode` `ask` and a read-only sandbox.
    */
   settingsError?: string;
-  /** Whether the session is idle and every prompt has its `prompt_result`. Dialects: omp-now. */
+  /**
+   * Whether the session is idle, every prompt has its `prompt_result` and no background process may wake it.
+   * Dialects: omp-now.
+   */
   isSettled?: boolean;
-  /** Whether background work may wake an idle session: always false. Dialects: omp-now. */
+  /** Whether the end of a background process may wake the idle session. Dialects: omp-now. */
   hasPendingAsyncWork?: boolean;
   /** Whether fast mode is on: always false. Dialects: omp-now. */
   fastModeEnabled?: boolean;

@@ -33,7 +33,7 @@ of all commands and events by version is in [COMPATIBILITY.md](../../protocol/CO
 ";
 
 /// Deliberate differences from pi that no recorded session has: the part, the difference.
-const UNRECORDED: [(&str, &str); 9] = [
+const UNRECORDED: [(&str, &str); 10] = [
     (
         "`grep`",
         "Pinion leaves out the directory `.git`. pi searches it, too",
@@ -57,7 +57,11 @@ const UNRECORDED: [(&str, &str); 9] = [
     ("`-p`", "Pinion fails without a prompt. pi ends with exit code 0"),
     (
         "command line",
-        "After `--`, words that begin with `@` are text, so that texts of others attach no files. In pi they are files",
+        "After `--`, words that begin with `@` are text, so that texts of others attach no files. In pi they are files. Under the name `pi`, absolute paths before the first text are files, too, but never the last word",
+    ),
+    (
+        "`--mode json`",
+        "Pinion exits with 1 if the model failed or the run was aborted, and with 4 at a limit. pi exits with 0",
     ),
     (
         "`--model`",

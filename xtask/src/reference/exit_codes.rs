@@ -18,7 +18,7 @@ pub(super) fn render(root: &Path) -> Result<String> {
         out.push_str(&format!("| {} | {} |\n", code.value, cell(&code.doc)));
     }
     out.push_str(
-        "\nWith `--mode text`, a run that ends with an error, an abort or at the output limit of the model is a failure, too. With `--mode rpc`, failed runs\nand commands are reported in the protocol and do not change the exit code.\n",
+        "\nWith `--mode text` and `--mode json`, a run that ends with an error or an abort is a failure, too. With `--mode text`, so is a run that ends at\nthe output limit of the model. With `--mode rpc`, failed runs and commands are reported in the protocol and do not change the exit code.\n",
     );
     Ok(out)
 }

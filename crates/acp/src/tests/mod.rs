@@ -532,7 +532,7 @@ fn outcome_of_login_answers_authenticate() {
 fn dialog(method: UiMethod) -> UiRequest {
     let mut dialog = UiRequest::new("d1".to_owned(), method);
     dialog.title = Some("Which?".to_owned());
-    dialog.options = (method == UiMethod::Select).then(|| vec!["a".to_owned(), "b".to_owned()]);
+    dialog.options = (method == UiMethod::Select).then(|| vec!["a".to_owned().into(), "b".to_owned().into()]);
     dialog
 }
 

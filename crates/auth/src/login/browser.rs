@@ -12,7 +12,7 @@ use super::step::{Step, Tell};
 /// The local address to which a provider sends the browser.
 pub(super) struct Redirect {
     /// The name of this machine that the provider accepts.
-    pub(super) host: &'static str,
+    pub(super) host: String,
     /// The port that the provider accepts; 0 takes any.
     pub(super) port: u16,
     /// The path. If the provider returns no state, the path must be a secret.

@@ -10,7 +10,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::LoginError;
-use super::limits::{CALLBACK_CONNECTIONS, CALLBACK_READ, MAX_CALLBACK};
+use super::limits::{CALLBACK_CONNECTIONS, CALLBACK_READ, MAX_CALLBACK, MAX_REASON};
+use crate::text::cut;
 
 /// What came of a login.
 type Outcome = Result<String, LoginError>;
@@ -38,7 +39,7 @@ impl Callback {
     /// connections they do not use and ask for icons, and other pages may call us: none of that ends the wait.
     ///
     /// # Errors
-    /// When the login was denied.
+    /// When the provider sends an error in place of a code.
     pub async fn wait_target(&self, path: &str, state: &str) -> Result<String, LoginError> {
         self.wait(path, Some(state)).await
     }
@@ -79,7 +80,7 @@ async fn visit(mut stream: TcpStream, path: &str, state: Option<&str>) -> Option
     let outcome = judge(&target, path, state);
     let (status, words) = match &outcome {
         Some(Ok(_)) => ("200 OK", "You are logged in. This page can be closed."),
-        Some(Err(_)) => ("200 OK", "The login was denied. This page can be closed."),
+        Some(Err(_)) => ("200 OK", "The login failed. This page can be closed."),
         None => ("404 Not Found", "There is nothing here."),
     };
     let body = format!("<!doctype html><meta charset=utf-8><title>Pinion</title><p>{words}</p>\n");
@@ -123,15 +124,31 @@ fn judge(target: &str, path: &str, state: Option<&str>) -> Option<Outcome> {
     }
     match found("code") {
         Some(code) => Some(Ok(code)),
-        None => found("error").map(|_| Err(LoginError::Denied)),
+        None => found("error").map(|error| Err(refusal(&error, found("error_description").as_deref()))),
     }
+}
+
+/// Why the provider sent an error in place of a code. Only "no" of the user is a denial.
+fn refusal(error: &str, description: Option<&str>) -> LoginError {
+    if error == "access_denied" {
+        return LoginError::Denied;
+    }
+    let words = description.unwrap_or(error);
+    let words: String = words
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    LoginError::System(format!(
+        "The provider ended the login: {}",
+        cut(words.trim(), MAX_REASON)
+    ))
 }
 
 /// The code in what a person pasted: the address the browser ended at, `code#state`, a query, or the code alone. A state
 /// that is named must be this login's.
 ///
 /// # Errors
-/// When there is no code in it, or the login was denied.
+/// When there is no code in it, or an error in place of one.
 pub fn pasted(text: &str, state: &str) -> Result<String, LoginError> {
     code_in(text, Some(state))
 }
@@ -200,6 +217,14 @@ mod tests {
         }
         let denied = "http://localhost:1455/auth/callback?error=access_denied&state=st";
         assert_eq!(pasted(denied, "st"), Err(LoginError::Denied));
+        for (query, words) in [
+            ("error=invalid_scope", "invalid_scope"),
+            ("error=server_error&error_description=try%0Alater", "try later"),
+        ] {
+            let address = format!("http://localhost:1455/auth/callback?{query}&state=st");
+            let error = LoginError::System(format!("The provider ended the login: {words}"));
+            assert_eq!(pasted(&address, "st"), Err(error));
+        }
     }
 
     /// OpenRouter returns no state.

@@ -37,7 +37,7 @@ pub(super) async fn log_in(
         None => random_uuid()?,
     };
     let target = Redirect {
-        host: "127.0.0.1",
+        host: "127.0.0.1".to_owned(),
         port: endpoints.callback_port,
         path: "/auth/callback".to_owned(),
         has_state: true,

@@ -31,7 +31,7 @@ pub(super) async fn log_in(
     lines: Option<Receiver<String>>,
 ) -> Result<Tokens, LoginError> {
     let target = Redirect {
-        host: "localhost",
+        host: "localhost".to_owned(),
         port: endpoints.callback_port,
         path: CALLBACK_PATH.to_owned(),
         has_state: true,

@@ -112,9 +112,14 @@ impl LoginError {
         match self {
             Self::Authentication { .. } => self,
             // A new login would not help against these, and the old one is still there.
-            Self::Unreachable { .. } | Self::Locked(_) | Self::File { .. } | Self::System(_) => {
-                Self::authentication(provider, &self.to_string(), "The login is kept".to_owned())
-            }
+            Self::Unreachable { .. }
+            | Self::Locked(_)
+            | Self::File { .. }
+            | Self::System(_)
+            | Self::Refused {
+                status: 429 | 500..=599,
+                ..
+            } => Self::authentication(provider, &self.to_string(), "The login is kept".to_owned()),
             _ => Self::of_request(provider, &self.to_string()),
         }
     }

@@ -1,6 +1,8 @@
 //! The login of OpenRouter: a page in the browser and a code that buys an API key (providers.md 9). The key belongs to the
 //! user, does not expire and cannot be refreshed.
 
+use std::net::IpAddr;
+
 use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 
@@ -23,7 +25,7 @@ pub(super) async fn log_in(
 ) -> Result<Tokens, LoginError> {
     // OpenRouter returns no state: only the path tells its visit from that of another page.
     let target = Redirect {
-        host: "127.0.0.1",
+        host: redirect_host(&endpoints.callback_host),
         port: 0,
         path: format!("/oauth/callback/{}", random::<16>()?),
         has_state: false,
@@ -52,4 +54,33 @@ pub(super) async fn log_in(
         expires: NEVER_MS,
         extra: Vec::new(),
     })
+}
+
+/// The host to which OpenRouter sends the browser, which may be any: as in pi, the host of the callback server. An address that
+/// stands for all addresses names no host.
+fn redirect_host(bound: &str) -> String {
+    match bound.parse::<IpAddr>() {
+        Ok(address) if address.is_unspecified() => "127.0.0.1".to_owned(),
+        Ok(IpAddr::V6(address)) => format!("[{address}]"),
+        _ => bound.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::redirect_host;
+
+    #[test]
+    fn redirect_host_is_where_callback_is_bound() {
+        for (bound, host) in [
+            ("127.0.0.1", "127.0.0.1"),
+            ("192.168.1.5", "192.168.1.5"),
+            ("box.test", "box.test"),
+            ("::1", "[::1]"),
+            ("0.0.0.0", "127.0.0.1"),
+            ("::", "127.0.0.1"),
+        ] {
+            assert_eq!(redirect_host(bound), host);
+        }
+    }
 }

@@ -36,7 +36,9 @@ impl Http {
 
     /// POSTs a form.
     pub(super) async fn form(&self, url: &str, form: &[(&str, &str)]) -> Result<Answer, LoginError> {
-        let sent = form.iter().map(|(_, value)| Secret::new(value)).collect();
+        // The kind of grant is no secret, and servers name it in their errors.
+        let values = form.iter().filter(|(name, _)| *name != "grant_type");
+        let sent = values.map(|(_, value)| Secret::new(value)).collect();
         let body = query(form);
         let kind = "application/x-www-form-urlencoded";
         let headers = [("content-type", kind)];

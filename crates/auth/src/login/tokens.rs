@@ -80,6 +80,12 @@ impl Tokens {
     /// The entry of `auth.json`: over what stands there when that is a login too, else in its place.
     pub(super) fn entry(&self, old: Option<&Member>) -> Fields {
         let mut entry = kept(old, "oauth");
+        // What a refresh reads must come from these tokens. A domain of the login before would get the next refresh token.
+        for name in KNOWN {
+            if !self.extra.iter().any(|(known, _)| *known == name) {
+                entry.remove(name);
+            }
+        }
         let mut set = |name: &str, value: Value| entry.set(name, Member::New(value));
         set("type", json!("oauth"));
         set("access", json!(self.access.expose()));

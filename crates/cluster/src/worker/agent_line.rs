@@ -69,6 +69,11 @@ impl AgentLine {
         self.members.0.retain(|(known, _)| known != name);
     }
 
+    /// The object that a member is. Returns none if it is no object.
+    pub(crate) fn inner(&self, name: &str) -> Option<Self> {
+        Self::parse(self.raw(name)?.get().as_bytes())
+    }
+
     /// Parses all members. Returns none if one of them is nested too deeply.
     pub(crate) fn object(&self) -> Option<Map<String, Value>> {
         let members = self.members.0.iter();
@@ -87,13 +92,13 @@ impl AgentLine {
 
     /// Its text, without a line feed.
     pub(crate) fn text(&self) -> Result<String> {
-        Ok(serde_json::to_string(&self.members)?)
+        Ok(serde_json::to_string(self)?)
     }
 }
 
-impl Serialize for Members {
+impl Serialize for AgentLine {
     fn serialize<S: Serializer>(&self, output: S) -> Result<S::Ok, S::Error> {
-        output.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+        output.collect_map(self.members.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
@@ -138,10 +143,13 @@ mod tests {
         assert!(line.object().is_none());
         line.remove("session");
         line.set("id", &json!({"of": "client"})).unwrap();
+        let mut data = line.inner("data").unwrap();
+        data.set("lastSeq", &3).unwrap();
+        line.set("data", &data).unwrap();
         assert_eq!(
             line.text().unwrap(),
             format!(
-                r#"{{"id":{{"of":"client"}},"type":"response","command":"get_tree","success":true,"data":{{"tree":{tree}}}}}"#
+                r#"{{"id":{{"of":"client"}},"type":"response","command":"get_tree","success":true,"data":{{"tree":{tree},"lastSeq":3}}}}"#
             )
         );
     }

@@ -2,6 +2,7 @@
 //! name. What the lines mean to a session lives in `session`.
 
 use std::collections::HashMap;
+use std::io::Cursor;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +18,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot, watch};
 
 use super::agent_line::AgentLine;
-use crate::limits::{AGENT_HANDLE, CLOSE_PAUSE, CLOSE_WAIT, SESSION_QUEUE};
+use crate::limits::{AGENT_HANDLE, CLOSE_PAUSE, CLOSE_WAIT, SESSION_QUEUE, STUCK_WAIT};
 
 /// A JSON object: a command, or an event of the stream.
 pub(crate) type Line = Map<String, Value>;
@@ -54,7 +55,8 @@ pub(crate) struct AgentCommand {
 
 /// The running agent. Dropping it kills the process.
 pub(crate) struct Agent {
-    stdin: AsyncMutex<ChildStdin>,
+    /// The input of the process, and a line whose end is not written if its sender gave up.
+    stdin: AsyncMutex<(ChildStdin, Cursor<Vec<u8>>)>,
     routes: Arc<Routes>,
     ids: AtomicU64,
     ended: watch::Receiver<bool>,
@@ -90,7 +92,7 @@ impl Agent {
             reader.end();
         });
         Ok(Self {
-            stdin: AsyncMutex::new(stdin),
+            stdin: AsyncMutex::new((stdin, Cursor::default())),
             routes,
             ids: AtomicU64::new(0),
             ended,
@@ -135,7 +137,14 @@ impl Agent {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
         let mut stdin = self.stdin.lock().await;
-        stdin.write_all(&text).await.context("the agent does not read")
+        let (pipe, unwritten) = &mut *stdin;
+        let written = async {
+            // This line must not follow half a line of a sender that gave up.
+            pipe.write_all_buf(unwritten).await?;
+            *unwritten = Cursor::new(text);
+            pipe.write_all_buf(unwritten).await
+        };
+        written.await.context("the agent does not read")
     }
 
     /// Sends a command of the worker itself and waits for its response.
@@ -161,11 +170,12 @@ impl Agent {
         Ok(())
     }
 
-    /// Closes a session. Returns true once the agent does not have it, also because the agent has ended.
-    pub(crate) async fn close(&self, session: &str) -> bool {
-        let error = match self.command("close_session", session).await {
+    /// Closes a session. Returns true once the agent does not have it, also because the agent has ended. `wait` is the limit for each
+    /// response.
+    pub(crate) async fn close(&self, session: &str, wait: Duration) -> bool {
+        let error = match self.command("close_session", session, wait).await {
             // It does not have the session, or keeps it because entries could not be written to its file.
-            Err(error) if error.is::<Refused>() => self.command("get_state", session).await.err(),
+            Err(error) if error.is::<Refused>() => self.command("get_state", session, wait).await.err(),
             Err(error) => Some(error),
             Ok(()) => return true,
         };
@@ -176,18 +186,18 @@ impl Agent {
     /// have room later.
     pub(crate) async fn close_at_last(&self, session: &str) {
         // The run has no clients any more. If it does not end, the gate denies its calls.
-        drop(self.command("abort", session).await);
-        while !self.close(session).await {
+        drop(self.command("abort", session, CLOSE_WAIT).await);
+        while !self.close(session, STUCK_WAIT).await {
             tokio::time::sleep(CLOSE_PAUSE).await;
         }
     }
 
     /// Sends a command without members.
-    async fn command(&self, kind: &str, session: &str) -> Result<()> {
+    async fn command(&self, kind: &str, session: &str, wait: Duration) -> Result<()> {
         let mut line = Line::new();
         line.insert("type".to_owned(), json!(kind));
         line.insert("session".to_owned(), json!(session));
-        self.request(line, CLOSE_WAIT).await
+        self.request(line, wait).await
     }
 }
 
@@ -242,11 +252,12 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 mod tests {
     use std::sync::{Arc, OnceLock};
     use std::task::{Context, Wake, Waker};
+    use std::time::Duration;
 
     use store::SessionId;
     use tokio::sync::watch;
 
-    use super::{AGENT_HANDLE, Agent, AgentCommand, Line, handle};
+    use super::{AGENT_HANDLE, Agent, AgentCommand, CLOSE_WAIT, Line, Ordering, handle};
 
     /// Notes at its first wake-up whether the agent had ended.
     struct Woken {
@@ -317,10 +328,10 @@ mod tests {
     #[tokio::test]
     async fn session_that_agent_keeps_is_not_closed() {
         // It cannot write entries of the session.
-        assert!(!agent_refusing("close_session", "").close("s").await);
+        assert!(!agent_refusing("close_session", "").close("s", CLOSE_WAIT).await);
         // It has no session of this name.
-        assert!(agent_refusing("session", "").close("s").await);
-        assert!(agent_refusing("nothing", "").close("s").await);
+        assert!(agent_refusing("session", "").close("s", CLOSE_WAIT).await);
+        assert!(agent_refusing("nothing", "").close("s", CLOSE_WAIT).await);
     }
 
     #[tokio::test]
@@ -328,9 +339,48 @@ mod tests {
         // It can write the entries when it is asked for the second time.
         let each = r#"case $line in *close_session*) tries=x$tries; [ "$tries" = x ] || done=true;; esac"#;
         let agent = agent_refusing("close_session", each);
-        assert!(!agent.close("s").await);
-        let closed = tokio::time::timeout(std::time::Duration::from_secs(60), agent.close_at_last("s"));
+        assert!(!agent.close("s", CLOSE_WAIT).await);
+        let closed = tokio::time::timeout(Duration::from_secs(60), agent.close_at_last("s"));
         closed.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn hanging_session_gets_few_commands() {
+        // It answers nothing.
+        let agent = script("cat >/dev/null".to_owned());
+        let closed = tokio::time::timeout(Duration::from_secs(24 * 60 * 60), agent.close_at_last("s"));
+        assert!(closed.await.is_err());
+        let commands = agent.ids.load(Ordering::Relaxed);
+        assert!((2..200).contains(&commands), "{commands}");
+    }
+
+    #[tokio::test]
+    async fn line_of_sender_that_gave_up_is_completed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("reads");
+        let agent = script(format!(
+            "while [ ! -e '{}' ]; do sleep 0.01; done; cat",
+            path.display()
+        ));
+        let mut lines = agent.route("s");
+        let line = |text: String| {
+            let mut line = Line::new();
+            line.insert("session".to_owned(), "s".into());
+            line.insert("text".to_owned(), text.into());
+            line
+        };
+        // More than a pipe holds.
+        let lengths = [1 << 20, 1];
+        let (long, short) = (line("x".repeat(lengths[0])), line("x".repeat(lengths[1])));
+        let sent = tokio::time::timeout(Duration::from_millis(100), agent.send(&long)).await;
+        assert!(sent.is_err());
+        std::fs::write(&path, "").unwrap();
+        agent.send(&short).await.unwrap();
+        for length in lengths {
+            let line = tokio::time::timeout(Duration::from_secs(30), lines.recv()).await;
+            let text: String = line.unwrap().unwrap().get("text").unwrap();
+            assert_eq!(text.len(), length);
+        }
     }
 
     #[test]

@@ -74,6 +74,8 @@ impl SessionFile {
             drop(std::fs::remove_file(&path));
             return Err(error).context(NotWritten(path));
         }
+        // Not before, or the next attempt to write the file would remove the kept entries.
+        drop(std::fs::remove_file(path.with_extension(LEFT)));
         Ok(Self {
             path,
             cwd,
@@ -150,9 +152,7 @@ impl SessionFile {
 
 /// Removes what the agent kept unless the session has as many lines as when it left: then no other worker went on with it.
 fn check_kept(path: &Path, position: u64) {
-    let note = path.with_extension(LEFT);
-    let left = std::fs::read_to_string(&note);
-    drop(std::fs::remove_file(&note));
+    let left = std::fs::read_to_string(path.with_extension(LEFT));
     let is_same = left.is_ok_and(|left| left.parse::<u64>() == Ok(position));
     if !is_same {
         remove_kept(path);
@@ -253,6 +253,27 @@ mod tests {
         let line = br#"{"type":"session_info","id":"a","parentId":null}"#.to_vec();
         let error = file.append(&store, &id, &[line]).await.unwrap_err();
         assert!(error.is::<NotWritten>(), "{error:#}");
+    }
+
+    #[tokio::test]
+    async fn checkpoints_stay_if_file_cannot_be_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let (stored, local) = (dir.path().join("stored"), dir.path().join("local"));
+        std::fs::create_dir(&local).unwrap();
+        let store = FileStore::new(SessionDirectory::new(stored, true));
+        let id = SessionId::new("s").unwrap();
+        let fetch = || SessionFile::fetch(&store, &id, &local, dir.path());
+        let file = fetch().await.unwrap();
+        let kept = local.join("s.checkpoints");
+        std::fs::create_dir(&kept).unwrap();
+        file.remove().await;
+        // A directory in the place of the file.
+        std::fs::create_dir(&file.path).unwrap();
+        let error = fetch().await.unwrap_err();
+        assert!(error.is::<NotWritten>(), "{error:#}");
+        std::fs::remove_dir(&file.path).unwrap();
+        fetch().await.unwrap();
+        assert!(kept.exists());
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime};
 use anyhow::{Context as _, Result, bail};
 use async_nats::jetstream::message::StreamMessage;
 use futures_util::{StreamExt as _, stream};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use store::SessionId;
 use tokio::sync::{mpsc, watch};
 
@@ -24,7 +24,7 @@ use super::queue::StoredQueue;
 use super::{Place, Shared};
 use crate::answer::Answer;
 use crate::bus::{Bus, EventWriter, Follower, Frame, Lease, RECORDED, RunEdge, Until};
-use crate::limits::{COMMANDS_IN_FLIGHT, EVENT_BATCH, IDLE_WAIT};
+use crate::limits::{CLOSE_WAIT, COMMANDS_IN_FLIGHT, EVENT_BATCH, IDLE_WAIT};
 
 /// Why a worker no longer has a session.
 #[derive(Debug)]
@@ -301,10 +301,10 @@ impl SessionTask {
         }
         // The agent numbers its own events; clients have the numbers of this session.
         if line.get::<String>("command").as_deref() == Some("replay")
-            && let Some(mut data) = line.get::<Map<String, Value>>("data")
+            && let Some(mut data) = line.inner("data")
         {
-            data.insert("lastSeq".to_owned(), json!(self.events.last_number()));
-            data.insert("instanceId".to_owned(), json!(self.id.as_str()));
+            data.set("lastSeq", &self.events.last_number())?;
+            data.set("instanceId", &self.id.as_str())?;
             line.set("data", &data)?;
         }
         let text = line.text()?;
@@ -407,7 +407,7 @@ impl SessionTask {
         let is_lost = !matches!(end, End::Drained | End::Idle);
         self.shared.gate.close(&self.id);
         let (agent, handle) = (Arc::clone(&self.shared.agent), self.handle.clone());
-        let closing = agent.close(handle.as_str());
+        let closing = agent.close(handle.as_str(), CLOSE_WAIT);
         tokio::pin!(closing);
         let mut rest = Vec::new();
         let is_stuck = loop {
@@ -428,7 +428,10 @@ impl SessionTask {
         if !is_lost && let Err(error) = self.leave(rest).await {
             end = End::Lost(error);
         }
-        if let End::Idle = end {
+        // A session that the agent does not close stays wanted: commands may have come in the meantime.
+        if let End::Idle = end
+            && !is_stuck
+        {
             drop(
                 self.shared
                     .bus

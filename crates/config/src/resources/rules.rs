@@ -129,7 +129,7 @@ fn is_off(document: &Document) -> bool {
 }
 
 /// Texts that oh-my-pi puts into every system prompt: the file named RULES, and rules with `alwaysApply` that watch nothing. Those of the user
-/// come first, as those of context files do. Other dialects have none.
+/// come first, as those of context files do. Other dialects have none. [`load`] reports rules that cannot be read.
 pub(crate) fn always_applied(options: &ResourceOptions) -> (Vec<ContextFile>, Vec<Diagnostic>) {
     let (mut found, mut notes) = (Vec::new(), Vec::new());
     if !options.templates.is_omp {
@@ -140,6 +140,8 @@ pub(crate) fn always_applied(options: &ResourceOptions) -> (Vec<ContextFile>, Ve
         for path in [sticky.clone()].into_iter().chain(files(place)) {
             let content = match place.root.read_if_there(&path, limits::RULE_BYTES) {
                 Ok(Some(text)) if !text.cut => text.text,
+                Ok(None) => continue,
+                _ if path != sticky => continue,
                 Ok(Some(_)) => {
                     let kib = limits::RULE_BYTES / 1024;
                     notes.push(Diagnostic::left_out(
@@ -148,7 +150,6 @@ pub(crate) fn always_applied(options: &ResourceOptions) -> (Vec<ContextFile>, Ve
                     ));
                     continue;
                 }
-                Ok(None) => continue,
                 Err(error) => {
                     notes.push(Diagnostic::left_out(
                         &path,

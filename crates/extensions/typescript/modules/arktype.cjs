@@ -85,8 +85,9 @@ function create(z) {
     return extras === "reject" ? made.strict() : extras === "delete" ? made : made.passthrough();
   }
 
-  function type(definition, second) {
-    if (typeof definition === "string") return second === "[]" ? z.array(parse(definition)) : withDefault(definition);
+  function type(definition, ...more) {
+    if (more.length > 0) return type([definition, ...more]);
+    if (typeof definition === "string") return withDefault(definition);
     if (definition instanceof RegExp) return z.string().regex(definition);
     if (typeof definition?.safeParse === "function") return definition;
     if (Array.isArray(definition)) {

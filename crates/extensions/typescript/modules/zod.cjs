@@ -22,7 +22,7 @@ class Schema {
   /**
    * @param {object} json
    * @param {(value: any, path: (string|number)[], issues: Issues) => any} read
-   * @param {object} [marks] `isOptional`; `fallback`, a function; `shape` and `extras` of an object
+   * @param {object} [marks] `isOptional`; `fallback`, a function; `shape`, `extras` and `own`, the first reading, of an object
    */
   constructor(json, read, marks = {}) {
     this.#json = json;
@@ -173,6 +173,8 @@ class Schema {
 
   #needShape() {
     if (!this.marks.shape) throw new TypeError("This needs a schema of an object");
+    // What was added to the reading would be lost.
+    if (this.#read !== this.marks.own) throw new TypeError("This comes before refine, transform, optional, nullable, default and catch");
     return this.marks.shape;
   }
 
@@ -212,7 +214,7 @@ function objectOf(shape, extras = "delete", description = undefined) {
     if (extras === "reject") for (const key of Object.keys(value)) if (!(key in shape)) issues.add([...path, key], "must not be there");
     return made;
   };
-  return new Schema(json, read, { shape, extras });
+  return new Schema(json, read, { shape, extras, own: read });
 }
 
 function unionOf(schemas) {

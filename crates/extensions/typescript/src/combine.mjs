@@ -265,6 +265,10 @@ const boundary = (event, session) => {
       if (typeof result.continue === "boolean") event.continue = result.continue;
       given ||= result.entries !== undefined || result.continue !== undefined;
     },
+    done() {
+      // Counted for all handlers of `session_stop` together: one that wants nothing must not let another one go on without end.
+      if (event.type === "agent_before_settle" && !event.continue) session.stops = 0;
+    },
     value: () => (given ? { entries: event.entries, continue: event.continue } : undefined),
   };
 };

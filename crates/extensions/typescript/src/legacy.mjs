@@ -102,19 +102,17 @@ export function translate(session, extension, name, event) {
   return calls;
 }
 
-/** Handlers of oh-my-pi that may let a run go on; an aborted one does not. */
+/** Handlers of oh-my-pi that may let a run go on: not one that was aborted, and none of a sub-agent. */
 function stopHandlers(session, extension, event) {
-  if (event.outcome === "aborted") {
-    session.stops = 0;
-    return [];
-  }
+  if (event.outcome === "aborted" || session.state.isSubagent) return [];
   return (extension.handlers.get("session_stop") ?? []).map((handler) => ({
     extension,
     seen: event,
     async handler(given, ctx) {
-      const more = continuation(session, given, await handler(stopEvent(session, given), ctx));
-      if (!more && !given.continue) session.stops = 0;
-      return more;
+      const signal = session.settleSignal;
+      const answer = await handler(stopEvent(session, signal), ctx);
+      // The abort may come while the handler works.
+      return signal.aborted ? undefined : continuation(session, given, answer);
     },
   }));
 }

@@ -9,6 +9,9 @@ const require = createRequire(import.meta.url);
 /** How many times in a row `session_stop` may continue a run. */
 const MAX_STOPS = 8;
 
+/** What the model gets if `session_stop` blocks the end without a reason, as in oh-my-pi. */
+const UNEXPLAINED = "A session_stop handler blocked completion without a reason. Resolve the outstanding work before finishing.";
+
 /** Words in ids of models that name their families. */
 const FAMILIES = /claude|gpt|gemini|gemma|grok|llama|mistral|qwen|deepseek|kimi|glm|minimax|nova/i;
 
@@ -121,11 +124,11 @@ function modelQuery(session) {
  */
 export function continuation(session, event, answer) {
   const isBlock = answer?.decision === "block";
-  const texts = [answer?.additionalContext, answer?.reason].filter((text) => typeof text === "string" && text.trim() !== "");
+  const given = [answer?.additionalContext, answer?.reason].filter((text) => typeof text === "string" && text.trim() !== "");
+  const texts = isBlock ? [...given.reverse(), UNEXPLAINED] : given;
   if ((!isBlock && answer?.continue !== true) || texts.length === 0 || event.continue) return undefined;
   if (session.stops >= MAX_STOPS) {
     session.host.log("warn", `session_stop has continued the run ${MAX_STOPS} times: it ends now`);
-    session.stops = 0;
     return undefined;
   }
   session.stops += 1;
@@ -134,7 +137,7 @@ export function continuation(session, event, answer) {
 }
 
 /** What handlers of `session_stop` see. */
-export function stopEvent(session, event) {
+export function stopEvent(session, signal) {
   const messages = session.entries.getBranch().filter(({ type }) => type === "message").map(({ message }) => message);
   return {
     type: "session_stop",
@@ -144,7 +147,7 @@ export function stopEvent(session, event) {
     session_id: session.state.sessionId,
     session_file: session.state.sessionFile ?? undefined,
     stop_hook_active: session.stops > 0,
-    signal: event.signal ?? session.runSignal ?? new AbortController().signal,
+    signal,
   };
 }
 

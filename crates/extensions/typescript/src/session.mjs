@@ -88,7 +88,11 @@ export class Session {
 
   /** The signal of the run under way, or undefined when there is none. */
   get runSignal() {
-    if (this.state.isIdle) return undefined;
+    return this.state.isIdle ? undefined : this.settleSignal;
+  }
+
+  /** The signal of the newest run, also when it is about to settle and the state says already that none is under way. */
+  get settleSignal() {
     this.#run ??= new AbortController();
     return this.#run.signal;
   }

@@ -69,7 +69,9 @@ export function createUi(session, extension) {
     theme: { ...THEME },
     async select(title, options, opts) {
       const labels = options.map((option) => (typeof option === "string" ? option : option?.label ?? String(option)));
-      return text(await ask("ui.select", { title, options: labels }, opts));
+      const details = options.map((option) => (typeof option?.description === "string" ? { description: option.description } : {}));
+      const optionDetails = details.some((detail) => "description" in detail) ? details : undefined;
+      return text(await ask("ui.select", { title, options: labels, optionDetails }, opts));
     },
     confirm: async (title, message, opts) => (await ask("ui.confirm", { title, message }, opts)) === true,
     input: async (title, placeholder, opts) => text(await ask("ui.input", { title, placeholder }, opts)),

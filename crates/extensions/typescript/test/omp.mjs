@@ -31,6 +31,8 @@ test("schemas of zod: what they tell and how they read", () => {
   assert.equal(z.string().trim().transform((text) => text.length).parse(" ab "), 2);
   assert.equal(z.number().catch(7).parse("x"), 7);
   assert.deepEqual(z.literal(["a"]).toJSONSchema(), { type: "string", const: "a" });
+  assert.equal(z.object({ a: z.string() }).describe("D").strict().safeParse({ a: "x", b: 1 }).success, false);
+  assert.throws(() => z.object({ a: z.string() }).refine(({ a }) => a !== "x").strict(), /comes before refine/);
   assert.throws(() => z.string().refine((text) => text === "x", "no x").parse("y"), /no x/);
 });
 
@@ -44,6 +46,9 @@ test("schemas of arktype, as far as parameters need them", () => {
       tags: { type: "array", items: { type: "string" } }, deep: { type: "object", properties: { on: { type: "boolean", default: true } } },
     },
   });
+  assert.deepEqual(type("string", "|", "number").toJSONSchema(), { anyOf: [{ type: "string" }, { type: "number" }] });
+  assert.deepEqual(type("string", "[]").toJSONSchema(), { type: "array", items: { type: "string" } });
+  assert.throws(() => type("string", "&", "number"), /not supported here/);
   assert.throws(() => type("Map<string>"), /not supported here: use pi.zod or typebox/);
 });
 
@@ -108,6 +113,40 @@ test("session_stop lets a run go on, not without end", async () => {
     await agent.event("compaction_start", { reason: "manual" });
     await agent.event("compaction_start", { reason: "threshold" });
     assert.equal(notices(agent).at(-1), "auto_compaction_start context-full");
+  });
+});
+
+test("session_stop: all handlers share the limit, an abort ends it, and sub-agents have none", async () => {
+  const go = (answer) => `export default (pi: any) => pi.on("session_stop", async (e: any, ctx: any) => {
+    ctx.ui.notify(String(e.stop_hook_active)); return ${answer}; });`;
+  const settle = async (agent) => (await agent.event("agent_before_settle", { outcome: "completed", entries: [], continue: false })).value;
+  await withAgent(async (agent) => {
+    await agent.open({ "a.ts": go("undefined"), "b.ts": go(`{ continue: true, additionalContext: "On." }`), "c.ts": go(`{ continue: true, reason: "Too." }`) }, OMP);
+    for (let round = 0; round < 8; round += 1) assert.equal((await settle(agent)).entries[0].content, "On.");
+    assert.equal(await settle(agent), null);
+    assert.deepEqual(notices(agent), ["false", "false", ...Array(25).fill("true")]);
+  });
+  await withAgent(async (agent) => {
+    const waits = `await new Promise((done) => e.signal.addEventListener("abort", done)), { continue: true, reason: "On." }`;
+    await agent.open({ "a.ts": go(`(${waits})`) }, OMP);
+    for (let round = 0; round < 2; round += 1) {
+      const settled = settle(agent);
+      assert.equal((await agent.call("ui.notify")).params.message, "false");
+      agent.send({ type: "abort", session: "s1" });
+      assert.equal(await settled, null);
+      agent.send({ type: "state", session: "s1", isIdle: false });
+      agent.send({ type: "state", session: "s1", isIdle: true });
+    }
+  });
+  for (const [answer, content] of [[`{ decision: "block", reason: "Why", additionalContext: "More" }`, "Why"], [`{ decision: "block" }`, /without a reason/]]) {
+    await withAgent(async (agent) => {
+      await agent.open({ "a.ts": go(answer) }, OMP);
+      assert.match((await settle(agent)).entries[0].content, new RegExp(content));
+    });
+  }
+  await withAgent(async (agent) => {
+    await agent.open({ "a.ts": go(`{ continue: true, reason: "On." }`) }, { ...OMP, state: { newestOmp: true, isSubagent: true } });
+    assert.equal(await settle(agent), null);
   });
 });
 

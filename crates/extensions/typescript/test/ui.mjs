@@ -21,6 +21,16 @@ test("the four dialogs, answered", async () => {
   });
 });
 
+test("descriptions of options go along", async () => {
+  await withAgent(async (agent) => {
+    agent.answers = { "ui.select": "green" };
+    await agent.open(command(`await ctx.ui.select("Pick", ["red", { label: "green", description: "as grass" }]);`));
+    await agent.run("command.run", { name: "go" });
+    const params = { title: "Pick", options: ["red", "green"], optionDetails: [{}, { description: "as grass" }] };
+    assert.deepEqual((await agent.call("ui.select")).params, params);
+  });
+});
+
 test("cancelled, wrong and failed answers are the defaults", async () => {
   await withAgent(async (agent) => {
     agent.answers = { "ui.select": null, "ui.confirm": "yes", "ui.input": () => { throw new Error("gone"); }, "ui.editor": null };

@@ -8,6 +8,19 @@ pub(crate) mod stream;
 
 use serde_json::{Map, Value, json};
 
+/// The text of an error, with what helps if a ChatGPT plan that OpenAI's API shares is used up (pi 1.5.2).
+pub(crate) fn with_plan_help(text: String) -> String {
+    let help = if text.contains("subscription_sharing_usage_limit_exceeded") {
+        "Check your ChatGPT usage: https://chatgpt.com/settings/usage"
+    } else if text.contains("subscription_sharing_workplace_individual_usage_limit_exceeded") {
+        "You've reached your ChatGPT workspace's usage limit. Ask your workspace admin to increase it at admin.openai.com → \
+         Workspace → Usage limits."
+    } else {
+        return text;
+    };
+    format!("{text}\n{help}")
+}
+
 /// The parts of a message item that are kept as the signature of its text: its id, and the phase of its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TextSignature {

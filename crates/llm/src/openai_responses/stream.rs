@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use wire::{AssistantBlock, StopReason, ThinkingContent, Usage};
 
-use super::{TextSignature, azure};
+use super::{TextSignature, azure, with_plan_help};
 use crate::answer::{Answer, Fault};
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
@@ -491,12 +491,12 @@ fn trouble(error: &Value) -> (Option<String>, Option<String>) {
 fn error_event(data: &str) -> Fault {
     let event: Value = serde_json::from_str(data).unwrap_or_default();
     let error = event.get("error").filter(|error| error.is_object());
-    Fault::new(match trouble(error.unwrap_or(&event)) {
+    Fault::new(with_plan_help(match trouble(error.unwrap_or(&event)) {
         (Some(code), Some(message)) => format!("Error Code {code}: {message}"),
         (None, Some(message)) => message,
         (Some(code), None) => format!("Error Code {code}"),
         (None, None) => format!("Error event: {data}"),
-    })
+    }))
 }
 
 /// What a failed response says.
@@ -504,7 +504,7 @@ fn failure(error: Option<&RawValue>, reason: Option<&str>) -> Fault {
     let error: Value = error
         .and_then(|raw| serde_json::from_str(raw.get()).ok())
         .unwrap_or_default();
-    Fault::new(match (trouble(&error), reason) {
+    Fault::new(with_plan_help(match (trouble(&error), reason) {
         ((None, None), Some(reason)) => format!("incomplete: {reason}"),
         ((None, None), None) => "Unknown error (no error details in response)".to_owned(),
         ((code, message), _) => format!(
@@ -512,5 +512,5 @@ fn failure(error: Option<&RawValue>, reason: Option<&str>) -> Fault {
             code.as_deref().unwrap_or("unknown"),
             message.as_deref().unwrap_or("no message")
         ),
-    })
+    }))
 }

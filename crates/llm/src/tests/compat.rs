@@ -6,7 +6,7 @@ use wire::{ThinkingLevel, ToolSpec};
 
 use super::request;
 use super::requests::{build, header, with};
-use crate::request::{CacheRetention, ModelRequest};
+use crate::request::{CacheRetention, ModelRequest, ToolChoice};
 
 /// A conversation with everything that a flag may change: a system prompt, a tool, a call, a result, reasoning.
 fn asked(api: &str, fields: &Value) -> ModelRequest {
@@ -627,9 +627,10 @@ fn preferring_tools_are_strict_in_newer_convention() {
 
 #[test]
 fn preferring_tools_are_validated_by_newer_gemini() {
-    let body = |id: &str, by_flag| {
+    let body = |id: &str, by_flag, choice| {
         let mut request = asked("google-generative-ai", &json!({"id": id}));
         request.conventions.strict_by_flag = by_flag;
+        request.tool_choice = choice;
         request.tools = vec![ToolSpec {
             name: "own".to_owned(),
             description: String::new(),
@@ -644,9 +645,14 @@ fn preferring_tools_are_validated_by_newer_gemini() {
         )
     };
     let plain = (Value::Null, Value::Null);
-    assert_eq!(body("gemini-3-flash", true), (json!("VALIDATED"), json!(["p"])));
-    assert_eq!(body("gemini-3-flash", false), plain);
-    assert_eq!(body("gemini-2.5-pro", true), plain);
+    let strict = |mode| (json!(mode), json!(["p"]));
+    let (auto, any) = (Some(ToolChoice::Auto), Some(ToolChoice::Any));
+    assert_eq!(body("gemini-3-flash", true, None), strict("VALIDATED"));
+    assert_eq!(body("gemini-3-flash", true, auto.clone()), strict("VALIDATED"));
+    assert_eq!(body("gemini-3-flash", true, any), strict("ANY"));
+    assert_eq!(body("gemini-3-flash", false, None), plain);
+    assert_eq!(body("gemini-3-flash", false, auto).0, "AUTO");
+    assert_eq!(body("gemini-2.5-pro", true, None), plain);
 }
 
 #[test]

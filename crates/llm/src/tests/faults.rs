@@ -102,6 +102,23 @@ fn error_objects_are_shown_whole_by_convention() {
     }
     let bare = text(Family::OpenAiResponses, ("openai-responses", "mine"), "").unwrap();
     assert_eq!(bare, "mine API error (429): 429 status code (no body)");
+    for (code, end) in [
+        (
+            "usage_limit_exceeded",
+            "\nCheck your ChatGPT usage: https://chatgpt.com/settings/usage",
+        ),
+        (
+            "workplace_individual_usage_limit_exceeded",
+            " at admin.openai.com → Workspace → Usage limits.",
+        ),
+    ] {
+        let body = format!("{{\"error\": {{\"code\": \"subscription_sharing_{code}\"}}}}");
+        let used_up = text(Family::OpenAiResponses, ("openai-responses", "openai"), &body).unwrap();
+        assert!(
+            used_up.ends_with(end) && !crate::is_retryable(&used_up),
+            "{used_up}"
+        );
+    }
     let raw = "{\"error\": {\"message\": \"m\", \"metadata\": {\"raw\": \"say \\\"no\\\"\"}}}";
     let routed = text(Family::OpenAiCompletions, ("openai-completions", "p"), raw).unwrap();
     assert!(routed.ends_with("\nsay \"no\""), "{routed}");

@@ -34,8 +34,7 @@ pub(crate) fn parse(program: &str, argv: &[String]) -> Result<Args, UsageError> 
                 // `worker` passes them on to another program.
                 args.messages
                     .extend((args.command == Some(Command::Worker)).then(|| first.clone()));
-                // Unlike pi, files do not count: programs put texts of others here, and those must attach nothing.
-                args.messages.extend(rest.iter().cloned());
+                take_words(program, &mut args, rest);
                 break;
             }
             _ if is_command && command_at == Some(at) => {}
@@ -69,6 +68,20 @@ pub(crate) fn parse(program: &str, argv: &[String]) -> Result<Args, UsageError> 
     check_workers(&args, &general)?;
     check_guesses(&args)?;
     Ok(args)
+}
+
+/// Takes the words after `--`. Unlike in pi, words with `@` are text: programs put texts of others here, and those must attach
+/// nothing. Clients of pi attach files before the text, by absolute path (contraagent 0.9). Under the name `pi` these are files.
+/// The last word, which is the text of such programs, never is one.
+fn take_words(program: &str, args: &mut Args, words: &[String]) {
+    let before_last = words.iter().take(words.len().saturating_sub(1));
+    let files = before_last
+        .take_while(|word| program == "pi" && word.starts_with("@/"))
+        .count();
+    let (files, texts) = words.split_at(files);
+    args.files
+        .extend(files.iter().map(|file| file.trim_start_matches('@').to_owned()));
+    args.messages.extend(texts.iter().cloned());
 }
 
 /// Refuses general options that only the agents of workers carry out. A gateway runs no tools: an option that limits them there

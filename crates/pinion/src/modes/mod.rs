@@ -139,7 +139,8 @@ async fn open(
     let dir = setup.agent.session_dir(&env.cwd);
     let opening = sessions::opening(args, env, dir.as_ref(), setup.own_session_dir)?;
     let name = args.name.as_deref();
-    let mut session = Session::start_named(Arc::clone(&setup.agent), outbox.clone(), &opening, name)?;
+    let start = async || Session::start_named(Arc::clone(&setup.agent), outbox.clone(), &opening, name);
+    let mut session = session::when_closed(start).await?;
     for warning in session.take_warnings() {
         complain(&format!("Warning: {warning}"));
     }

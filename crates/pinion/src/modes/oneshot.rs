@@ -149,12 +149,11 @@ impl Awaiting {
             Reply::Accepted(accepted) if accepted.stage == CommandStage::Begun => Some(Self::Response),
             // A prompt that an extension handled begins no run by itself, so that nothing may settle.
             Reply::Accepted(_) => Some(Self::Barrier),
-            // The first event of a run may wait for hooks.
-            Reply::State(state) => (is_running || state.is_streaming).then_some(Self::Settled),
-            Reply::StateWithPrompt(shown) => {
-                (is_running || shown.state.is_streaming).then_some(Self::Settled)
+            _ => {
+                let state = reply.state()?;
+                // The first event of a run may wait for hooks.
+                (is_running || state.is_streaming).then_some(Self::Settled)
             }
-            _ => None,
         }
     }
 }
@@ -218,7 +217,7 @@ async fn talk(
             break;
         }
     }
-    Ok(Some(ending.exit_code()))
+    Ok(Some(ending.exit_code(matches!(*screen, Screen::Text(_)))))
 }
 
 /// Returns true for the first event of a run. A full context is compacted before a run.
@@ -276,7 +275,7 @@ impl Ending {
     }
 
     /// The exit code. Says on stderr what went wrong.
-    fn exit_code(self) -> u8 {
+    fn exit_code(self, is_text: bool) -> u8 {
         if self.wants_result {
             if self.has_result {
                 return exit::SUCCESS;
@@ -293,7 +292,8 @@ impl Ending {
                 complain(self.error.as_deref().unwrap_or("The model failed"));
                 exit::FAILURE
             }
-            Some(StopReason::Length) => {
+            // As in pi, `--mode json` succeeds then: clients read the stop reason of the answer.
+            Some(StopReason::Length) if is_text => {
                 complain("Warning: the answer was cut off by the model's output limit");
                 exit::FAILURE
             }

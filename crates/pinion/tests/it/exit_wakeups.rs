@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::llm::Reply;
 
 use crate::background::{TOOLS, process, start};
@@ -252,5 +252,43 @@ fn abort_of_extension_holds_earlier_exits_back() {
     // A wakeup would begin its run before the session answers.
     until("the end of the run", || pi.state()["isStreaming"] == false);
     assert_eq!(world.server.requests().len(), 2);
+    pi.finish();
+}
+
+#[test]
+fn newest_omp_client_settles_after_wakeup() {
+    let world = World::new([
+        start("b", "until [ -e go ]; do sleep 0.05; done"),
+        Reply::text(["I wait"]),
+        Reply::text(["I see"]),
+    ]);
+    wakes(&world);
+    let pi = world.start_with(&["--rpc-dialect", "omp-now"]);
+    pi.data(json!({"type": "prompt", "message": "Go"}));
+    assert_eq!(pi.wait("prompt_result")["sessionSettled"], false);
+    let pending = |state: Value| (state["hasPendingAsyncWork"].clone(), state["isSettled"].clone());
+    assert_eq!(pending(pi.state()), (json!(true), json!(false)));
+    std::fs::write(world.dir.cwd().join("go"), "").unwrap();
+    pi.wait("session_settled");
+    assert_eq!(pending(pi.state()), (json!(false), json!(true)));
+    let lines = pi.lines();
+    let ends = of_type(&lines, "agent_end");
+    let terminal: Vec<&Value> = ends.iter().map(|end| &end["isTerminal"]).collect();
+    assert_eq!(terminal, [false, true]);
+    assert_eq!(ends[0]["awaitingAsyncWork"], true);
+    assert_eq!(of_type(&lines, "session_settled").len(), 1);
+    pi.finish();
+}
+
+#[test]
+fn newest_omp_client_settles_when_abort_holds_wakeup() {
+    let world = World::new([start("b", "exec sleep 600"), Reply::text(["I wait"])]);
+    wakes(&world);
+    let pi = world.start_with(&["--rpc-dialect", "omp-now"]);
+    pi.data(json!({"type": "prompt", "message": "Go"}));
+    assert_eq!(pi.wait("prompt_result")["sessionSettled"], false);
+    pi.data(json!({"type": "abort"}));
+    pi.wait("session_settled");
+    assert_eq!(pi.state()["hasPendingAsyncWork"], false);
     pi.finish();
 }

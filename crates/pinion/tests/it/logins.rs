@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply};
 
-use crate::kit::{Done, PROGRAM, Pi, World, answers, bash, files_below, text};
+use crate::kit::{Done, PROGRAM, Pi, World, answers, bash, files_below, of_type, text, until};
 
 const REFRESH: &str = "rt_planted_refresh_token";
 const KEY: &str = "sk-planted-api-key-0123456789";
@@ -426,4 +426,24 @@ fn waiting_login_can_be_interrupted() {
         .status();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(!world.dir.agent_dir().join("auth.json").exists());
+}
+
+#[test]
+fn wrong_pasted_address_is_asked_for_again() {
+    let world = World::new([]);
+    let pi = world.start();
+    let id = pi.send(json!({"type": "login", "providerId": "openrouter"}));
+    let questions = || {
+        let lines = pi.lines();
+        let frames = of_type(&lines, "extension_ui_request").into_iter();
+        let questions = frames.filter(|frame| frame["method"] == "input");
+        questions.map(|frame| frame["id"].clone()).collect::<Vec<Value>>()
+    };
+    until("it asks for the address", || questions().len() == 1);
+    let answer = json!({"type": "extension_ui_response", "id": questions()[0], "value": "two words"});
+    pi.agent.send(&answer).unwrap();
+    until("it asks again", || questions().len() == 2);
+    pi.get("abort");
+    assert_eq!(pi.response(&id)["error"], "Operation aborted");
+    pi.finish();
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply};
 
 use crate::extensions::{can_run, extended};
-use crate::kit::{Pi, World, kinds, of_type};
+use crate::kit::{LONG, Pi, World, kinds, of_type, text};
 
 /// A client of protocol version 2.
 fn start(world: &World, args: &[&str]) -> Pi {
@@ -25,7 +25,7 @@ fn say(pi: &Pi, text: &str) -> Vec<Value> {
 /// Ends a process whose output lacks events, so that it cannot be checked as a whole.
 fn end(pi: &Pi) {
     pi.agent.close_stdin();
-    assert_eq!(pi.agent.wait_exit(crate::kit::LONG).unwrap().code(), Some(0));
+    assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(0));
 }
 
 #[test]
@@ -381,6 +381,76 @@ fn slash_commands_are_sent_when_they_change() {
     end(&pi);
 }
 
+/// A client whose second prompt is being answered, in a conversation of which a compaction keeps that prompt.
+fn answering(replies: impl IntoIterator<Item = Reply>) -> (World, Pi, usize) {
+    let first = [
+        Reply::text(["One."]),
+        Reply::text(["half"]).gate("never").then_text([" LATE"]),
+    ];
+    let world = World::new(first.into_iter().chain(replies));
+    world.settings(json!({"compaction": {"keepRecentTokens": 5}}));
+    let pi = world.start_with(&["--rpc-dialect", "omp-now"]);
+    say(&pi, &"Remember the word elephant. ".repeat(40));
+    let before = pi.lines().len();
+    pi.data(json!({"type": "prompt", "message": "And this one, too."}));
+    world.server.wait_gate("never", LONG).unwrap();
+    (world, pi, before)
+}
+
+/// How often the outcomes of a run were written: `agent_start`, `agent_end`, `prompt_result`, `session_settled`.
+fn outcomes(lines: &[Value]) -> [usize; 4] {
+    ["agent_start", "agent_end", "prompt_result", "session_settled"].map(|kind| of_type(lines, kind).len())
+}
+
+#[test]
+fn run_goes_on_after_compaction() {
+    let (world, pi, before) = answering([Reply::text(["A summary."]), Reply::text(["The rest."])]);
+    assert_eq!(pi.data(json!({"type": "compact"}))["summary"], "A summary.");
+    pi.wait("session_settled");
+    let lines = pi.lines().split_off(before);
+    assert_eq!(outcomes(&lines), [2, 1, 1, 1]);
+    assert_eq!(of_type(&lines, "prompt_result")[0]["status"], "completed");
+    let request = world.server.requests()[3].body["messages"].to_string();
+    assert!(
+        request.contains("And this one, too.") && !request.contains("half"),
+        "{request}"
+    );
+    assert_eq!(text(pi.messages().last().unwrap()), "The rest.");
+    end(&pi);
+}
+
+#[test]
+fn run_goes_on_if_nothing_is_to_be_compacted() {
+    let world = World::new([
+        Reply::text(["half"]).gate("never").then_text([" LATE"]),
+        Reply::text(["All."]),
+    ]);
+    let pi = world.start_with(&["--rpc-dialect", "omp-now"]);
+    pi.data(json!({"type": "prompt", "message": "Hello"}));
+    world.server.wait_gate("never", LONG).unwrap();
+    let refusal = pi.error(json!({"type": "compact"}));
+    assert_eq!(refusal, "Nothing to compact (session too small)");
+    pi.wait("session_settled");
+    assert_eq!(outcomes(&pi.lines()), [2, 1, 1, 1]);
+    end(&pi);
+}
+
+#[test]
+fn abort_of_compaction_ends_interrupted_run() {
+    let (world, pi, before) = answering([Reply::text(["A summary."]).gate("summary")]);
+    let asked = pi.send(json!({"type": "compact"}));
+    world.server.wait_gate("summary", LONG).unwrap();
+    assert_eq!(outcomes(&pi.lines().split_off(before)), [1, 0, 0, 0]);
+    pi.data(json!({"type": "abort"}));
+    assert_eq!(pi.response(&asked)["success"], false);
+    pi.wait("session_settled");
+    let lines = pi.lines().split_off(before);
+    assert_eq!(outcomes(&lines), [1, 1, 1, 1]);
+    assert_eq!(of_type(&lines, "prompt_result")[0]["status"], "aborted");
+    assert_eq!(world.server.requests().len(), 3);
+    end(&pi);
+}
+
 #[test]
 fn newest_client_negotiates_version_2_only() {
     let world = World::new([]);
@@ -411,6 +481,6 @@ fn end_of_input_shows_end_of_aborted_answer() {
     pi.agent.close_stdin();
     let turn = pi.wait("turn_end");
     assert_eq!(turn["message"]["stopReason"], "aborted");
-    assert_eq!(pi.agent.wait_exit(crate::kit::LONG).unwrap().code(), Some(0));
+    assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(0));
     assert_eq!(of_type(&pi.lines(), "agent_end").len(), 0, "as in oh-my-pi");
 }

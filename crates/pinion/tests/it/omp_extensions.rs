@@ -52,3 +52,31 @@ fn manifests_hooks_and_commands_of_omp_load() {
     assert_eq!(own["input_schema"]["required"], json!(["a"]));
     end(&pi);
 }
+
+/// As in oh-my-pi: a sub-agent ends with its task.
+#[test]
+fn session_stop_continues_main_agent_only() {
+    if !can_run() {
+        return;
+    }
+    let world = World::new([
+        Reply::tool("t", "task", json!({"description": "a task", "prompt": "Count"})),
+        Reply::text(["Seven."]),
+        Reply::text(["It says seven."]),
+        Reply::text(["The end."]),
+    ]);
+    let dir = world.dir.agent_dir().join("extensions");
+    fs::create_dir_all(&dir).unwrap();
+    let source = r#"export default (pi: any) => pi.on("session_stop", (event: any) =>
+      event.stop_hook_active ? undefined : { continue: true, additionalContext: "Go on." });"#;
+    fs::write(dir.join("stop.ts"), source).unwrap();
+    let pi = world.start_with(&["--rpc-dialect", "omp-now", "--tools", "read,task"]);
+    pi.ask(json!({"type": "prompt", "message": "Count"}));
+    pi.wait("session_settled");
+    let requests = world.server.requests();
+    let continued = requests
+        .iter()
+        .map(|request| request.body.to_string().contains("Go on."));
+    assert_eq!(continued.collect::<Vec<_>>(), [false, false, false, true]);
+    end(&pi);
+}

@@ -174,6 +174,20 @@ fn print_mode_exit_codes_follow_outcome() {
 }
 
 #[test]
+fn json_mode_exit_code_ignores_output_limit() {
+    for (reply, code) in [
+        (Reply::text(["cut o"]).stop("length"), 0),
+        (Reply::error(ErrorKind::Auth), 1),
+    ] {
+        let world = World::new([reply]).without_retries();
+        let done = run(&world, &["--mode", "json", "Go"], "");
+        assert_eq!(done.code, Some(code), "{}", done.err);
+        let ends = done.out.contains(r#""type":"agent_settled""#);
+        assert!(ends, "{}", done.out);
+    }
+}
+
+#[test]
 fn print_mode_succeeds_after_retry() {
     let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["ok"])]);
     let done = run(&world, &["-p", "Go"], "");

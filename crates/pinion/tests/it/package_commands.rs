@@ -421,6 +421,12 @@ fn git_package_follows_branch_and_keeps_tag() {
     assert!(good(&updated).ends_with(&line), "{}", updated.out);
     assert!(checkout.join(".npmrc").is_file());
     assert_eq!(command_names(&world), ["tools-1.1.0"]);
+    // Another reference on the command line does not mean the installed one.
+    let config = world.config().env("PI_OFFLINE", "0");
+    let pi = Pi::spawn(config.args(["-e", "git:git.example.com/me/tools@v1.0.0"]));
+    let found = names(&pi);
+    pi.finish();
+    assert!(found.contains(&"tools-1.0.0".to_owned()), "{found:?}");
     let again = run(&world, &["update", source]);
     assert!(good(&again).ends_with("is already up to date\n"), "{}", again.out);
     // Another reference of the same repository replaces the entry.
@@ -673,4 +679,7 @@ fn named_package_is_installed_for_one_start() {
         &run(&world, &["-p", "-e", "npm:missing", "hi"]),
         "package npm:missing is not installed. Run: pinion install npm:missing",
     );
+    let refused = run(&world, &["-p", "-e", "https://me:word@h.org/a/b", "hi"]);
+    let error = bad(&refused, "Use git's credential helper");
+    assert!(!error.contains("Installing"), "{error}");
 }

@@ -138,6 +138,19 @@ impl Connection {
         }
     }
 
+    /// Notes whether the end of a background process may begin a run. A session that only waited for that settles when none may.
+    pub(crate) fn pending_wakeup(
+        &mut self,
+        from: SessionRef<'_>,
+        is_pending: bool,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) {
+        self.write_one(from, now, out, |encoder, _, out| {
+            encoder.pending_wakeup(is_pending, out);
+        });
+    }
+
     /// Appends the deltas that must come before the event, if they alone fill a batch. Returns true if it did: the
     /// event then gets a batch of its own, so that other sessions wait less.
     pub(crate) fn clears_the_way(

@@ -25,7 +25,8 @@ impl MessageIds {
     }
 
     /// Adds the id to the line that was just written for an event, if it is about a message, and the members of the end of a run.
-    pub(super) fn event(&mut self, event: &Event, dialect: Dialect, out: &mut Vec<u8>) {
+    /// `may_wake` says whether the end of a background process may begin another run.
+    pub(super) fn event(&mut self, event: &Event, may_wake: bool, dialect: Dialect, out: &mut Vec<u8>) {
         match event {
             Event::MessageStart { .. } => {
                 let id = self.next();
@@ -41,7 +42,11 @@ impl MessageIds {
                 // No message is open after a run.
                 self.open.clear();
                 // The end of a run that the agent continues by itself is not written (row 40).
-                append(",\"isTerminal\":true,\"yielded\":true", dialect, out);
+                let members = match may_wake {
+                    true => ",\"isTerminal\":false,\"yielded\":true,\"awaitingAsyncWork\":true",
+                    false => ",\"isTerminal\":true,\"yielded\":true",
+                };
+                append(members, dialect, out);
             }
             Event::SessionChanged { .. } => self.open.clear(),
             _ => {}

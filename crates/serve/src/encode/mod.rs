@@ -194,11 +194,13 @@ impl Encoder {
     pub(crate) fn follow(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
         self.end_before(event, now, out);
         let start = out.len();
-        self.line(event, now, out);
-        out.truncate(start);
-        if let Some(repeats) = &mut self.repeats {
-            repeats.truncate(start);
+        if !self.subagents.leave_out(event) {
+            self.line(event, now, out);
         }
+        out.truncate(start);
+        self.repeats
+            .iter_mut()
+            .for_each(|repeats| repeats.truncate(start));
         self.fallbacks.follow(event, out);
         self.prompts.event(event, self.spoken.manner().dialect, out);
     }
@@ -240,7 +242,8 @@ impl Encoder {
             // Sub-agents end before the run that gave them their tasks.
             self.subagents = Subagents::default();
         }
-        self.message_ids.event(event, manner.dialect, out);
+        self.message_ids
+            .event(event, self.prompts.may_wake(), manner.dialect, out);
         if let Event::MessageStart { message } = event
             && let Message::Assistant(message) = &**message
         {

@@ -8,6 +8,7 @@ use wire::message::StopReason;
 use wire::reply::{Accepted, CommandStage, Disposition};
 use wire::{AssistantMessage, Dialect, Event, Reply, Response};
 
+use super::Encoder;
 use super::failures::may_pass;
 use super::json as text;
 use crate::limits::OPEN_PROMPTS;
@@ -27,6 +28,8 @@ pub(super) struct Prompts {
     owes_settled: bool,
     /// Messages wait in a queue of the session.
     has_queue: bool,
+    /// The end of a background process may begin a run.
+    may_wake: bool,
     /// How the newest run ended: its status and, after a failure, the member `error`.
     outcome: Option<(&'static str, Option<Map<String, Value>>)>,
     /// Output tokens per second of the newest answer.
@@ -64,7 +67,20 @@ pub(super) enum Line {
     Nothing,
 }
 
+impl Encoder {
+    /// Notes whether the end of a background process may begin a run, and appends the lines that follow from it.
+    pub(crate) fn pending_wakeup(&mut self, is_pending: bool, out: &mut Vec<u8>) {
+        self.prompts.may_wake = is_pending;
+        self.prompts.write_settled(self.spoken.manner().dialect, out);
+    }
+}
+
 impl Prompts {
+    /// Returns true if the end of a background process may begin a run.
+    pub(super) fn may_wake(&self) -> bool {
+        self.may_wake
+    }
+
     /// Follows an event, and appends the lines that come after it.
     pub(super) fn event(&mut self, event: &Event, dialect: Dialect, out: &mut Vec<u8>) {
         match event {
@@ -193,11 +209,7 @@ impl Prompts {
 
     /// The response to `get_state` with the members that tell whether the session is idle; none for other lines.
     fn state(&self, response: &Response, dialect: Dialect) -> Option<Map<String, Value>> {
-        let state = match &response.outcome {
-            Ok(Reply::State(state)) => &**state,
-            Ok(Reply::StateWithPrompt(shown)) => &shown.state,
-            _ => return None,
-        };
+        let state = response.outcome.as_ref().ok()?.state()?;
         if !dialect.reports_prompts() {
             return None;
         }
@@ -208,12 +220,12 @@ impl Prompts {
         // The client joined during a run if the state contains a run without its `agent_start` event.
         let is_busy = state.is_streaming || state.is_retrying || state.queued_message_count > 0;
         data.insert("isSettled".to_owned(), (!is_busy && self.is_settled()).into());
-        // oh-my-pi counts the wait for a retry as part of the run, so that nothing else can wake an idle session.
+        // oh-my-pi counts the wait for a retry as part of the run.
         data.insert(
             "isStreaming".to_owned(),
             (state.is_streaming || state.is_retrying).into(),
         );
-        data.insert("hasPendingAsyncWork".to_owned(), false.into());
+        data.insert("hasPendingAsyncWork".to_owned(), self.may_wake.into());
         // There are no service tiers.
         data.insert("fastModeEnabled".to_owned(), false.into());
         data.insert("fastModeActive".to_owned(), false.into());
@@ -275,11 +287,11 @@ impl Prompts {
         }
     }
 
-    /// Returns true if no run, queue or prompt is left that would wake the session.
+    /// Returns true if no run, queue, prompt or process is left that would wake the session.
     fn is_settled(&self) -> bool {
         // A slash command alone is no work of the agent.
         let has_prompt = |prompt: &OpenPrompt| !matches!(prompt.state, PromptState::Command(_));
-        !self.is_active && !self.has_queue && !self.open.iter().any(has_prompt)
+        !self.is_active && !self.has_queue && !self.may_wake && !self.open.iter().any(has_prompt)
     }
 }
 

@@ -46,6 +46,16 @@ impl Subagents {
         });
     }
 
+    /// Forgets the sub-agent of an event that the client does not get, or its deltas would be written later. Returns false for events
+    /// that are of no sub-agent.
+    pub(super) fn leave_out(&mut self, event: &Event) -> bool {
+        let Event::SubagentEvent { payload } = event else {
+            return false;
+        };
+        self.encoders.remove(&payload.id);
+        true
+    }
+
     /// Writes deltas that are due.
     pub(super) fn flush_due(&mut self, now: Instant, out: &mut Vec<u8>) {
         self.write_all(out, |encoder, lines| encoder.flush_due(now, lines));

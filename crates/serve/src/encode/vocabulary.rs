@@ -11,7 +11,7 @@ use wire::event::{CompactionReason, CompactionResult};
 use wire::omp::{NO_ENTRY, PAGE_BUSY, PAGE_STALE, SILENT_ANSWER, UNKNOWN_CURSOR};
 use wire::reply::Messages;
 use wire::state::{BashResult, OutputCounts};
-use wire::ui::UiMethod;
+use wire::ui::UiRequest;
 use wire::{AssistantMessage, Dialect, Event, Message, Reply, Response, StopReason, ToolResult};
 
 use super::json as text;
@@ -67,7 +67,7 @@ impl Vocabulary {
             Event::BashExecutionStart { .. }
             | Event::BashExecutionUpdate { .. }
             | Event::BashExecutionEnd { .. } => shell(event, manner, out),
-            Event::ExtensionUiRequest { request, .. } => ui_request(event, request.method, manner, out),
+            Event::ExtensionUiRequest { request, .. } => ui_request(event, request, manner, out),
             Event::ExtensionError { extension_path, .. } => {
                 extension_error(event, extension_path, manner, out)
             }
@@ -328,16 +328,31 @@ fn ready(event: &Event, out: &mut Vec<u8>) {
 }
 
 /// Rows 3 and 28. Which methods a client renders is known where it is asked; here only what its dialect never had is left out.
-fn ui_request(event: &Event, method: UiMethod, manner: Manner, out: &mut Vec<u8>) {
-    if !manner.sends_ui(method) {
+fn ui_request(event: &Event, request: &UiRequest, manner: Manner, out: &mut Vec<u8>) {
+    if !manner.sends_ui(request.method) {
         return;
     }
     let kind = manner.dialect.ui_request();
-    if kind == event.name() {
-        push(event, out);
-    } else {
+    if kind != event.name() {
         with_member(event, "type", kind.into(), out);
+    } else if manner.dialect.is_newest_omp()
+        && let Some(details) = option_details(request)
+    {
+        with_member(event, "optionDetails", details, out);
+    } else {
+        push(event, out);
     }
+}
+
+/// The descriptions of options, one object for each option; none if no option has one.
+fn option_details(request: &UiRequest) -> Option<Value> {
+    let options = request.options.as_ref()?;
+    let has_any = options.iter().any(|option| option.description.is_some());
+    let details = options.iter().map(|option| match &option.description {
+        Some(description) => json!({"description": description}),
+        None => json!({}),
+    });
+    has_any.then(|| details.collect())
 }
 
 /// A shell command of a client: the web dialect says whose it was without an `id`, the others know no more than the `id`.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use session::{ClientId, SessionRequest};
 use wire::event::CompactionReason;
 use wire::reply::Negotiated;
-use wire::ui::{UiMethod, UiRequest};
+use wire::ui::{SelectOption, UiMethod, UiRequest};
 use wire::{AssistantMessage, Dialect, Event, Message, Reply, Response, StreamEvent, Usage};
 
 use crate::encode::Encoder;
@@ -231,6 +231,34 @@ fn ui_frame(spoken: &Spoken, method: UiMethod) -> Option<Value> {
     let mut out = Vec::new();
     Encoder::speaking(spoken.clone()).event(&event, Instant::now(), &mut out);
     (!out.is_empty()).then(|| serde_json::from_slice(&out).unwrap())
+}
+
+#[test]
+fn newest_omp_gets_descriptions_of_options() {
+    let described = SelectOption {
+        label: "green".to_owned(),
+        description: Some("as grass".to_owned()),
+    };
+    for dialect in Dialect::ALL {
+        let mut request = UiRequest::new("q1".to_owned(), UiMethod::Select);
+        request.options = Some(vec![SelectOption::from("red".to_owned()), described.clone()]);
+        let event = Event::ExtensionUiRequest {
+            request: Box::new(request),
+        };
+        let mut out = Vec::new();
+        Encoder::speaking(Spoken::new(dialect)).event(&event, Instant::now(), &mut out);
+        let frame: Value = serde_json::from_slice(&out).unwrap_or_default();
+        let details = json!([{}, {"description": "as grass"}]);
+        let expected = if dialect == Dialect::OmpNow {
+            details
+        } else {
+            Value::Null
+        };
+        assert_eq!(frame["optionDetails"], expected, "{dialect:?}");
+        if !out.is_empty() {
+            assert_eq!(frame["options"], json!(["red", "green"]), "{dialect:?}");
+        }
+    }
 }
 
 #[test]

@@ -408,3 +408,15 @@ fn events_of_subagents_repeat_their_own_message() {
         "other dialects get the new text alone"
     );
 }
+
+#[test]
+fn events_of_subagents_left_out_stay_out() {
+    let (mut encoder, now, mut out) = (encoder(Dialect::OmpNow), Instant::now(), Vec::new());
+    let message = answer(StopReason::Stop);
+    for event in [Event::MessageStart { message }, update(text(0, "Hello"))] {
+        encoder.follow(&of_subagent("a-0", event), now, &mut out);
+    }
+    assert_eq!(encoder.held_back(), 0);
+    encoder.flush(now, &mut out);
+    assert!(out.is_empty(), "{:?}", lines(&out));
+}

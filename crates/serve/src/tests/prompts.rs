@@ -94,6 +94,21 @@ fn accepted_prompt_gets_one_result() {
 }
 
 #[test]
+fn pending_wakeup_delays_session_settled() {
+    let mut omp = encoder(Dialect::OmpNow);
+    let mut out = Vec::new();
+    omp.pending_wakeup(true, &mut out);
+    assert!(out.is_empty());
+    prompt(&mut omp, "1", Disposition::Started);
+    let run = [Event::AgentStart, end(StopReason::Stop), SETTLED];
+    assert_eq!(events(&mut omp, &run), [result("1", true, "completed", false)]);
+    omp.pending_wakeup(false, &mut out);
+    assert_eq!(own(&out), [json!({"type": "session_settled"})]);
+    omp.pending_wakeup(false, &mut out);
+    assert_eq!(own(&out).len(), 1, "once");
+}
+
+#[test]
 fn queued_prompt_stays_open_until_delivered() {
     let mut omp = encoder(Dialect::OmpNow);
     prompt(&mut omp, "1", Disposition::Started);

@@ -1,20 +1,25 @@
 //! Compacting the conversation: when it begins, what hooks have to do with it, and the result to disk. The plan is from `agent`, the
 //! summaries are made in `summaries`.
 
+use std::sync::Arc;
+
 use agent::compaction::{Finished, Refusal};
 use agent::{Activity, CompactOutcome, HooksOutcome, Input};
 use serde_json::{Value, json};
 use wire::entry::Compaction;
 use wire::event::{CompactionReason, CompactionResult};
-use wire::{EntryBody, SessionRule};
+use wire::{EntryBody, Event, SessionRule};
 
 use crate::outbox::Outbox;
+use crate::strings;
 
-use super::asker::{Asked, EndedCompaction};
+use super::asker::{Asked, Asker, EndedCompaction};
 use super::driver::Driver;
 use super::extension_models;
 use super::extension_notices;
 use super::extensions::{Continuation, cancels, failure, put, report};
+use super::handoff::is_needless;
+use super::interrupted_run::InterruptedRun;
 use super::session_core::SessionCore;
 use super::summaries::Summaries;
 
@@ -82,7 +87,43 @@ pub(super) async fn finish(driver: &mut Driver, ended: EndedCompaction) {
     };
     // After the input: clients get `compaction_end` before the response.
     if let Some(asked) = asked {
+        let is_of_client = matches!(asked.asker, Asker::Client(_));
+        let is_done = answer.as_ref().err().is_none_or(|error| is_needless(error));
         driver.extensions.links.reply(asked.asker, answer).await;
+        // The compaction of an extension has interrupted nothing, and that of a client may follow it.
+        if is_of_client {
+            resume(driver, is_done).await;
+        }
+    }
+}
+
+/// Goes on with the run that the compaction has interrupted. `is_done` is false if the conversation is still to be compacted.
+async fn resume(driver: &mut Driver, is_done: bool) {
+    let goes_on = is_done && driver.summaries.interrupted == InterruptedRun::Ended;
+    if !goes_on || !driver.core.machine.can_continue() {
+        return settle_interrupted(driver).await;
+    }
+    // As for a prompt: limits and missing credentials also keep this run from beginning.
+    if let Err(reason) = extension_models::check_model(driver) {
+        driver
+            .core
+            .outbox
+            .notice("warning", strings::not_resumed(&reason))
+            .await;
+        return settle_interrupted(driver).await;
+    }
+    driver.core.add_shell_messages();
+    let full = driver.summaries.must_compact(&driver.core);
+    driver.drive(Input::Continue { full }).await;
+}
+
+/// The run that a compaction has interrupted does not go on: clients learn that the session has settled, if they do not know yet.
+pub(super) async fn settle_interrupted(driver: &mut Driver) {
+    if std::mem::take(&mut driver.summaries.interrupted).is_held() {
+        driver.core.tools.processes().tell_pending_wakeup().await;
+        // Extensions know it since the run ended.
+        let settled = Event::AgentSettled { aborted: true };
+        driver.core.outbox.tell_clients(Arc::new(settled)).await;
     }
 }
 

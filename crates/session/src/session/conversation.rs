@@ -15,7 +15,7 @@ use wire::entry::{Label, SessionInfo};
 use wire::state::ContextUsage;
 use wire::{Entry, EntryBody, Event, Message};
 
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, Outgoing};
 use crate::strings;
 
 use super::checkpoints::{SessionCheckpoints, TurnCheckpoint};
@@ -175,7 +175,7 @@ impl Conversation {
         }
         // The model that was selected may be the same one, which changes no option.
         if (switch.previous_model.as_ref()).is_some_and(|previous| *previous != self.choice.model) {
-            outbox.options_changed().await;
+            outbox.inform(Outgoing::OptionsChanged).await;
         }
         // Callers respond afterwards: the event precedes the response (behaviour.md 4.1).
         if switch.previous_level.is_some() {

@@ -29,6 +29,7 @@ use super::run_limits::check_price;
 
 use super::dialogs::Dialogs;
 use super::extensions::{Extensions, ModelHooks, failure, report};
+use super::interrupted_run::InterruptedRun;
 use super::model_probes::ModelProbes;
 use super::model_request::{Received, RunningRequest, answer_room, request_for};
 use super::running_turn::RunningTurn;
@@ -72,6 +73,7 @@ impl Driver {
     /// Gives the machine an input and carries out what follows from it, and from what that gives at once.
     pub(super) async fn drive(&mut self, input: Input) {
         if matches!(input, Input::Abort) {
+            self.summaries.interrupted.abort();
             // Processes that were asked nothing during the run do not know yet that there is one to abort.
             self.extensions.sync_state(&mut self.core);
             // Before the machine ends the run: handlers that hold it back learn of the abort, and the grace period begins.
@@ -122,6 +124,8 @@ impl Driver {
                     prompt.accept(&mut self.core).await;
                 }
                 self.extensions.client_requests.end_commands(true).await;
+                // This run has its own end, after which the session settles.
+                self.summaries.interrupted = InterruptedRun::None;
             }
             // A message that follows is in the conversation already, where kept messages would come behind it.
             let ends_turn =
@@ -129,6 +133,8 @@ impl Driver {
             // It is the last event of a prompt, and clients may stop reading after it.
             if settles(&effect) {
                 add_kept(self).await;
+                // Before the event, which depends on it for clients of today's oh-my-pi.
+                self.core.tools.processes().tell_pending_wakeup().await;
             }
             self.perform(effect, &mut effects, inputs).await;
             if ends_turn {
@@ -231,6 +237,9 @@ impl Driver {
         // Subscribers first, as with events that they may answer.
         if let Some(turn) = turn {
             self.tell_subscribers(&event, turn);
+        }
+        if matches!(event, Event::AgentSettled { .. }) && self.summaries.interrupted.end() {
+            return;
         }
         // Not `tell`: an event without a turn has no listeners, or the machine has waited for them.
         self.core.outbox.tell_clients(Arc::new(event)).await;

@@ -10,7 +10,7 @@ use wire::table::Respond;
 
 use crate::extensions::ExtensionProvider;
 use crate::factory::Agent;
-use crate::outbox::Responder;
+use crate::outbox::{Outgoing, Responder};
 
 use super::driver::Driver;
 use super::extensions::{Answered, ProviderQuestion, changed_models, failure};
@@ -152,6 +152,7 @@ async fn choose_again(driver: &mut Driver) {
         .log
         .context(driver.core.conversation.log.leaf_id());
     let has_messages = !context.messages.is_empty();
+    let keeps_model = has_messages && !context.is_model_chosen;
     if !has_messages {
         // It only says which of the models was chosen that were known before.
         (context.model, context.thinking_level) = (None, None);
@@ -184,9 +185,9 @@ async fn choose_again(driver: &mut Driver) {
         driver
             .core
             .conversation
-            .store_start(has_messages, &driver.core.outbox)
+            .store_start(keeps_model, &driver.core.outbox)
             .await;
-        driver.core.outbox.options_changed().await;
+        driver.core.outbox.inform(Outgoing::OptionsChanged).await;
     } else if !is_same {
         (
             driver.core.conversation.choice.model,
@@ -199,7 +200,7 @@ async fn choose_again(driver: &mut Driver) {
             .log
             .record(entry, &driver.core.outbox)
             .await;
-        driver.core.outbox.options_changed().await;
+        driver.core.outbox.inform(Outgoing::OptionsChanged).await;
     }
     for warning in start.warnings {
         driver.core.outbox.notice("warning", warning).await;
@@ -228,7 +229,9 @@ pub(super) fn check_model(driver: &Driver) -> Result<(), String> {
 pub(super) async fn log_in(driver: &mut Driver, responder: Responder<LoggedIn>, params: LoginParams) {
     let ui = driver.dialogs.ui();
     let providers = &mut driver.extensions.providers;
-    let begun = providers.log_in(&driver.core.agent, ui, responder, params.provider_id);
+    let begun = providers
+        .log_in(&driver.core.agent, ui, responder, params.provider_id)
+        .await;
     if let Err((responder, error)) = begun {
         responder.refuse(error).await;
     }

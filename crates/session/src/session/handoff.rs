@@ -14,7 +14,7 @@ const HANDOFF: &str = "The summary is a handoff: another person or agent continu
     goal, what is done, what is left, the next step, decisions with their reasons, and the files and commands that matter.";
 
 /// Returns true if there was nothing that a summary could replace.
-fn is_needless(error: &str) -> bool {
+pub(super) fn is_needless(error: &str) -> bool {
     // Compared as texts: the refusal reaches the responder as the sentence for the client.
     [Refusal::NothingToCompact, Refusal::AlreadyCompacted]
         .iter()

@@ -101,6 +101,11 @@ impl Session {
             (start.model, start.thinking) = (model, thinking);
             extensions.providers.keep_model();
         }
+        // Its answers alone would not change the model of a file of oh-my-pi.
+        let is_replaced = has_messages
+            && context.is_model_chosen
+            && agent.options.start.model.is_some()
+            && context.model != Some((start.model.provider.clone(), start.model.id.clone()));
         let beginning = Beginning {
             log,
             cwd,
@@ -123,9 +128,12 @@ impl Session {
         let Driver { core, extensions, .. } = &mut session.driver;
         let is_resolved = !extensions.providers.is_unresolved();
         // A placeholder model must not get into the file; the entries follow when the real one is known.
-        if !is_noted && is_resolved {
+        if (!is_noted || is_replaced) && is_resolved {
             // A session that has messages gets the missing level only, a new one its model, too (pi-core.md 2.4).
-            let entries = core.conversation.choice.first_entries(has_messages);
+            let entries = core
+                .conversation
+                .choice
+                .first_entries(has_messages && !is_replaced);
             core.conversation.log.direct().append_batch(entries)?;
         }
         Ok(session)

@@ -37,6 +37,7 @@ mod file_search;
 mod handoff;
 mod hook_points;
 mod image_blobs;
+mod interrupted_run;
 mod lifecycle;
 mod machine;
 mod mcp;
@@ -94,7 +95,7 @@ use crate::requests::RequestReceiver;
 use crate::strings;
 
 pub use self::dialogs::{Answer, Dialog, NoAnswer, Show, Ui};
-pub use self::session_file::Opening;
+pub use self::session_file::{Opening, when_closed};
 pub use self::tool_calls::PROCESS_TOOL;
 pub(crate) use self::tool_calls::subagents_dir;
 
@@ -291,6 +292,8 @@ impl Session {
         self.driver.extensions.pass_on_events(&mut self.driver.core);
         extension_notices::note_prompts(&mut self.driver);
         self.catch_up().await;
+        // Last, since any of this may have begun or ended a run, or allowed wakeups.
+        self.driver.core.tools.processes().tell_pending_wakeup().await;
         // A change of the session waits for the end of the run, which other wake-ups bring.
         if may_change_commands || self.driver.core.machine.is_idle() {
             self.sent_commands.update(&self.driver).await;

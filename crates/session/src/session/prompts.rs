@@ -19,6 +19,7 @@ use super::deferred::DeferredAction;
 use super::driver::Driver;
 use super::extensions::Extensions;
 use super::handoff::handoff;
+use super::interrupted_run::InterruptedRun;
 use super::mcp::Room;
 use super::pending_prompt::PendingPrompt;
 use super::{extension_models, prompt_delivery, queue};
@@ -94,7 +95,7 @@ pub(super) async fn clear_queue(driver: &mut Driver) -> Queues {
 /// Stops what runs. Returns the response, which follows when the session is idle.
 pub(super) async fn abort(driver: &mut Driver, responder: Responder<()>) -> DeferredAction {
     // An open login refuses every other one, and may wait ten minutes for its user (`auth::login::limits::LOGIN`).
-    driver.extensions.providers.end_logins().await;
+    driver.extensions.providers.end_logins(strings::ABORTED).await;
     // Queued messages stay and begin no run by themselves, unlike in pi 1.x (dialects.md 9).
     driver.drive(Input::Abort).await;
     DeferredAction::Respond(responder)
@@ -129,6 +130,9 @@ pub(super) async fn compact(
     responder: Responder<CompactionResult>,
     params: CompactParams,
 ) -> DeferredAction {
+    if driver.core.follows(SessionRule::ResumesAfterCompaction) && driver.core.machine.can_be_interrupted() {
+        driver.summaries.interrupted = InterruptedRun::Wanted;
+    }
     // A manual compaction ends the run, in contrast to an automatic one (pi-core.md 3.2).
     driver.drive(Input::Abort).await;
     DeferredAction::Compact(Asked {

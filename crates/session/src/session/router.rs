@@ -280,7 +280,10 @@ pub(super) async fn refuse(driver: &mut Driver, action: DeferredAction, error: S
         DeferredAction::Prompt(responder, _) => responder.refuse(error).await,
         DeferredAction::Respond(responder) => responder.refuse(error).await,
         DeferredAction::Reloaded(responder) => responder.refuse(error).await,
-        DeferredAction::Compact(asked) => links.reply(asked.asker, Err(error)).await,
+        DeferredAction::Compact(asked) => {
+            links.reply(asked.asker, Err(error)).await;
+            compaction::settle_interrupted(driver).await;
+        }
         DeferredAction::Move(asker, _) => links.reply(asker, Err(error)).await,
         DeferredAction::CompactFor(id, _)
         | DeferredAction::Idle(id)

@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use store::{ForkScope, SessionLog};
+use store::{ForkScope, SessionLog, StoreError};
+use tokio::time::{Instant, sleep};
 use wire::SessionHeader;
 
 use crate::error::SessionError;
 use crate::factory::Agent;
+use crate::limits::{LOCK_PAUSE, LOCK_WAIT};
 
 /// Which session to begin with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +67,25 @@ pub(super) fn forked_log(agent: &Agent, source: &Path, id: Option<&str>) -> Resu
     let mut fork = log.fork(new.path, new.header, ForkScope::All)?;
     fork.ensure_on_disk()?;
     Ok(fork)
+}
+
+/// Opens a session, and tries again for up to [`LOCK_WAIT`] while another process has its file open. Clients that restart the agent
+/// start the new process before the old one has ended, since pi has no locks.
+///
+/// # Errors
+/// The last error of `open`.
+pub async fn when_closed<T>(
+    mut open: impl AsyncFnMut() -> Result<T, SessionError>,
+) -> Result<T, SessionError> {
+    let begin = Instant::now();
+    loop {
+        match open().await {
+            Err(SessionError::Store(StoreError::Locked { .. })) if begin.elapsed() < LOCK_WAIT => {
+                sleep(LOCK_PAUSE).await;
+            }
+            opened => return opened,
+        }
+    }
 }
 
 /// What becomes of a file with nothing in it.

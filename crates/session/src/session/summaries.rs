@@ -21,6 +21,7 @@ use super::access::open;
 use super::asker::{Asked, Asker};
 use super::clock::now_ms;
 use super::conversation::Place;
+use super::interrupted_run::InterruptedRun;
 use super::model_choice::ModelChoice;
 use super::model_request::request_for;
 use super::run_limits::{SharedSpending, TaskBudget};
@@ -71,6 +72,8 @@ pub(super) struct Summaries {
     pub(super) navigation: Option<PendingNavigation>,
     /// Who asked for the compaction, if it is a manual one.
     pub(super) compaction: Option<Asked>,
+    /// The run that a manual compaction has interrupted.
+    pub(super) interrupted: InterruptedRun,
 }
 
 /// Who waits for a branch summary, and where the session goes then.

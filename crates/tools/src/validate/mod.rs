@@ -50,7 +50,9 @@ pub(crate) fn validate_with(
 
 fn failure(tool: &str, problems: &[Problem], args: &Map<String, Value>, dialect: Dialect) -> String {
     let mut text = format!("Validation failed for tool \"{tool}\":\n");
-    for (path, message) in problems.iter().flat_map(|problem| problem.lines(dialect)) {
+    // A problem may have many lines.
+    let lines = problems.iter().flat_map(|problem| problem.lines(dialect));
+    for (path, message) in lines.take(limits::SCHEMA_ERRORS) {
         text.push_str(&format!("  - {path}: {message}\n"));
     }
     let received = serde_json::to_string_pretty(args).unwrap_or_default();

@@ -106,6 +106,17 @@ fn newest_pi_words_rules_differently() {
 }
 
 #[test]
+fn failure_lists_limited_number_of_errors() {
+    let schema = json!({"type": "object", "additionalProperties": false});
+    let args: serde_json::Map<_, _> = (0..150).map(|key: u32| (key.to_string(), json!(1))).collect();
+    let failed = validate_with("t", &schema, &args, NullText::Empty, Dialect::PiDelta).unwrap_err();
+    assert_eq!(
+        failed.matches("unknown field").count(),
+        crate::limits::SCHEMA_ERRORS
+    );
+}
+
+#[test]
 fn validation_texts_match_recording() {
     // tool-invalid-args, tool-write-errors
     let schema =

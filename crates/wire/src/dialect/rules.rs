@@ -61,6 +61,8 @@ pub enum SessionRule {
     RefusesPromptsInCompactions,
     /// Requests to models have the conventions of today's pi.
     RequestsOfNewestPi,
+    /// A run that `compact` interrupts goes on after it.
+    ResumesAfterCompaction,
     /// A run is active until the session settles, also while it compacts by itself or waits for a retry.
     RunsIncludeRetries,
     /// Messages for the next turn go with any message that begins a run.
@@ -125,6 +127,7 @@ impl Dialect {
             | SessionRule::LostClientsGetMessages
             | SessionRule::NegotiatesNewVersionsOnly
             | SessionRule::OmitsEmptyText
+            | SessionRule::ResumesAfterCompaction
             | SessionRule::ShowsPrompt => self.is_newest_omp(),
             // As in pi 0.74.
             SessionRule::PromptsJoinRetries => matches!(self, Self::Auto | Self::Pi),

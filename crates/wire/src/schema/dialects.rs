@@ -75,12 +75,12 @@ fn own(kind: &str) -> Option<Value> {
                     },
                     "required": ["message", "retryable"],
                 },
-                "sessionSettled": flag("Whether the session is idle and no other prompt is open."),
+                "sessionSettled": flag("Whether the session is idle, no other prompt is open and no background process may wake it."),
             }),
             &["type", "agentInvoked", "status", "sessionSettled"],
         ),
         "session_settled" => (
-            "The session is idle, and every prompt has its `prompt_result`.",
+            "The session is idle, every prompt has its `prompt_result`, and no background process may wake it.",
             json!({}),
             &["type"],
         ),
@@ -239,6 +239,13 @@ fn event_members() -> Vec<Member> {
             "The same as `extensionPath`, for clients that call extensions hooks.",
             |dialect| dialect == Dialect::Auto,
         ),
+        (
+            "ExtensionUiRequestEvent",
+            "optionDetails",
+            json!({ "type": "array", "items": { "type": "object", "properties": { "description": { "type": "string" } } } }),
+            "`select`: an object for each option, with its description if it has one.",
+            Dialect::is_newest_omp,
+        ),
         id("MessageStartEvent"),
         id("MessageUpdateCumulativeEvent"),
         id("MessageUpdateEvent"),
@@ -258,11 +265,11 @@ fn state_members() -> Vec<Member> {
     vec![
         state(
             "isSettled",
-            "Whether the session is idle and every prompt has its `prompt_result`.",
+            "Whether the session is idle, every prompt has its `prompt_result` and no background process may wake it.",
         ),
         state(
             "hasPendingAsyncWork",
-            "Whether background work may wake an idle session: always false.",
+            "Whether the end of a background process may wake the idle session.",
         ),
         state("fastModeEnabled", "Whether fast mode is on: always false."),
         state("fastModeActive", "Whether requests use fast mode: always false."),
@@ -303,7 +310,11 @@ fn data_members() -> Vec<Member> {
         ),
         end(
             "isTerminal",
-            "Whether no other run follows by itself: always true.",
+            "Whether no other run follows by itself: false if the end of a background process may begin one.",
+        ),
+        end(
+            "awaitingAsyncWork",
+            "True if only the end of a background process may begin another run; absent otherwise.",
         ),
         end("yielded", "Whether the agent has finished its turn: always true."),
         (

@@ -308,7 +308,8 @@ commands! {
     SetQueueMode(QueueModeParams) = "set_queue_mode", Prompting, HO, Ordered, Session::set_queue_mode -> ();
     /// Set when a steering message takes effect. The mode is read at the start of a run.
     SetInterruptMode(InterruptModeParams) = "set_interrupt_mode", Prompting, XN, Ordered, Session::set_interrupt_mode -> ();
-    /// Stop the run and replace the older part of the conversation by a summary.
+    /// Stop the run and replace the older part of the conversation by a summary. In a process that starts with the dialect `omp-now`, the
+    /// run goes on afterwards.
     Compact(CompactParams) = "compact", Runs, EVERY, Task, Session::compact => crate::event::CompactionResult;
     /// Replace the older part of the conversation by a document for the person or agent that continues, for clients of oh-my-pi. Fails
     /// while a run is active.

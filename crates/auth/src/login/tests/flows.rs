@@ -106,6 +106,23 @@ async fn device_flow_polls_and_stores_credentials() {
 }
 
 #[tokio::test]
+async fn new_login_forgets_enterprise_domain_of_old_one() {
+    let fake = github(vec![json!({"access_token": "gho_secret_token"})]);
+    let old = json!({"type": "oauth", "access": "a", "refresh": "r", "expires": 1, "enterpriseUrl": "company.ghe.test",
+        "note": "mine"});
+    let home = Home::new(&json!({ COPILOT: old }).to_string());
+    log_in(&home, &fake, COPILOT, None, &CancellationToken::new(), |_| {})
+        .await
+        .unwrap();
+    let entry = home.entry(COPILOT);
+    assert_eq!(entry["refresh"], "gho_secret_token");
+    assert_eq!(
+        (entry.get("enterpriseUrl"), &entry["note"]),
+        (None, &json!("mine"))
+    );
+}
+
+#[tokio::test]
 async fn device_flow_ends_when_code_expires() {
     let table = [
         (json!({"error": "expired_token"}), LoginError::CodeExpired),

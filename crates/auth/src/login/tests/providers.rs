@@ -12,7 +12,7 @@ use super::flows::{log_in, parameters, visit};
 use super::{Clients, Fake, Home, Seen};
 use crate::Secret;
 use crate::login::clock::now_ms;
-use crate::login::{LoginError, Step, TokenRefresher};
+use crate::login::{Endpoints, Login, LoginError, Step, TokenRefresher};
 
 const OTHER: &str = r#"{"groq": {"type": "api_key", "key": "stay"}}"#;
 const OPENROUTER: &str = "openrouter";
@@ -225,6 +225,28 @@ async fn refused_refresh_keeps_login_and_names_command() {
 }
 
 #[tokio::test]
+async fn refused_refresh_hides_token_and_no_other_words() {
+    let words = "refresh_token rt-stored-by-pi is spent";
+    let answer = json!({"error": "invalid_grant", "error_description": words}).to_string();
+    let fake = Fake::start(move |_, _| (400, answer.clone()));
+    let home = expired("xai", "rt-stored-by-pi", &json!({}));
+    let error = token(&home, &fake, "xai").await.unwrap_err().to_string();
+    assert!(error.contains("400: refresh_token [key] is spent"), "{error}");
+}
+
+/// Another login would not help.
+#[tokio::test]
+async fn busy_token_server_asks_for_no_login() {
+    for (device, status) in DEVICES.iter().zip([503, 429, 500]) {
+        let fake = Fake::start(move |_, _| (status, "{}".to_owned()));
+        let home = expired(device.id, "rt-stored-by-pi", &json!({}));
+        let error = token(&home, &fake, device.id).await.unwrap_err().to_string();
+        let end = format!("answered {status}: no reason given. The login is kept");
+        assert!(error.ends_with(&end), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn meta_account_without_setup_names_page() {
     let fake = Fake::start(|_, _| (200, json!({"action_url": "https://meta.test/setup"}).to_string()));
     let home = expired("meta", "rt-stored-by-pi", &json!({}));
@@ -319,6 +341,30 @@ async fn openrouter_login_stores_key_without_expiry() {
         "Authentication failed for \"openrouter\": the stored token was refused. Run: pinion auth login openrouter"
     );
     assert_eq!(fake.seen.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn openrouter_browser_returns_to_configured_callback_host() {
+    let home = Home::new(OTHER);
+    let endpoints = Endpoints {
+        callback_host: "localhost".to_owned(),
+        ..openrouter().endpoints()
+    };
+    let login = Login::new(home.file.clone(), endpoints, Arc::<Clients>::default());
+    let cancel = CancellationToken::new();
+    let callback = Mutex::new(String::new());
+    let tell = |step: Step<'_>| {
+        let Step::Visit(address) = step else { panic!() };
+        *callback.lock().unwrap() = parameters(address)["callback_url"].clone();
+        cancel.cancel();
+    };
+    let done = login.run(OPENROUTER, None, &[], &tell, None, &cancel).await;
+    assert_eq!(done, Err(LoginError::Cancelled));
+    let callback = callback.into_inner().unwrap();
+    assert!(
+        callback.starts_with("http://localhost:") && callback.contains("/oauth/callback/"),
+        "{callback}"
+    );
 }
 
 #[tokio::test]

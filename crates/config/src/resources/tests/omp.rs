@@ -2,7 +2,7 @@
 
 use wire::Dialect;
 
-use super::Place;
+use super::{Place, complaints};
 use crate::resources::{TemplateOptions, agent_definitions};
 
 const SKILL: &str = "---\ndescription: D\n---\nBody\n";
@@ -103,5 +103,23 @@ fn files_of_omp_do_not_count_for_others() {
         assert_eq!(place.resources().prompt_texts().custom, None, "{dialect:?}");
         let (agents, _) = agent_definitions(&place.options);
         assert_eq!(agents.len(), 1, "{dialect:?}");
+    }
+}
+
+#[test]
+fn unreadable_rule_of_omp_is_reported_once() {
+    let long = "x".repeat(300 * 1024);
+    let mut place = Place::new(&[
+        ("work/.omp/rules/long.md", long.as_str()),
+        ("work/.omp/RULES.md", long.as_str()),
+    ]);
+    place.options.templates = TemplateOptions::new(true, Dialect::OmpNow);
+    let resources = place.resources();
+    assert!(resources.rules().sources().next().is_none());
+    assert!(resources.context_files().iter().all(|file| file.content != long));
+    let notes = complaints(&resources, place.root.path());
+    for name in ["long.md", "RULES.md"] {
+        let about = notes.iter().filter(|note| note.contains(name));
+        assert_eq!(about.count(), 1, "{notes:?}");
     }
 }

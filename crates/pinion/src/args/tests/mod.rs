@@ -134,6 +134,31 @@ fn print_flag_takes_following_message_only() {
 }
 
 #[test]
+fn absolute_files_before_last_word_count_for_pi() {
+    let words = |program: &str, words: &[&str]| {
+        let line = ["-p", "--"].iter().chain(words).map(ToString::to_string);
+        let line: Vec<String> = line.collect();
+        let parsed = super::parse(program, &line).unwrap();
+        (parsed.files, parsed.messages)
+    };
+    let table: &[(&str, &[&str], usize)] = &[
+        ("pi", &["@/role.md", "@/a b.md", "Do it"], 2),
+        ("pi", &["@/role.md", "Do it", "And this"], 1),
+        ("pi", &["@/one", "@/two"], 1),
+        ("pi", &["@/etc/passwd"], 0),
+        ("pi", &["@notes", "Do it"], 0),
+        ("pi", &["Look at", "@/etc/passwd", "please"], 0),
+        ("pinion", &["@/role.md", "Do it"], 0),
+    ];
+    for (program, line, count) in table {
+        let (files, texts) = line.split_at(*count);
+        let files: Vec<String> = files.iter().map(|file| file.replacen('@', "", 1)).collect();
+        let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
+        assert_eq!(words(program, line), (files, texts), "{program} {line:?}");
+    }
+}
+
+#[test]
 fn optional_values_do_not_swallow_options_and_files() {
     assert_eq!(args(&["--list-models"]).list_models, Some(None));
     assert_eq!(args(&["--list-models", "opus"]).list_models, Some(some("opus")));

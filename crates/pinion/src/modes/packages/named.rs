@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::bail;
 use config::resources::PackageSource;
 use config::trust::Trust;
 use tokio_util::sync::CancellationToken;
@@ -68,6 +67,10 @@ fn needs_install(env: &Environment, text: &str, source: &PackageSource) -> bool 
             let exact = source.exact_version();
             exact.is_none() || npm::version(&installed).as_deref() != exact
         }
+        // The user may have installed another branch, tag or commit.
+        PackageSource::Git {
+            reference: Some(_), ..
+        } => true,
         _ => !installed.exists(),
     }
 }
@@ -85,6 +88,13 @@ async fn install(context: &Context<'_>, wanted: &[Named<'_>]) -> anyhow::Result<
         if !needs_install(context.env, text, source) {
             continue;
         }
+        if source.has_password() {
+            complain(
+                "Warning: an address of -e contains a password or token, which would be kept in the name of a directory. \
+                 Use git's credential helper",
+            );
+            continue;
+        }
         let place = Place::named(context.env, text);
         complain(&format!("Installing {text}..."));
         if let Err(error) = install_one(context, &place, source).await {
@@ -98,11 +108,6 @@ async fn install(context: &Context<'_>, wanted: &[Named<'_>]) -> anyhow::Result<
 }
 
 async fn install_one(context: &Context<'_>, place: &Place, source: &PackageSource) -> anyhow::Result<()> {
-    if source.has_password() {
-        bail!(
-            "The address contains a password or token, which would be kept in the name of a directory. Use git's credential helper"
-        );
-    }
     let mut staged = match source {
         PackageSource::Npm { name, version } => {
             // Without a version, npm keeps the version in the manifest of an earlier installation.

@@ -184,6 +184,27 @@ fn cancelled_login_makes_room_for_another() {
 }
 
 #[test]
+fn login_replaces_one_that_is_open() {
+    let world = World::new([]);
+    let editor = Editor::able(&world, json!({"elicitation": {"url": {}}}));
+    let begin = |id: &str, method: &str| {
+        editor.send(json!({"id": id, "method": "authenticate", "params": {"methodId": method}}));
+    };
+    begin("a1", "openai-codex");
+    let first = editor.asked("elicitation/create");
+    begin("a2", "openrouter");
+    let withdrawn = editor.asked("$/cancel_request");
+    assert_eq!(withdrawn["params"]["requestId"], first["id"]);
+    let replaced = editor.response("a1");
+    assert_eq!(replaced["error"]["message"], "Another login has begun");
+    let second = editor.asked("elicitation/create");
+    assert_ne!(first["params"]["url"], second["params"]["url"]);
+    editor.send(json!({"method": "$/cancel_request", "params": {"requestId": "a2"}}));
+    assert_eq!(editor.response("a2")["error"]["code"], -32800);
+    editor.finish();
+}
+
+#[test]
 fn model_without_key_needs_login() {
     let world = World::new([]);
     let model = ["--mode", "acp", "--model", "anthropic/claude-sonnet-4-5"];

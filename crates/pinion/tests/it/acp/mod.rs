@@ -32,8 +32,17 @@ impl Editor {
 
     /// Starts the program for a client with these capabilities.
     fn able(world: &World, capabilities: Value) -> Self {
+        Self::with(world, &[], capabilities)
+    }
+
+    fn with(world: &World, args: &[&str], capabilities: Value) -> Self {
         let model = ["--provider", "mock-anthropic", "--model", "claude-mock"];
-        let config = world.dir.agent(PROGRAM).args(["--mode", "acp"]).args(model);
+        let config = world
+            .dir
+            .agent(PROGRAM)
+            .args(["--mode", "acp"])
+            .args(model)
+            .args(args);
         let editor = Self {
             agent: Agent::spawn(config).unwrap(),
             sent: Mutex::default(),
@@ -422,4 +431,12 @@ fn acp_command_serves_like_the_mode() {
     assert_eq!(reply["result"]["agentInfo"]["name"], "pinion");
     agent.close_stdin();
     assert_eq!(agent.wait_exit(LONG).unwrap().code(), Some(0));
+}
+
+#[test]
+fn sessions_open_in_dialect_of_omp() {
+    let world = World::new([]);
+    let editor = Editor::with(&world, &["--rpc-dialect", "omp-now"], json!({}));
+    assert_ne!(editor.session("n", &world), "");
+    editor.finish();
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use wire::ui::{NotifyType, UiMethod, UiRequest, WidgetPlacement};
+use wire::ui::{NotifyType, SelectOption, UiMethod, UiRequest, WidgetPlacement};
 
 use crate::limits;
 use crate::strings;
@@ -20,7 +20,7 @@ pub enum Dialog {
         /// The question.
         title: String,
         /// What there is to choose from.
-        options: Vec<String>,
+        options: Vec<SelectOption>,
         /// See the type's page.
         timeout: Option<u64>,
     },
@@ -113,7 +113,7 @@ impl Dialog {
                 allow.push(deny);
                 UiRequest {
                     title: Some(title),
-                    options: Some(allow),
+                    options: Some(allow.into_iter().map(SelectOption::from).collect()),
                     timeout,
                     ..frame
                 }

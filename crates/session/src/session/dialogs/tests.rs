@@ -74,7 +74,7 @@ impl Stage {
 fn select() -> Dialog {
     Dialog::Select {
         title: "Pick".to_owned(),
-        options: vec!["red".to_owned(), "green".to_owned()],
+        options: vec!["red".to_owned().into(), "green".to_owned().into()],
         timeout: None,
     }
 }

@@ -42,11 +42,13 @@ pub(super) async fn log_in_by_agent(
     };
     let cancel = CancellationToken::new();
     let dialog = async {
+        let mut has_page = false;
         while let Some(show) = steps.recv().await {
-            let is_page = matches!(show, Show::OpenUrl { .. });
+            has_page |= matches!(show, Show::OpenUrl { .. });
             ui.show(show).await;
-            // A login with a device code has no address to paste (providers.md 9).
-            if is_page && way == Way::Browser {
+            // A login with a device code has no address to paste (providers.md 9). A note after the page refuses the pasted address,
+            // so the question comes again.
+            if has_page && way == Way::Browser {
                 let title = "Paste the address that the browser ended at, if it does not find its way back"
                     .to_owned();
                 let question = Dialog::Input {

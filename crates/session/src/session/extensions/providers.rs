@@ -232,20 +232,19 @@ impl ExtensionProviders {
         }
     }
 
-    /// Begins a login that a client asked for.
+    /// Begins a login that a client asked for. A login that is open ends, since clients that stop to wait for it or whose user
+    /// chooses another provider need not abort it.
     ///
     /// # Errors
-    /// Returns the responder and a message if another login is open, or there is no way to log in to the provider.
-    pub(crate) fn log_in(
+    /// Returns the responder and a message if there is no way to log in to the provider.
+    pub(crate) async fn log_in(
         &mut self,
         agent: &Arc<Agent>,
         ui: Ui,
         responder: Responder<LoggedIn>,
         id: String,
     ) -> Result<(), (Responder<LoggedIn>, String)> {
-        if self.is_logging_in() {
-            return Err((responder, strings::LOGGING_IN.to_owned()));
-        }
+        self.end_logins(strings::LOGIN_REPLACED).await;
         let registry = &agent.registry;
         let mut registered = registry.registered_providers().iter();
         let is_registered = registered.any(|provider| provider.id() == id && provider.has_login());
@@ -286,13 +285,13 @@ impl ExtensionProviders {
             .ask(question, async move { login.await.map(|()| Value::Null) });
     }
 
-    /// Ends a login that is open. Its client gets an error.
-    pub(crate) async fn end_logins(&mut self) {
+    /// Ends a login that is open. Its client gets an error with this text.
+    pub(crate) async fn end_logins(&mut self, reason: &str) {
         let is_login = |question: &ProviderQuestion| matches!(question, ProviderQuestion::LogIn(..));
         for question in self.open.give_up(is_login) {
             if let ProviderQuestion::LogIn(responder, _) = question {
                 // Its task was aborted with the question, so nothing else answers this client.
-                responder.refuse(strings::ABORTED).await;
+                responder.refuse(reason).await;
             }
         }
     }

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use wire::Message;
 use wire::command::{LabelParams, NavigateParams, SessionNameParams, SetModelParams, ThinkingParams};
 use wire::message::UserContent;
+use wire::ui::SelectOption;
 
 use super::super::attachments::Attachments;
 use super::super::dialogs::{Answer, Dialog, Show};
@@ -172,7 +173,7 @@ impl ExtensionRequest {
         Ok(match what {
             "select" => Self::Ask(Dialog::Select {
                 title: title(),
-                options: member(params, "options")?.unwrap_or_default(),
+                options: options(params)?,
                 timeout,
             }),
             "confirm" => Self::Ask(Dialog::Confirm {
@@ -261,6 +262,18 @@ pub(super) fn text(params: &Value, name: &str) -> Option<String> {
     params.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 
+/// The options of a selection, with their descriptions.
+fn options(params: &Value) -> Result<Vec<SelectOption>, String> {
+    let mut options: Vec<SelectOption> = member(params, "options")?.unwrap_or_default();
+    let details = params.get("optionDetails").and_then(Value::as_array);
+    for (option, detail) in options.iter_mut().zip(details.into_iter().flatten()) {
+        // oh-my-pi leaves out blank ones, too.
+        let description = text(detail, "description").map(|text| text.trim().to_owned());
+        option.description = description.filter(|text| !text.is_empty());
+    }
+    Ok(options)
+}
+
 /// An optional member of the parameters.
 pub(super) fn member<T: DeserializeOwned>(params: &Value, name: &str) -> Result<Option<T>, String> {
     match params.get(name) {
@@ -278,7 +291,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{Delivery, ExtensionRequest, SessionChange, SubsessionMethod};
-    use super::{Dialog, Show};
+    use super::{Dialog, SelectOption, Show};
 
     fn parse(method: &str, params: Value) -> Result<ExtensionRequest, String> {
         ExtensionRequest::parse(method, params)
@@ -328,8 +341,18 @@ mod tests {
         assert!(matches!(
             select,
             Ok(ExtensionRequest::Ask(Dialog::Select { title, options, timeout: Some(5) }))
-                if title == "t" && options == ["a"]
+                if title == "t" && options == [SelectOption::from("a".to_owned())]
         ));
+        let details = json!([{"description": " first "}, {}, {"description": " "}]);
+        let select = json!({"title": "t", "options": ["a", "b", "c"], "optionDetails": details});
+        let Ok(ExtensionRequest::Ask(Dialog::Select { options, .. })) = parse("ui.select", select) else {
+            panic!("another request");
+        };
+        let described: Vec<_> = options
+            .iter()
+            .map(|option| option.description.as_deref())
+            .collect();
+        assert_eq!(described, [Some("first"), None, None]);
         assert!(matches!(
             parse("ui.setTitle", json!({"title": "t"})),
             Ok(ExtensionRequest::Show(Show::Title(title))) if title == "t"

@@ -69,6 +69,8 @@ fn cheap_state(core: &SessionCore) -> Map<String, Value> {
         "hookEra": agent.options.dialect.has_hooks(),
         // The system prompt of today's oh-my-pi is a list of texts, for example.
         "newestOmp": agent.options.dialect.follows(SessionRule::ExtensionsSeeOmp),
+        // `session_stop` of oh-my-pi is for the main agent alone.
+        "isSubagent": agent.options.extensions.is_subagent,
         "mode": "rpc",
         "activeTools": core.tools.active_names(),
         "contextUsage": core.view().context_usage(),

@@ -330,7 +330,7 @@ async fn forward(mut outgoing: Receiver<Outgoing>, owner: Owner, handle: String)
                 let _told = owner.tell(&event);
             }
             Outgoing::Response(_, response) => answer(&owner.pool, response),
-            Outgoing::Connection(..) | Outgoing::OptionsChanged => {}
+            Outgoing::Connection(..) | Outgoing::OptionsChanged | Outgoing::PendingWakeup(_) => {}
             Outgoing::Flush(done) => drop(done.send(())),
         }
     }

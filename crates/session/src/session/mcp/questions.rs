@@ -79,7 +79,7 @@ fn unanswered(why: NoAnswer) -> Reply {
 async fn choose(ui: &Ui, title: &str, options: Vec<String>) -> Result<String, Reply> {
     let dialog = Dialog::Select {
         title: title.to_owned(),
-        options,
+        options: options.into_iter().map(Into::into).collect(),
         timeout: None,
     };
     match ui.ask(dialog, &CancellationToken::new()).await {

@@ -1,12 +1,15 @@
 //! Opening the files of sessions.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use wire::EntryBody;
+use wire::entry::ModelChange;
 
-use super::super::session_file::{Empty, NewSession, forked_log, open_log, stored_cwd};
+use super::super::Session;
+use super::super::session_file::{Empty, NewSession, Opening, forked_log, open_log, stored_cwd, when_closed};
 use super::stage::CoreStage;
-use super::user;
+use super::{kinds, user};
 use crate::error::SessionError;
 
 /// Stores a session of one message that works in `cwd`.
@@ -47,6 +50,25 @@ fn session_that_is_not_kept_has_no_path() {
         .unwrap();
     assert_eq!(log.path(), None);
     assert!(!log.header().id.is_empty());
+}
+
+#[tokio::test]
+async fn locked_file_opens_when_its_holder_closes_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.jsonl");
+    stored(&path, "");
+    let mut holder = Some(store::SessionLog::open(&path, "/").unwrap());
+    let mut tries = 0;
+    let opened = when_closed(async || {
+        tries += 1;
+        if tries == 3 {
+            drop(holder.take());
+        }
+        open_log(&path, dir.path(), None, Empty::Begins)
+    });
+    let (log, _) = opened.await.unwrap();
+    assert_eq!(log.entries().len(), 1);
+    assert_eq!(tries, 3);
 }
 
 #[test]
@@ -142,4 +164,35 @@ async fn forked_session_names_its_source() {
     assert_eq!(fork.entries().len(), 1);
     assert_eq!(std::fs::read(&source).unwrap(), before, "the source is only read");
     assert!(forked_log(&stage.core.agent, &source.with_extension("none"), None).is_err());
+}
+
+#[tokio::test]
+async fn model_of_command_line_replaces_choice_of_omp() {
+    let CoreStage {
+        core,
+        sent: _sent,
+        outbox,
+        dir,
+        ..
+    } = CoreStage::new();
+    let path = dir.path().join("omp.jsonl");
+    let header = store::new_header(&core.agent.cwd.to_string_lossy(), None);
+    let mut log = store::SessionLog::create(Some(path.clone()), header).unwrap();
+    let chosen = ModelChange {
+        provider: String::new(),
+        model_id: String::new(),
+        model: Some("test/a".to_owned()),
+        extra: wire::Extra::default(),
+    };
+    log.append(EntryBody::ModelChange(chosen)).unwrap();
+    log.append(EntryBody::message(user("hello"))).unwrap();
+    log.ensure_on_disk().unwrap();
+    drop(log);
+    let session = Session::start(Arc::clone(&core.agent), outbox, &Opening::File(path)).unwrap();
+    let log = &session.driver.core.conversation.log;
+    let noted = ["model_change", "message", "model_change", "thinking_level_change"];
+    assert_eq!(kinds(log), noted);
+    let context = log.context(log.leaf_id());
+    assert_eq!(context.model, Some(("offline".to_owned(), "script".to_owned())));
+    assert!(!context.is_model_chosen, "later answers count");
 }

@@ -86,6 +86,13 @@ impl Process {
         }
     }
 
+    /// Returns true while the model may still have to hear that it has ended by itself.
+    pub(super) fn may_wake(&self) -> bool {
+        let state = self.state();
+        state.status == ProcessStatus::Running
+            || (state.status == ProcessStatus::Exited && !state.is_end_told)
+    }
+
     /// Takes the news that it has ended by itself; false if the model knows, or if it was killed.
     pub(super) fn take_exit(&self) -> bool {
         let mut state = self.state();

@@ -11,7 +11,7 @@ use wire::process::{
     WriteProcessParams,
 };
 
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, Outgoing};
 use crate::session::clock::now_ms;
 use crate::{limits, strings};
 
@@ -50,6 +50,8 @@ struct Wakeups {
     are_held: bool,
     /// Since the last prompt.
     count: usize,
+    /// Whether clients were told that a wakeup is pending.
+    is_told: bool,
 }
 
 /// Processes that have ended by themselves and that the model does not know of.
@@ -99,6 +101,20 @@ impl Processes {
     /// Returns true if ends of processes wake the session.
     pub(crate) fn has_wakeups(&self) -> bool {
         self.known().wakeups.are_on
+    }
+
+    /// Tells clients whether the end of a process may begin a run, if that has changed.
+    pub(crate) async fn tell_pending_wakeup(&self) {
+        let told = {
+            let mut known = self.known();
+            let is_pending = known.has_pending_wakeup();
+            let was_pending = std::mem::replace(&mut known.wakeups.is_told, is_pending);
+            let outbox = known.outbox.clone().filter(|_| is_pending != was_pending);
+            outbox.map(|outbox| (outbox, is_pending))
+        };
+        if let Some((outbox, is_pending)) = told {
+            outbox.inform(Outgoing::PendingWakeup(is_pending)).await;
+        }
     }
 
     /// A prompt came: processes may wake the session again.
@@ -389,6 +405,16 @@ async fn tell(owner: &Weak<Owned>, event: Event) -> bool {
 }
 
 impl Known {
+    /// Returns true if a process runs whose end would wake the session, or has ended and is about to. Wakeups that are held back, and
+    /// those beyond the limit, begin no run by themselves.
+    fn has_pending_wakeup(&self) -> bool {
+        let wakeups = &self.wakeups;
+        wakeups.are_on
+            && !wakeups.are_held
+            && wakeups.count < limits::PROCESS_WAKEUPS
+            && (self.starting > 0 || self.processes.iter().any(|process| process.may_wake()))
+    }
+
     /// Ended processes make room for new ones; the oldest go first.
     fn forget_old(&mut self) {
         let ended = self

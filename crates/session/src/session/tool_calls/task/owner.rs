@@ -100,6 +100,7 @@ impl TaskOwner {
         agent.inputs = None;
         agent.mcp.off = true;
         let options = &mut agent.options;
+        options.extensions.is_subagent = true;
         let wanted = |name: &String| {
             let named = definition.tools.as_ref();
             name != TASK_TOOL && named.is_none_or(|tools| tools.contains(name))

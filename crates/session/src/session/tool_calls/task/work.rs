@@ -183,7 +183,7 @@ impl Work {
                     let _gone = done.send(());
                 }
                 // For the writer of a connection, and a sub-agent has none.
-                Some(Outgoing::Connection(..) | Outgoing::OptionsChanged) => {}
+                Some(Outgoing::Connection(..) | Outgoing::OptionsChanged | Outgoing::PendingWakeup(_)) => {}
                 None => return Err(strings::SUBAGENT_GONE.to_owned()),
             }
         }
