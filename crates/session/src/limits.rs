@@ -369,3 +369,6 @@ pub const CACHE_WARMING_MARGIN: Duration = Duration::from_secs(10);
 
 /// Bytes of an image that a session file of oh-my-pi refers to. A larger one is left out.
 pub const BLOB_BYTES: u64 = 32 << 20;
+
+/// Bytes of base64 of all these images of a conversation. Older ones that have no room are left out.
+pub const BLOBS_BYTES: usize = 256 << 20;

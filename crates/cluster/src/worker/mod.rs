@@ -117,6 +117,8 @@ pub async fn run(options: WorkerOptions, report: Report) -> Result<()> {
     // With numbers, the agent answers `replay`; each session gets numbers of its own later.
     let mut hello = child::Line::new();
     hello.insert("type".to_owned(), "hello".into());
+    // Clients of all sessions share this connection, so no command of one of them may decide its dialect.
+    hello.insert("dialect".to_owned(), "pi".into());
     hello.insert("sequence".to_owned(), true.into());
     hello.insert("deltas".to_owned(), true.into());
     agent

@@ -271,6 +271,25 @@ fn answer_of_many_deltas_is_published_once() -> Result<()> {
 }
 
 #[test]
+fn commands_of_one_client_do_not_choose_dialect_of_others() -> Result<()> {
+    let Some(place) = crate::place()? else {
+        return Ok(());
+    };
+    let call = json!({"stream": [{"tool": {"name": "bash", "args": {"command": "true"}}}]});
+    let _worker = place.worker("a", &json!([call, {"stream": [{"text": "done"}]}]), &[])?;
+    let mut old = place.attach("old")?;
+    let mut new = place.attach("new")?;
+    // A command that only the dialect with hooks has: its dialogs would be `hook_ui_request`.
+    old.ask(json!({"id": 1, "type": "set_queue_mode", "mode": "all"}))?;
+    new.ask(json!({"id": 1, "type": "set_permission_mode", "mode": "ask"}))?;
+    new.ask(json!({"id": 2, "type": "prompt", "message": "Go"}))?;
+    let dialog = new.until("extension_ui_request")?;
+    new.send(&json!({"type": "extension_ui_response", "id": dialog["id"], "value": "Allow once"}))?;
+    new.until("agent_settled")?;
+    Ok(())
+}
+
+#[test]
 fn replay_above_limit_is_answered_with_snapshot() -> Result<()> {
     let Some(place) = crate::place()? else {
         return Ok(());

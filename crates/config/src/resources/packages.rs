@@ -114,10 +114,13 @@ impl PackageSpec {
             Some(below) => agent_dir.join(below),
             None => resolve_path(&self.source, &self.base, home),
         };
-        if let Err(error) = PackageSource::parse(&self.source) {
-            let message = format!("package {} {error}", self.source);
-            return Err(Diagnostic::new(&self.base, message));
-        }
+        let source = match PackageSource::parse(&self.source) {
+            Ok(source) => source,
+            Err(error) => {
+                let message = format!("package {} {error}", self.source);
+                return Err(Diagnostic::new(&self.base, message));
+            }
+        };
         let boundaries = Boundaries::new(agent_dir, home);
         let files = match (self.scope, installed(&self.source)) {
             (Scope::Project, Some(_)) => boundaries.project(cwd),
@@ -134,6 +137,12 @@ impl PackageSpec {
                 &root,
                 format!("package {}: {error}", self.source),
             ));
+        }
+        if found.is_err() && source.has_password() {
+            // The whole address must not be shown, and no command would install it.
+            let name = source.identity(&self.base, home);
+            let message = format!("package {name} is not installed: its address contains a password");
+            return Err(Diagnostic::new(&root, message));
         }
         if found.is_err() {
             let how = match installed(&self.source) {

@@ -10,23 +10,35 @@ use files::Boundaries;
 use wire::message::UserContent;
 use wire::{Message, UserBlock};
 
-use crate::limits::BLOB_BYTES;
+use crate::limits::{BLOB_BYTES, BLOBS_BYTES};
 use crate::strings;
 
 /// What a reference begins with. The SHA-256 of the bytes follows, which is the name of the file.
 const REFERENCE: &str = "blob:sha256:";
 
 /// Puts images in the place of references to them. A text takes the place of an image that cannot be read, since no provider accepts
-/// the reference.
+/// the reference. A file from elsewhere can name an image of the user many times, so that all of them together have a limit, which the
+/// newest ones use first.
 pub(super) fn restore(messages: &mut [Arc<Message>], session_file: Option<&Path>) {
+    restore_within(messages, session_file, BLOBS_BYTES);
+}
+
+/// `room`: bytes of base64.
+fn restore_within(messages: &mut [Arc<Message>], session_file: Option<&Path>, mut room: usize) {
     let dir = session_file.and_then(directory);
-    for message in messages {
+    for message in messages.iter_mut().rev() {
         if !blocks(message).iter().any(|block| reference(block).is_some()) {
             continue;
         }
         for block in blocks_mut(Arc::make_mut(message)) {
             let Some(hash) = reference(block) else { continue };
-            let data = dir.as_deref().and_then(|dir| read(dir, hash));
+            let readable = dir.as_deref().filter(|_| room > 0);
+            let data = readable.and_then(|dir| read(dir, hash)).filter(|data| {
+                // After the first image without room, no other is read.
+                let left = room.checked_sub(data.len());
+                room = left.unwrap_or_default();
+                left.is_some()
+            });
             match (data, block) {
                 (Some(data), UserBlock::Image(image)) => image.data = data,
                 (_, block) => *block = UserBlock::text(strings::MISSING_IMAGE),
@@ -132,6 +144,10 @@ mod tests {
                 ("aW1hZ2U=", "image/png")
             );
         }
+        let mut both = messages(&format!("{REFERENCE}{hash}"));
+        restore_within(&mut both, Some(&file), "aW1hZ2U=".len());
+        assert_eq!(blocks(&both[0]), [UserBlock::text(strings::MISSING_IMAGE)]);
+        assert!(matches!(&blocks(&both[1])[0], UserBlock::Image(image) if image.data == "aW1hZ2U="));
         fs::write(dir.path().join(&hash), b"secret").unwrap();
         std::os::unix::fs::symlink(dir.path().join(&hash), blobs.join(&other)).unwrap();
         for name in [other, format!("../{hash}"), String::new()] {

@@ -200,6 +200,8 @@ fn named_package_is_found_where_it_was_installed() {
     assert_eq!(found("npm:@s/mine"), Ok(agent.join("npm/node_modules/@s/mine")));
     let missing = "package npm:gone is not installed. Run: pinion install npm:gone";
     assert_eq!(found("npm:gone"), Err(missing.to_owned()));
+    let secret = "package git:h.org/a/b is not installed: its address contains a password";
+    assert_eq!(found("git:https://me:word@h.org/a/b"), Err(secret.to_owned()));
 }
 
 #[test]
