@@ -10,12 +10,14 @@ use wire::state::InterruptMode;
 use wire::{AssistantMessage, Event, Message, Rule, StopReason};
 
 use crate::batch::Refusal;
+use crate::budget::RunBudget;
 use crate::convert;
 use crate::effect::Effect;
 use crate::input::{Fallback, Verdict};
 use crate::output::Ending;
-use crate::phase::{Next, Phase, Run, RunStart};
+use crate::phase::{Next, Phase, Recovery, Run, RunStart};
 use crate::pressure::overflowed_twice;
+use crate::settings::{FailureRules, LoopSettings};
 use crate::todo::REMINDER_MESSAGE;
 use crate::ttsr::hidden;
 use crate::turn_loop::{RETRY_CANCELLED, TurnLoop, no_retry};
@@ -26,6 +28,38 @@ const SILENT_TEXT: &str = "Your last answer contained reasoning only, which the 
 /// The hidden message after an empty answer.
 const EMPTY_TEXT: &str =
     "Your last answer was empty. Give the answer to the user now, or make the next tool call.";
+
+/// What follows a failed run: in today's pi a run for messages that wait, unless a limit is reached.
+fn after_failure(settings: &LoopSettings, budget: &RunBudget) -> Next {
+    let takes_queue = settings.failures == FailureRules::NewestPi && budget.reached().is_none();
+    Next::Rest(if takes_queue { 0 } else { u64::MAX })
+}
+
+impl FailureRules {
+    /// The end of the retries and, if it `is_second`, of the recovery from an overflow, in the order of the dialect.
+    fn told(
+        self,
+        recovery: &mut Recovery,
+        is_second: bool,
+        aborted: bool,
+        error: String,
+    ) -> impl Iterator<Item = Event> {
+        let overflow = is_second.then(overflowed_twice);
+        let is_newest = self == Self::NewestPi;
+        let error = if is_newest && aborted {
+            RETRY_CANCELLED.to_owned()
+        } else {
+            error
+        };
+        let retries = recovery.end_retries(Some(error));
+        let [first, second] = if is_newest {
+            [retries, overflow]
+        } else {
+            [overflow, retries]
+        };
+        first.into_iter().chain(second)
+    }
+}
 
 impl TurnLoop {
     /// Ends a turn that has begun and cannot be answered: the run was aborted, a limit allows no request, or there is no room for one.
@@ -90,12 +124,12 @@ impl TurnLoop {
         run: Run,
         answer: &AssistantMessage,
         verdict: Verdict,
+        now: i64,
         out: &mut Vec<Effect>,
     ) {
         let aborted = self.aborted || answer.stop_reason == StopReason::Aborted;
-        let retry = self.settings.retry;
+        let (retry, limit) = (self.settings.retry, self.budget.reached());
         let error = answer.error_message.clone().unwrap_or_default();
-        let limit = self.budget.reached();
         let may_ask = !aborted && limit.is_none();
         match verdict {
             Verdict::Retry(asked)
@@ -120,6 +154,9 @@ impl TurnLoop {
                 self.recovery.overflowed = true;
                 // `willRetry` is not certain yet: no run follows if the compaction fails, which `compaction_end` tells.
                 out.push(Effect::Emit(self.output.end(run, Ending::RETRY)));
+                if self.settings.failures == FailureRules::NewestPi {
+                    out.extend(self.recovery.end_retries(Some(error)).map(Effect::Emit));
+                }
                 // As with a retry: the failed answer stays in the file but leaves the conversation.
                 self.conversation.pop();
                 self.compact(CompactionReason::Overflow, Next::Again, out);
@@ -130,26 +167,25 @@ impl TurnLoop {
                 out.push(Effect::ChooseModel);
             }
             _ => {
-                let limit = if aborted {
-                    self.budget.timed_out()
-                } else {
-                    // A limit is the reason only where the run would have gone on without it.
-                    limit.filter(|_| matches!(verdict, Verdict::Retry(_) | Verdict::Overflow))
-                };
                 let ending = Ending {
-                    limit,
+                    limit: match verdict {
+                        _ if aborted => self.budget.timed_out(),
+                        // The run would have gone on without the limit.
+                        Verdict::Retry(_) | Verdict::Overflow => limit,
+                        _ => None,
+                    },
                     aborted,
                     error: Some(&error),
                     ..Ending::default()
                 };
                 out.push(Effect::Emit(self.output.end(run, ending)));
                 // At a limit the first overflow is not recovered from, so there was no recovery that could fail.
-                if verdict == Verdict::Overflow && !aborted && self.recovery.overflowed {
-                    out.push(Effect::Emit(overflowed_twice()));
-                }
+                let is_second = verdict == Verdict::Overflow && !aborted && self.recovery.overflowed;
                 // After `agent_end`, as in pi (behaviour.md 7.2).
-                out.extend(self.recovery.end_retries(Some(error)).map(Effect::Emit));
-                self.settle(aborted, out);
+                let rules = self.settings.failures;
+                let events = rules.told(&mut self.recovery, is_second, aborted, error);
+                out.extend(events.map(Effect::Emit));
+                self.go_on(after_failure(&self.settings, &self.budget), aborted, now, out);
             }
         }
     }
@@ -177,7 +213,7 @@ impl TurnLoop {
         // They were retries of the model that has failed.
         out.extend(self.recovery.end_retries(Some(error.clone())).map(Effect::Emit));
         let Some(Fallback { from, to }) = fallback else {
-            return self.settle(self.aborted, out);
+            return self.go_on(after_failure(&self.settings, &self.budget), false, now, out);
         };
         // Hooks of `turn_end` may have added messages behind it while the caller chose.
         self.conversation.drop_failed_answer();
@@ -250,6 +286,10 @@ impl TurnLoop {
         out.extend(self.recovery.end_retries(why).map(Effect::Emit));
         if !aborted && !start.messages.is_empty() {
             return self.start_run(start, now, out);
+        }
+        let next = after_failure(&self.settings, &self.budget);
+        if !aborted && matches!(next, Next::Rest(newest) if self.queues.has_newer(newest)) {
+            return self.go_on(next, false, now, out);
         }
         let cancelled = Ending {
             error: Some(RETRY_CANCELLED),

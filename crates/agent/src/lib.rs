@@ -55,5 +55,5 @@ pub use pressure::failure_prefix;
 pub use queue::{QueueKind, Queued, Queues};
 pub use retry::RetrySettings;
 pub use room::{Room, room};
-pub use settings::LoopSettings;
+pub use settings::{FailureRules, LoopSettings};
 pub use turn_loop::TurnLoop;

@@ -23,4 +23,21 @@ pub struct LoopSettings {
     /// Limits of the session.
     #[serde(default)]
     pub limits: RunLimits,
+    /// How failed runs end.
+    #[serde(default)]
+    pub failures: FailureRules,
+}
+
+/// What follows a run that failed or was aborted, which depends on the dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureRules {
+    /// An aborted answer ends its retries as a failure, after the run.
+    #[default]
+    General,
+    /// Any answer that is no error ends its retries as a success, also an aborted one, as in pi 0.74.
+    Pi,
+    /// In addition, retries end before the compaction after an overflow, and messages that wait begin a run after a failure, as in
+    /// pi 1.5 (pi-1.5-delta.md 5).
+    NewestPi,
 }

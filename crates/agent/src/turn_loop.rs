@@ -17,7 +17,7 @@ use crate::nested::is_nested;
 use crate::output::{Ending, MISSING_MESSAGE, Output};
 use crate::phase::{Activity, Next, Phase, Recovery, Run, RunStart};
 use crate::queue::{QueueKind, Queues};
-use crate::settings::LoopSettings;
+use crate::settings::{FailureRules, LoopSettings};
 use crate::stream_rules::StreamRules;
 use crate::todo::Todos;
 use crate::ttsr::hidden;
@@ -339,6 +339,10 @@ impl TurnLoop {
         let failed = answer.failed() || verdict == Verdict::Overflow;
         if !failed {
             self.recovery.overflowed = false;
+        }
+        // pi ends retries with any answer that is no error. It knows no rules, whose next answer may still fail.
+        let is_answer = answer.stop_reason != StopReason::Error && (rules.is_empty() || self.aborted);
+        if !failed || is_answer && self.settings.failures != FailureRules::General {
             // Before `turn_end`, as in pi (behaviour.md 7.2).
             out.extend(self.recovery.end_retries(None).map(Effect::Emit));
         }
@@ -352,7 +356,7 @@ impl TurnLoop {
             // Rules come before a retry: an answer that fails after the match was stopped by them all the same.
             // An abort wins over the rules that stopped the answer, since `tell_rules` would begin another run.
             if rules.is_empty() || self.aborted {
-                self.end_run(run, &answer, verdict, out);
+                self.end_run(run, &answer, verdict, now, out);
             } else {
                 self.tell_rules(run, &rules, now, out);
             }

@@ -23,6 +23,7 @@ use crate::login_request::ask;
 use crate::offline::Offline;
 use crate::request::ModelRequest;
 use crate::stream::{Head, ModelStream, State, Waiting};
+use crate::strict_refusal::{self, StrictRefusals};
 use crate::tape::{self, Tape};
 use crate::trace;
 
@@ -36,6 +37,7 @@ pub struct Client {
     tape: Tape,
     secrets: Secrets,
     numbers: CallNumbers,
+    strict_refusals: StrictRefusals,
 }
 
 impl Client {
@@ -61,6 +63,7 @@ impl Client {
             caches: Arc::default(),
             offline: Arc::new(offline),
             numbers: CallNumbers::default(),
+            strict_refusals: StrictRefusals::default(),
         }
     }
 
@@ -75,6 +78,8 @@ impl Client {
         if matches!(self.tape, Tape::Replay(_)) {
             request.model.base_url = tape::address(&request.model.base_url);
         }
+        self.strict_refusals.apply(&mut request);
+        let request = Arc::new(request);
         let span = trace::request(&request);
         let state = match self.start(&request, &span) {
             Ok(state) => state,
@@ -177,7 +182,7 @@ impl Client {
         Ok((response.status().as_u16(), body.into()))
     }
 
-    fn start(&self, request: &ModelRequest, span: &Span) -> Result<State, LlmError> {
+    fn start(&self, request: &Arc<ModelRequest>, span: &Span) -> Result<State, LlmError> {
         if request.model.api == crate::offline::API {
             return Ok(State::Playing(Box::new(self.offline.play(request)?)));
         }
@@ -229,18 +234,53 @@ impl Client {
                 }
             }
         };
-        let head: Head = match &self.refresher {
-            Some(refresher) if request.is_login => {
-                let asking = ask(Arc::clone(refresher), family, request.clone(), post);
-                Box::pin(asking.instrument(span.clone()))
-            }
-            _ => Box::pin(post(family.request(request)?).instrument(span.clone())),
-        };
+        let head = self.head(request, family, post, span)?;
         Ok(State::Waiting(Box::new(Waiting {
             head,
             parser: family.parser(request, &self.numbers),
             framing: family.framing(),
             idle,
         })))
+    }
+
+    /// The response to a request that `post` sends. A login is sent again with a new token, and strict tools that are refused as plain
+    /// ones.
+    fn head<F>(
+        &self,
+        request: &Arc<ModelRequest>,
+        family: Family,
+        post: impl Fn(HttpRequest) -> F + Clone + Send + 'static,
+        span: &Span,
+    ) -> Result<Head, LlmError>
+    where
+        F: Future<Output = Result<reqwest::Response, Fault>> + Send + 'static,
+    {
+        let strict = strict_refusal::has_strict(request).then(|| Arc::clone(request));
+        let refusals = self.strict_refusals.clone();
+        let head: Head = match &self.refresher {
+            Some(refresher) if request.is_login => {
+                let refresher = Arc::clone(refresher);
+                let first = ask(
+                    Arc::clone(&refresher),
+                    family,
+                    ModelRequest::clone(request),
+                    post.clone(),
+                );
+                let again = move |plain| ask(refresher, family, plain, post);
+                let asking = refusals.respond(strict, first, again);
+                Box::pin(asking.instrument(span.clone()))
+            }
+            _ => {
+                let first = post(family.request(request)?);
+                let again = move |plain: ModelRequest| async move {
+                    let http = family.request(&plain);
+                    let http = http.map_err(|error| Fault::new(error.to_string()))?;
+                    post(http).await
+                };
+                let asking = refusals.respond(strict, first, again);
+                Box::pin(asking.instrument(span.clone()))
+            }
+        };
+        Ok(head)
     }
 }

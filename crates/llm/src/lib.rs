@@ -45,6 +45,7 @@ mod request;
 mod retry;
 mod sse;
 mod stream;
+mod strict_refusal;
 mod strict_schema;
 pub mod tape;
 mod trace;

@@ -113,5 +113,8 @@ pub(crate) const BODY_BYTES: usize = 16 << 10;
 /// Room for each message in it, bytes.
 pub(crate) const BODY_BYTES_PER_MESSAGE: usize = 256;
 
+/// Models in sessions whose refusal of strict tools is remembered. Further ones cost a refused request again.
+pub(crate) const STRICT_REFUSALS: usize = 256;
+
 /// Most bytes of a conversation that stay encoded during a run. Longer conversations are encoded anew for every request.
 pub const ENCODED_BYTES: usize = 64 << 20;

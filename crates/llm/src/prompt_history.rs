@@ -38,6 +38,11 @@ pub struct EarlierRequests {
 }
 
 impl EarlierRequests {
+    /// The tools of the earlier requests.
+    pub(crate) fn tools_mut(&mut self) -> impl Iterator<Item = &mut ToolSpec> {
+        self.states.iter_mut().flat_map(|state| &mut state.tools)
+    }
+
     /// Shares nothing with further requests of the session. The instructions stay, because they are in the prompt.
     pub(crate) fn stand_alone(&mut self) {
         self.encoded = None;

@@ -1,5 +1,5 @@
-//! `models.json`: the user's own providers, models and changes to built-in ones (pi-core.md 8.2). Here: reading and checking
-//! it. Not here: laying it over the catalogue.
+//! `models.json`: the user's own providers, models and changes to built-in ones (pi-core.md 8.2), and `models.yml`, which oh-my-pi has in
+//! its place. Here: reading and checking them. Not here: laying them over the catalogue.
 
 use std::fmt;
 use std::path::Path;
@@ -244,6 +244,32 @@ impl ModelsFile {
         }
     }
 
+    /// Adds the providers of `models.yml` or `models.yaml` that `models.json` does not name. Both files have the same members; members of
+    /// oh-my-pi alone, such as `discovery`, are ignored.
+    pub(crate) fn add_yaml(&mut self, dir: &Path, is_built_in: &dyn Fn(&str) -> bool) {
+        let mut paths = ["models.yml", "models.yaml"]
+            .map(|name| dir.join(name))
+            .into_iter();
+        let Some(path) = paths.find(|path| path.symlink_metadata().is_ok()) else {
+            return;
+        };
+        let read = match read_text(&path) {
+            Ok(text) => parse_yaml(&text.unwrap_or_default(), is_built_in),
+            Err(error) => Err(error.to_string()),
+        };
+        let (providers, error) = read.unwrap_or_else(|error| (Vec::new(), Some(error)));
+        let is_new = |id: &str| self.providers.iter().all(|(known, _)| known != id);
+        let new: Providers = providers.into_iter().filter(|(id, _)| is_new(id)).collect();
+        self.providers.extend(new);
+        if let Some(error) = error {
+            let name = path.file_name().unwrap_or_default().display();
+            let why = error.replace("Invalid models.json: ", "");
+            let error = format!("Invalid {name}: {why}\n\nFile: {}", path.display());
+            let earlier = self.error.take().map(|earlier| format!("{earlier}\n\n"));
+            self.error = Some(earlier.unwrap_or_default() + &error);
+        }
+    }
+
     /// The providers in file order.
     #[must_use]
     pub fn providers(&self) -> &[(String, ProviderDef)] {
@@ -267,6 +293,40 @@ fn parse(text: &str, is_built_in: &dyn Fn(&str) -> bool) -> Result<(Providers, O
     let Some(providers) = root.get("providers") else {
         return Err("Invalid models.json: `providers` is missing".to_owned());
     };
+    usable(providers, is_built_in)
+}
+
+/// As [`parse`], of `models.yml`. The parser bounds depth, aliases and nodes; a file without providers says nothing.
+fn parse_yaml(text: &str, is_built_in: &dyn Fn(&str) -> bool) -> Result<(Providers, Option<String>), String> {
+    let options = serde_saphyr::options! { strict_booleans: true };
+    let root = serde_saphyr::from_str_with_options::<Value>(text, options).map_err(|error| {
+        // Further lines show the text, which may be a key.
+        let reason = error.to_string();
+        reason.lines().next().unwrap_or_default().to_owned()
+    })?;
+    if !root.is_object() && !root.is_null() {
+        return Err("the file is not a mapping".to_owned());
+    }
+    let mut providers = match root.get("providers") {
+        None | Some(Value::Null) => return Ok((Vec::new(), None)),
+        Some(providers) => providers.clone(),
+    };
+    for provider in providers.as_object_mut().into_iter().flat_map(Map::values_mut) {
+        // Such a provider needs no key. Any text is one, which its server ignores.
+        if let Some(members) = provider.as_object_mut()
+            && members.get("auth").and_then(Value::as_str) == Some("none")
+        {
+            members.entry("apiKey").or_insert_with(|| "none".into());
+        }
+    }
+    usable(&providers, is_built_in)
+}
+
+/// The usable providers of the object, and what others lack.
+fn usable(
+    providers: &Value,
+    is_built_in: &dyn Fn(&str) -> bool,
+) -> Result<(Providers, Option<String>), String> {
     let providers: Map<String, Value> = typed(providers, "providers")?;
     let (mut out, mut errors) = (Vec::new(), Vec::new());
     for (id, value) in &providers {

@@ -38,6 +38,8 @@ pub struct Sources {
     pub run: RunCommand,
     /// Servers on the user's own machines.
     pub local: LocalSources,
+    /// True if `models.yml` of oh-my-pi counts.
+    pub is_omp: bool,
 }
 
 impl fmt::Debug for Sources {
@@ -53,6 +55,8 @@ impl fmt::Debug for Sources {
 pub struct Registry {
     /// Folder of `models.json` and `auth.json`.
     pub(crate) agent_dir: PathBuf,
+    /// True if `models.yml` counts.
+    is_omp: bool,
     pub(crate) credentials: Credentials,
     pub(crate) providers: Providers,
     pub(crate) local: LocalServers,
@@ -69,25 +73,31 @@ impl Registry {
         let credentials = Credentials::read(&sources.agent_dir, sources.env, sources.run);
         let local = LocalServers::new(sources.local);
         let catalogue = Arc::new(catalogue);
+        let (agent_dir, is_omp) = (sources.agent_dir, sources.is_omp);
         Self {
             catalogue_error,
-            ..Self::build(sources.agent_dir, catalogue, credentials, local, Vec::new())
+            ..Self::build(agent_dir, is_omp, catalogue, credentials, local, Vec::new())
         }
     }
 
     fn build(
         agent_dir: PathBuf,
+        is_omp: bool,
         catalogue: Arc<Catalogue>,
         credentials: Credentials,
         local: LocalServers,
         registered: Vec<Registered>,
     ) -> Self {
         let built_in = |id: &str| catalogue.provider(id).is_some();
-        let file = ModelsFile::read(&agent_dir.join("models.json"), &built_in);
+        let mut file = ModelsFile::read(&agent_dir.join("models.json"), &built_in);
+        if is_omp {
+            file.add_yaml(&agent_dir, &built_in);
+        }
         let providers = Providers::new(catalogue, file, registered, credentials.copilot_url());
         credentials.learn(&providers);
         Self {
             agent_dir,
+            is_omp,
             credentials,
             providers,
             local,
@@ -108,6 +118,7 @@ impl Registry {
     pub fn with_registered(&self, registered: Vec<Registered>) -> Self {
         Self::build(
             self.agent_dir.clone(),
+            self.is_omp,
             Arc::clone(self.providers.catalogue()),
             self.credentials.reread(&self.agent_dir),
             self.local.clone(),

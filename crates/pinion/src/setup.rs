@@ -310,6 +310,7 @@ pub(crate) fn load_settings(args: &Args, env: &Environment, trust: &Trust) -> (S
         home: env.home.as_deref(),
         trust,
         tools: &tools,
+        is_omp: dialect::of(args, env).0.is_newest_omp(),
     });
     let (_, missing) = packages(args, &settings, env);
     let named = missing.iter().filter(|note| note.fault.is_some());
@@ -336,6 +337,7 @@ pub(crate) fn load_registry(
         env: env.lookup(),
         run,
         local,
+        is_omp: dialect::of(args, env).0.is_newest_omp(),
     });
     if dialect::of(args, env).0.is_newest_pi() {
         registry.use_newest_order();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ::mcp::{AskUser, Surroundings};
 use agent::limits::{MAX_RETRY_DELAY_MS, SILENT_ANSWERS};
-use agent::{LoopSettings, RetrySettings};
+use agent::{FailureRules, LoopSettings, RetrySettings};
 use config::resources::{ResourceOptions, Resources};
 use config::settings::Settings;
 use config::trust::{Decision, Project, Trust};
@@ -17,6 +17,7 @@ use models::{Registry, Start, StartRequest};
 use process::Reaper;
 use tools::Toolbox;
 use tools::pattern::fits;
+use wire::SessionRule;
 use wire::changes::Checkpoints;
 use wire::state::{Durability, PermissionMode, SandboxState};
 use wire::{Model, ThinkingLevel};
@@ -412,6 +413,19 @@ impl Agent {
             },
             // One by one: a limit that the command line does not name stays as the settings have it.
             limits: self.options.limits.or(settings.limits),
+            failures: self.failure_rules(),
+        }
+    }
+
+    /// What follows a run that failed or was aborted.
+    fn failure_rules(&self) -> FailureRules {
+        let dialect = self.options.dialect;
+        if dialect.follows(SessionRule::QueuesFollowFailures) {
+            FailureRules::NewestPi
+        } else if dialect.follows(SessionRule::AbortedAnswersEndRetries) {
+            FailureRules::Pi
+        } else {
+            FailureRules::General
         }
     }
 
@@ -439,6 +453,7 @@ impl Agent {
             cwd: &self.cwd,
             agent_dir: &self.agent_dir,
             home: self.options.resources.home.as_deref(),
+            is_omp: self.options.dialect.is_newest_omp(),
         }
     }
 

@@ -20,7 +20,7 @@ use crate::path::Resolver;
 use crate::queue::FileQueue;
 use crate::read::{ImageRules, Window};
 use crate::search::{Names, find, grep, ls};
-use crate::validate::{NullText, validate_with};
+use crate::validate::{Coercions, validate_with};
 use crate::{edit, limits, read, write};
 use process::Reaper;
 use process::sandbox::{Aim, Guard, Policy, check_file, file_tool};
@@ -113,7 +113,8 @@ impl Toolbox {
         let required = schema.get("required").and_then(Value::as_array);
         let is_required = |key: &str| required.is_some_and(|list| list.iter().any(|one| one == key));
         prepared.retain(|key, value| !value.is_null() || is_required(key));
-        validate_with(name, schema, &prepared, NullText::Word, dialect)
+        let coercions = Coercions::of_built_in(dialect);
+        validate_with(name, schema, &prepared, coercions, dialect)
     }
 
     /// The arguments that a tool takes for those of the model, where the conversation shows them from then on: `edits` as a list.

@@ -5,7 +5,7 @@
 //! quote where a string is open, then the open brackets) is valid JSON at any moment. So a partial value is shown by
 //! writing two pieces of text; nothing is parsed again. Repairs (providers.md 2.3): raw control characters in strings are
 //! escaped, a backslash before a character that cannot be escaped is doubled, lone surrogates become U+FFFD, a trailing
-//! comma is dropped. What cannot be repaired ends the value at the last stable place.
+//! comma is dropped, a missing comma or colon is added. What cannot be repaired ends the value at the last stable place.
 
 use serde_json::{Map, Value};
 
@@ -20,8 +20,9 @@ enum State {
     Key,
     /// A colon must come.
     Colon,
-    /// A comma or a closing bracket must come.
-    After,
+    /// A comma or a closing bracket must come. `true` where the value before has certainly ended: `1` and `2` without a space between them
+    /// are no two values.
+    After(bool),
     /// Inside a string; `key` strings are not stable before their value.
     Str { key: bool, escape: Escape },
     /// Inside a number.
@@ -68,6 +69,8 @@ pub struct PartialJson {
     half_pair: Option<usize>,
     stack: Vec<u8>,
     state: State,
+    /// True once a comma or colon was added.
+    separated: bool,
 }
 
 impl Default for PartialJson {
@@ -87,6 +90,7 @@ impl PartialJson {
             half_pair: None,
             stack: Vec::new(),
             state: State::Value(false),
+            separated: false,
         }
     }
 
@@ -141,10 +145,10 @@ impl PartialJson {
         out
     }
 
-    /// Returns true if the top-level value is complete and no garbage was cut off.
+    /// Returns true if the top-level value is complete, no garbage was cut off and no separator was missing.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.state == State::Done
+        self.state == State::Done && !self.separated
     }
 
     /// The value so far; empty when nothing usable arrived.
@@ -229,9 +233,10 @@ impl PartialJson {
                     self.text.push(':');
                     self.state = State::Value(false);
                 }
+                c if begins_value(c) => self.separate(':', c),
                 _ => self.space_or_break(c),
             },
-            State::After => self.after(c),
+            State::After(has_ended) => self.after(c, has_ended),
             State::Str { key, escape } => self.escaped(c, key, escape),
             State::Num(num) => self.number(c, num),
             State::Word(missing) => self.word(c, missing),
@@ -288,7 +293,16 @@ impl PartialJson {
         }
     }
 
-    fn after(&mut self, c: char) {
+    /// Adds a separator that is missing before this character, as today's pi reads such text.
+    fn separate(&mut self, separator: char, c: char) {
+        self.separated = true;
+        self.text.push(separator);
+        let is_key = separator == ',' && self.stack.last() == Some(&b'{');
+        self.state = if is_key { State::Key } else { State::Value(false) };
+        self.char(c);
+    }
+
+    fn after(&mut self, c: char, has_ended: bool) {
         match (c, self.stack.last()) {
             (',', Some(b'{')) => {
                 self.text.push(',');
@@ -299,7 +313,10 @@ impl PartialJson {
                 self.state = State::Value(false);
             }
             ('}', Some(b'{')) | (']', Some(b'[')) => self.close(c),
-            _ => self.space_or_break(c),
+            ('"', Some(b'{')) | ('"' | '{' | '[', Some(b'[')) => self.separate(',', c),
+            (c, Some(b'[')) if has_ended && begins_value(c) => self.separate(',', c),
+            (' ' | '\t' | '\n' | '\r', _) => self.state = State::After(true),
+            _ => self.state = State::Broken,
         }
     }
 
@@ -315,7 +332,8 @@ impl PartialJson {
         self.state = if self.stack.is_empty() {
             State::Done
         } else {
-            State::After
+            // Only strings, objects and lists have an end of their own.
+            State::After(self.text.ends_with(['"', '}', ']']))
         };
     }
 
@@ -451,6 +469,11 @@ impl PartialJson {
     }
 }
 
+/// Returns true for the first character of a value.
+fn begins_value(c: char) -> bool {
+    matches!(c, '"' | '{' | '[' | '-' | '0'..='9' | 't' | 'f' | 'n')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -503,6 +526,34 @@ mod tests {
             ("{\"a\":1,oops", json!({"a": 1})),
         ] {
             assert_eq!(scan(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn missing_separators_are_added() {
+        for (text, want) in [
+            ("{\"a\":1 \"b\":2}", json!({"a": 1, "b": 2})),
+            ("{\"a\":\"x\"\"b\":\"y", json!({"a": "x", "b": "y"})),
+            ("{\"a\" \"x\",\"b\" 2", json!({"a": "x", "b": 2})),
+            ("{\"a\"{\"b\"true", json!({"a": {"b": true}})),
+            (
+                "{\"a\":[1 2 \"x\"{}[]null 3]",
+                json!({"a": [1, 2, "x", {}, [], null, 3]}),
+            ),
+            ("{\"a\":[1 2,]}", json!({"a": [1, 2]})),
+            ("{\"a\":[01", json!({"a": [0]})),
+            ("{\"a\":[truen", json!({"a": [true]})),
+            ("{\"a\":1 2,\"b\":3", json!({"a": 1})),
+            ("{\"a\" \"b\":1", json!({"a": "b"})),
+        ] {
+            let mut partial = PartialJson::new();
+            for c in text.chars() {
+                partial.push(c.encode_utf8(&mut [0; 4]));
+                partial.parsed().expect(text);
+            }
+            assert_eq!(Value::Object(partial.finish()), want, "{text}");
+            // The call does not run: complete arguments must be JSON.
+            assert!(!partial.is_complete(), "{text}");
         }
     }
 

@@ -3,6 +3,7 @@
 mod common;
 mod compact;
 mod dangling_calls;
+mod failures;
 mod hooks;
 mod regressions;
 mod reminders;

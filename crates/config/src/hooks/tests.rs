@@ -43,6 +43,7 @@ impl Home {
             home: None,
             trust: &Trust::new(&agent_dir, approved),
             tools: &[],
+            is_omp: false,
         });
         let finding = find(&Places {
             choice,

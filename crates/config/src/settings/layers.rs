@@ -28,14 +28,7 @@ pub(crate) struct Layer {
 /// Reads one file. A missing file is an empty layer, a broken one too, with a complaint.
 pub(crate) fn read(root: &Root, path: PathBuf, scope: Scope, notes: &mut Vec<Diagnostic>) -> Layer {
     let mut text = String::new();
-    let (mut keys, state) = match parse_file(root, &path, &mut text) {
-        Ok(Some(keys)) => (keys, FileState::Read),
-        Ok(None) => (Map::new(), FileState::Missing),
-        Err(message) => {
-            notes.push(Diagnostic::fault(&path, "", format!("{message}; using defaults")));
-            (Map::new(), FileState::Broken(message))
-        }
-    };
+    let (mut keys, state) = read_keys(root, &path, parse_json, &mut text, notes);
     let mut found = SettingsFile {
         path: path.clone(),
         scope,
@@ -81,8 +74,42 @@ pub(crate) fn read(root: &Root, path: PathBuf, scope: Scope, notes: &mut Vec<Dia
     layer
 }
 
+/// Parses the text of a settings file.
+type Parse = fn(&str) -> Result<Map<String, Value>, String>;
+
+/// The keys of a file, its text, and what became of it.
+pub(crate) fn read_keys(
+    root: &Root,
+    path: &Path,
+    parse: Parse,
+    text: &mut String,
+    notes: &mut Vec<Diagnostic>,
+) -> (Map<String, Value>, FileState) {
+    match parse_file(root, path, parse, text) {
+        Ok(Some(keys)) => (keys, FileState::Read),
+        Ok(None) => (Map::new(), FileState::Missing),
+        Err(message) => {
+            notes.push(Diagnostic::fault(path, "", format!("{message}; using defaults")));
+            (Map::new(), FileState::Broken(message))
+        }
+    }
+}
+
+fn parse_json(text: &str) -> Result<Map<String, Value>, String> {
+    match jsonc::parse(text) {
+        Ok(Value::Object(keys)) => Ok(keys),
+        Ok(_) => Err("settings are not a JSON object".to_owned()),
+        Err(error) => Err(format!("settings are not valid JSON: {error}")),
+    }
+}
+
 /// Parses a file and keeps its text.
-fn parse_file(root: &Root, path: &Path, kept: &mut String) -> Result<Option<Map<String, Value>>, String> {
+fn parse_file(
+    root: &Root,
+    path: &Path,
+    parse: Parse,
+    kept: &mut String,
+) -> Result<Option<Map<String, Value>>, String> {
     let text = match root.read(path, limits::FILE_BYTES) {
         Ok(text) => text,
         Err(error) => return missing(path, &error),
@@ -98,11 +125,16 @@ fn parse_file(root: &Root, path: &Path, kept: &mut String) -> Result<Option<Map<
         // A power cut may leave it so. Its rules are gone, and the user does not know.
         return Err("settings are empty (write {} if that is meant)".to_owned());
     }
-    match jsonc::parse(&text.text) {
-        Ok(Value::Object(keys)) => Ok(Some(keys)),
-        Ok(_) => Err("settings are not a JSON object".to_owned()),
-        Err(error) => Err(format!("settings are not valid JSON: {error}")),
-    }
+    parse(&text.text).map(Some)
+}
+
+/// The value at a dotted path; null counts as absent.
+pub(crate) fn at<'a>(keys: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    let mut parts = path.split('.');
+    let first = keys.get(parts.next()?)?;
+    parts
+        .try_fold(first, |value, part| value.get(part))
+        .filter(|value| !value.is_null())
 }
 
 /// There are no settings only if nothing has their name. Anything else that cannot be read may hold rules.
@@ -124,17 +156,17 @@ fn missing(path: &Path, error: &io::Error) -> Result<Option<Map<String, Value>>,
 impl Layer {
     /// The value at a dotted path; null counts as absent.
     pub(crate) fn get(&self, path: &str) -> Option<&Value> {
-        let mut parts = path.split('.');
-        let first = self.keys.get(parts.next()?)?;
-        parts
-            .try_fold(first, |value, part| value.get(part))
-            .filter(|value| !value.is_null())
+        at(&self.keys, path)
     }
 
-    /// A fault with line and column, as compilers print it. Returns `None` for other complaints and other files.
+    /// A fault with line and column, as compilers print it; of a YAML file without, since only its parser knows them. Returns `None` for
+    /// other complaints and other files.
     pub(crate) fn locate(&self, note: &Diagnostic) -> Option<String> {
         let key = note.fault.as_deref().filter(|_| note.path == self.path)?;
-        let place = if key.is_empty() {
+        let is_yaml = self.path.extension().is_some_and(|ext| ext != "json");
+        let place = if is_yaml {
+            None
+        } else if key.is_empty() {
             jsonc::parse(&self.text)
                 .err()
                 .map_or(Some((1, 1)), |error| Some((error.line(), error.column())))

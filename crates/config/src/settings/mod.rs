@@ -1,8 +1,9 @@
 //! settings.json, global and of the project (pi-core.md 8.1, pi-1.5-delta.md 6). What a client sets over RPC
 //! belongs to its session and is never written here; `pinion install` changes the list of packages (`edit`).
 //!
-//! What lives here: the typed view of every key that means something without a terminal. Unknown keys are kept in
-//! [`Settings::raw`]. What does not: models.json and auth.json (`llm`), and resources found through settings (`resources`).
+//! What lives here: the typed view of every key that means something without a terminal, and `config.yml` of oh-my-pi for its clients
+//! (`omp`). Unknown keys are kept in [`Settings::raw`]. What does not: models.json and auth.json (`llm`), and resources found through
+//! settings (`resources`).
 
 pub mod edit;
 pub mod foreign;
@@ -12,6 +13,7 @@ mod keys;
 mod layers;
 pub mod limits;
 mod nudges;
+mod omp;
 mod permissions;
 mod process_keys;
 mod protection;
@@ -27,7 +29,7 @@ mod typed;
 mod types;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ::permissions::PermissionSettings;
@@ -148,36 +150,40 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads both files. Broken values are reported and replaced by their defaults; [`Self::faults`] lists the
+    /// Reads the files. Broken values are reported and replaced by their defaults; [`Self::faults`] lists the
     /// values that the caller must not ignore.
     #[must_use]
     pub fn load(source: &SettingsSource<'_>) -> (Self, Vec<Diagnostic>) {
         let mut notes = Vec::new();
-        let global = layers::read(
+        let mut global = layers::read(
             &Root::user(),
             source.agent_dir.join("settings.json"),
             Scope::User,
             &mut notes,
         );
-        notes.extend(unread(source.agent_dir));
+        let (mut configs, mut files) = (Vec::new(), Vec::new());
+        if let Some(config) = omp::user(source, &mut notes) {
+            omp::lay_under(&mut global, &config);
+            files.push(config.found.clone());
+            configs.push(config);
+        }
+        notes.extend(unread(source));
         let default = default_trust(&global, &mut notes);
         let decision = source.trust.decide(source.cwd, default, &mut notes);
         let project = decision.access;
         let mut stack = Vec::new();
-        let mut files = vec![global.found.clone()];
+        files.push(global.found.clone());
         let file = source.cwd.join(".pi").join("settings.json");
-        let root = Boundaries::new(source.agent_dir, source.home).project(source.cwd);
         // In the home directory both files may be one and the same.
         if file != global.path {
             if project == ProjectAccess::None {
+                files.extend(omp::not_read(source));
                 files.push(SettingsFile::not_read(file));
             } else {
-                let mut layer = layers::read(&root, file, Scope::Project, &mut notes);
-                if project == ProjectAccess::Data {
-                    trust::restrict(&mut layer, &global, source, &mut notes);
-                }
-                files.push(layer.found.clone());
+                let (layer, config) = of_project(file, project, &global, source, &mut notes);
+                files.extend(config.iter().chain([&layer]).map(|layer| layer.found.clone()));
                 stack.push(layer);
+                configs.extend(config);
             }
         }
         stack.push(global);
@@ -193,7 +199,8 @@ impl Settings {
         for layer in &stack {
             notes.extend(misspelled(layer, project));
         }
-        let located = |note: &Diagnostic| stack.iter().find_map(|layer| layer.locate(note));
+        let read = stack.iter().chain(&configs);
+        let located = |note: &Diagnostic| read.clone().find_map(|layer| layer.locate(note));
         settings.faults = notes.iter().filter_map(located).collect();
         (settings, notes)
     }
@@ -228,19 +235,46 @@ impl Settings {
     }
 }
 
-/// Complains about files of oh-my-pi, which the user may believe to count, if there are none of ours.
-fn unread(agent_dir: &Path) -> impl Iterator<Item = Diagnostic> {
+/// The settings of the project, as far as they count, with those of its `config.yml` below them, which also come by themselves.
+fn of_project(
+    file: PathBuf,
+    project: ProjectAccess,
+    global: &Layer,
+    source: &SettingsSource<'_>,
+    notes: &mut Vec<Diagnostic>,
+) -> (Layer, Option<Layer>) {
+    let root = Boundaries::new(source.agent_dir, source.home).project(source.cwd);
+    let mut layer = layers::read(&root, file, Scope::Project, notes);
+    let mut config = omp::project(&root, source, notes);
+    if project == ProjectAccess::Data {
+        trust::restrict(&mut layer, global, source, notes);
+        if let Some(config) = &mut config {
+            trust::restrict(config, global, source, notes);
+            omp::mark_untrusted(&mut config.found);
+        }
+    }
+    if let Some(config) = &config {
+        omp::lay_under(&mut layer, config);
+    }
+    (layer, config)
+}
+
+/// Complains about files of oh-my-pi, which the user may believe to count for other clients, too, if there are none of ours.
+fn unread(source: &SettingsSource<'_>) -> impl Iterator<Item = Diagnostic> {
     const FILES: [(&str, &str); 4] = [
         ("config.yml", "settings.json"),
         ("config.yaml", "settings.json"),
         ("models.yml", "models.json"),
         ("models.yaml", "models.json"),
     ];
-    let files = FILES.into_iter();
+    let agent_dir = source.agent_dir;
+    let files = FILES.into_iter().filter(move |_| !source.is_omp);
     let found =
         files.filter(move |(name, ours)| agent_dir.join(name).is_file() && !agent_dir.join(ours).exists());
     found.map(move |(name, ours)| {
-        let message = format!("this file of oh-my-pi is not read. Write what it says to {ours}");
+        let message = format!(
+            "this file of oh-my-pi is read for its clients only (--rpc-dialect omp-now). Write what it says to {ours}"
+        );
         Diagnostic::new(&agent_dir.join(name), message)
     })
 }

@@ -88,7 +88,7 @@ fn one(layer: &Layer, tools: &[&str], notes: &mut Vec<Diagnostic>) -> Permission
 
 /// Returns the built-in tool that a rule almost names. A rule that misses its tool seems to hold. Names that tools of
 /// extensions, clients and MCP servers may have are not known here, so only the nearest ones count.
-fn misspelled_tool<'a>(rule: &str, tools: &[&'a str]) -> Option<&'a str> {
+pub(super) fn misspelled_tool<'a>(rule: &str, tools: &[&'a str]) -> Option<&'a str> {
     let name = tool_of(rule);
     // A pattern is the way to name a tool of an extension that is spelled like a built-in one.
     if name.contains('*') || tools.contains(&name.as_str()) {

@@ -134,7 +134,7 @@ pub(crate) fn texts(value: &Value) -> Option<Vec<String>> {
 }
 
 /// A complaint about a value of the wrong type.
-fn complaint(file: &Path, key: &str, message: String) -> Diagnostic {
+pub(crate) fn complaint(file: &Path, key: &str, message: String) -> Diagnostic {
     if protection::is_needed(key) {
         Diagnostic::fault(file, key, message)
     } else {

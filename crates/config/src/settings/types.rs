@@ -79,6 +79,8 @@ pub struct SettingsSource<'a> {
     pub trust: &'a Trust,
     /// Names of the built-in tools. A rule that forbids and misspells one is a fault.
     pub tools: &'a [&'a str],
+    /// True if `config.yml` of oh-my-pi counts.
+    pub is_omp: bool,
 }
 
 /// A settings file as it was found.

@@ -41,6 +41,23 @@ const ENTRIES: [(&str, &str, bool); 12] = [
     ("settings.json", "settings", false),
 ];
 
+/// The same of `.omp`, which clients of oh-my-pi have in addition. Its `commands` may be either.
+const OMP_ENTRIES: [(&str, &str, bool); 13] = [
+    ("extensions", "extensions", true),
+    ("hooks", "hooks", true),
+    ("tools", "tools", true),
+    (".mcp.json", "mcp", true),
+    ("mcp.json", "mcp", true),
+    ("skills", "skills", false),
+    ("prompts", "prompts", false),
+    ("rules", "rules", false),
+    ("RULES.md", "rules", false),
+    ("agents", "agents", false),
+    ("SYSTEM.md", "system-prompt", false),
+    ("APPEND_SYSTEM.md", "system-prompt", false),
+    ("config.yml", "settings", false),
+];
+
 /// Whether skills, prompts and other texts of a project without a decision count. Its settings count in every dialect, since they
 /// can make permissions stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,6 +99,8 @@ pub struct Project<'a> {
     pub agent_dir: &'a Path,
     /// The user's home directory: its `.agents` is the user's own.
     pub home: Option<&'a Path>,
+    /// True if files of oh-my-pi count.
+    pub is_omp: bool,
 }
 
 impl Project<'_> {
@@ -102,16 +121,25 @@ impl Project<'_> {
         if same(&pi, self.agent_dir) {
             return Vec::new();
         }
-        let mut found: Vec<Brought> = ENTRIES
-            .iter()
-            .filter(|(_, kind, runs)| match *kind {
+        let omp = self.cwd.join(".omp");
+        let is_omp = self.is_omp && !same(&omp, self.agent_dir);
+        let of_omp = OMP_ENTRIES.iter().filter(|_| is_omp).map(|entry| (&omp, entry));
+        let entries = ENTRIES.iter().map(|entry| (&pi, entry)).chain(of_omp);
+        let mut found: Vec<Brought> = entries
+            .filter(|(_, (_, kind, runs))| match *kind {
                 "settings" => drops_settings,
                 _ => *runs || drops_texts,
             })
-            .map(|(name, kind, _)| (pi.join(name), *kind))
+            .map(|(dir, (name, kind, _))| (dir.join(name), *kind))
             .filter(|(path, _)| is_something(path) && !self.agent_dir.starts_with(path))
             .map(|(path, kind)| brought(kind, path))
             .collect();
+        let commands = omp.join("commands");
+        if is_omp && has_folder(&commands) {
+            found.push(brought("extensions", commands));
+        } else if is_omp && drops_texts && is_something(&commands) {
+            found.push(brought("prompts", commands));
+        }
         let servers = self.cwd.join(".mcp.json");
         if is_something(&servers) {
             found.push(brought("mcp", servers));
@@ -170,6 +198,12 @@ fn is_something(path: &Path) -> bool {
         Ok(mut entries) => entries.next().is_some(),
         Err(_) => path.is_file(),
     }
+}
+
+/// Returns true if a directory of commands has one in TypeScript, which is a folder.
+fn has_folder(commands: &Path) -> bool {
+    let mut entries = fs::read_dir(commands).into_iter().flatten().flatten();
+    entries.any(|entry| entry.path().is_dir())
 }
 
 fn same(a: &Path, b: &Path) -> bool {

@@ -150,6 +150,7 @@ fn user_directories_need_no_trust() {
             cwd: &place.at(cwd),
             agent_dir: &place.at(agent),
             home: Some(&home),
+            is_omp: false,
         }
         .needs_trust()
     };
@@ -186,4 +187,32 @@ fn user_directories_need_no_trust() {
     // Who keeps the agent directory in a project has it there.
     write("code/app/.pi/extensions/x.ts");
     assert!(!needs("code/app", "code/app/.pi"));
+}
+
+#[test]
+fn files_of_omp_need_trust_for_its_clients() {
+    let place = Place::new();
+    let needs = |is_omp: bool, agent: &str| {
+        Project {
+            cwd: &place.at("code/app"),
+            agent_dir: &place.at(agent),
+            home: None,
+            is_omp,
+        }
+        .needs_trust()
+    };
+    for file in [
+        "config.yml",
+        "mcp.json",
+        "extensions/x.ts",
+        "commands/x.md",
+        "commands/x/index.ts",
+    ] {
+        let path = place.at("code/app/.omp").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "x").unwrap();
+        assert!(needs(true, "agent") && !needs(false, "agent"), "{file}");
+        assert!(!needs(true, "code/app/.omp"), "{file}");
+        fs::remove_dir_all(place.at("code/app/.omp")).unwrap();
+    }
 }

@@ -388,6 +388,43 @@ async fn session_id_echoed_in_error_is_shown() {
 }
 
 #[tokio::test]
+async fn refused_strict_tools_are_sent_plain() {
+    let whole = format!("{HEAD}{}{}0\r\n\r\n", chunk(TEXT), chunk(END));
+    let refused = refusal(
+        "400 x",
+        "",
+        "{\"error\":{\"message\":\"Invalid schema for function 'read'\"}}",
+    );
+    let server = serve(vec![refused.clone(), say(&whole), say(&whole)]).await;
+    let client = Client::new(ClientConfig::default());
+    let mut request = ask(&server.url);
+    request.session_id = Some("s".to_owned());
+    request.conventions.strict_by_flag = true;
+    request.tools = vec![wire::ToolSpec {
+        name: "read".to_owned(),
+        description: String::new(),
+        parameters: serde_json::json!({"type": "object", "properties": {}}),
+        prefers_strict: true,
+    }];
+    // The second request of the session knows of the refusal.
+    for requests in [2, 3] {
+        let events = collect(&client, request.clone()).await;
+        assert!(!last(&events).1);
+        assert_eq!(server.requests.load(Ordering::SeqCst), requests);
+    }
+    // Without strict tools there is nothing to send again, and other refusals stand.
+    let other = refusal("400 x", "", "{\"error\":{\"message\":\"no such model\"}}");
+    for (act, prefers_strict) in [(refused, false), (other, true)] {
+        let server = serve(vec![act]).await;
+        let mut request = request.clone();
+        request.model.base_url = server.url.clone();
+        request.tools[0].prefers_strict = prefers_strict;
+        error_text(&answer(request).await);
+        assert_eq!(server.requests.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[tokio::test]
 async fn provider_retries_follow_retry_after() {
     let whole = format!("{HEAD}{}{}0\r\n\r\n", chunk(TEXT), chunk(END));
     let busy = refusal("503 x", "retry-after-ms: 10\r\n", "");

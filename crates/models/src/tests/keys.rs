@@ -375,6 +375,7 @@ async fn stored_keys_are_read_back_unchanged() {
             env: Arc::new(|name| (name == "HOME").then(|| "/home".to_owned())),
             run: Arc::new(|_| panic!("a key is no command")),
             local: Default::default(),
+            is_omp: false,
         });
         let found = registry.resolve_key("xai", 0).unwrap().unwrap();
         assert_eq!(found.expose(), key);

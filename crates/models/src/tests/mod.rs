@@ -61,6 +61,7 @@ pub(super) fn shop(models: &str, auth: &str, env: Vars<'_>) -> Shop {
             (command != "fail").then(|| command.to_owned())
         }),
         local: LocalSources::default(),
+        is_omp: false,
     };
     Shop {
         registry: Registry::new(sources.clone()),

@@ -4,9 +4,9 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::ModelsFile;
 use crate::merge::merge_levels;
 use crate::tests::{names, shop};
+use crate::{ModelsFile, Registry, Sources};
 
 fn error(text: &str) -> String {
     let file = ModelsFile::parse(text, &|id| id == "anthropic");
@@ -316,5 +316,58 @@ fn empty_texts_replace_nothing_built_in() {
     for model in shop.registry.models_of("anthropic") {
         assert_eq!(model.base_url, "https://api.anthropic.com", "{}", model.id);
         assert_eq!(model.api, "anthropic-messages", "{}", model.id);
+    }
+}
+
+#[test]
+fn models_yml_adds_providers_for_clients_of_omp() {
+    let json = r#"{"providers": {"mine": {"baseUrl": "http://json", "api": "openai-completions", "apiKey": "k",
+        "models": [{"id": "m"}]}}}"#;
+    let yaml = "providers:
+  mine: &mine
+    baseUrl: http://yaml
+    api: openai-completions
+    auth: none
+    discovery: {type: llama.cpp}
+    models: [{id: m}]
+  yours: *mine
+";
+    let shop = shop(json, "", &[]);
+    fs::write(shop.folder.path().join("models.yml"), yaml).unwrap();
+    let addresses = |is_omp: bool| {
+        let registry = Registry::new(Sources {
+            is_omp,
+            ..shop.sources.clone()
+        });
+        let address = |id: &str| registry.find(id, "m").map(|model| model.base_url.clone());
+        assert_eq!(registry.models_file().error(), None);
+        assert_eq!(registry.reload().find("yours", "m").is_some(), is_omp);
+        assert_eq!(names(&registry.models()).contains(&"yours/m".to_owned()), is_omp);
+        (address("mine"), address("yours"))
+    };
+    let (json, yaml) = (Some("http://json".to_owned()), Some("http://yaml".to_owned()));
+    assert_eq!(addresses(false), (json.clone(), None));
+    assert_eq!(addresses(true), (json, yaml));
+}
+
+#[test]
+fn broken_models_yml_leaves_other_models() {
+    let nested = format!("providers: {}{}", "[".repeat(100), "]".repeat(100));
+    let bomb = "a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]
+d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nproviders: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n";
+    let table = ["providers: [", "- 1", "providers: 1", nested.as_str(), bomb];
+    for text in table {
+        let shop = shop("", "", &[]);
+        fs::write(shop.folder.path().join("models.yml"), text).unwrap();
+        let registry = Registry::new(Sources {
+            is_omp: true,
+            ..shop.sources.clone()
+        });
+        let error = registry.models_file().error().unwrap();
+        assert!(error.starts_with("Invalid models.yml: "), "{error}");
+        assert!(
+            registry.find("anthropic", "claude-sonnet-4-5").is_some(),
+            "{text}"
+        );
     }
 }

@@ -63,6 +63,8 @@ fn report(args: &Args, env: &Environment, trust: &Trust, dir: &Path) -> anyhow::
         cwd: &env.cwd,
         agent_dir: &env.agent_dir,
         home: env.home.as_deref(),
+        // The decision counts for clients of every dialect.
+        is_omp: true,
     };
     let held = held_back(&project, &settings, Texts::Count);
     if args.json {

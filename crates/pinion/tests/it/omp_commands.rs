@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply};
 
 use crate::extensions::{can_run, extended};
-use crate::kit::{LONG, Pi, World, kinds, of_type, text};
+use crate::kit::{LONG, PROGRAM, Pi, World, bash, kinds, of_type, text};
+use crate::permissions::{choose, ends, question};
 
 /// A client of protocol version 2.
 fn start(world: &World, args: &[&str]) -> Pi {
@@ -483,4 +484,30 @@ fn end_of_input_shows_end_of_aborted_answer() {
     assert_eq!(turn["message"]["stopReason"], "aborted");
     assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(0));
     assert_eq!(of_type(&pi.lines(), "agent_end").len(), 0, "as in oh-my-pi");
+}
+
+#[test]
+fn config_yml_decides_model_and_approvals() {
+    let config = "modelRoles: {default: mock-openai/gpt-mock}\ntools: {approval: {bash: prompt}}\n";
+    for (args, end_of_run, counts) in [
+        (vec!["--rpc-dialect", "omp-now"], "session_settled", true),
+        (vec![], "agent_settled", false),
+    ] {
+        let world = World::new([bash("c1", "echo hi"), Reply::text(["done"])]);
+        let file = world.dir.agent_dir().join("config.yml");
+        world.dir.write(file, config).unwrap();
+        // The model is not named, unlike in other tests.
+        let pi = Pi::spawn(world.dir.agent(PROGRAM).args(["--mode", "rpc"]).args(args));
+        assert_eq!(pi.state()["model"]["id"] == "gpt-mock", counts);
+        pi.data(json!({"type": "prompt", "message": "Go"}));
+        if counts {
+            choose(&pi, &question(&pi), "Deny");
+        }
+        pi.wait(end_of_run);
+        let lines = pi.lines();
+        let asked = of_type(&lines, "extension_ui_request");
+        assert_eq!(!asked.is_empty(), counts, "{asked:?}");
+        assert_eq!(ends(&pi)[0].0, counts, "a denied call is an error");
+        end(&pi);
+    }
 }

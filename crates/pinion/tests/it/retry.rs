@@ -130,6 +130,40 @@ fn retry_wait_can_be_ended() {
     pi.finish();
 }
 
+/// In today's pi, a message that waits begins a run although the retry was cancelled. The response comes before it.
+#[test]
+fn queued_message_follows_cancelled_retry_in_newest_pi() {
+    let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["ok"])]);
+    world.settings(
+        json!({"retry": {"baseDelayMs": 600_000, "maxAgentDelayMs": 600_000, "provider": {"maxRetries": 0}}}),
+    );
+    let pi = world.start_with(&["--rpc-dialect", "pi-delta"]);
+    pi.prompt("Go");
+    pi.wait("auto_retry_start");
+    pi.data(json!({"type": "follow_up", "message": "Later"}));
+    pi.data(json!({"type": "abort_retry"}));
+    pi.settled();
+    let lines = pi.lines();
+    let after: Vec<&str> = kinds(&lines)
+        .into_iter()
+        .skip_while(|kind| *kind != "auto_retry_end")
+        .take(5)
+        .collect();
+    assert_eq!(
+        after,
+        [
+            "auto_retry_end",
+            "response",
+            "agent_start",
+            "turn_start",
+            "queue_update"
+        ]
+    );
+    assert_eq!(text(answers(&lines).last().unwrap()), "ok");
+    assert_eq!(of_type(&lines, "agent_settled").len(), 1);
+    pi.finish();
+}
+
 #[test]
 fn prompt_during_retry_wait_is_refused_or_queued() {
     let world = World::new([

@@ -547,13 +547,14 @@ fn aborted_retry_emits_retry_end() {
             "agent_end",
             "auto_retry_start",
             "agent_start",
-            "agent_end",
             "auto_retry_end",
+            "agent_end",
             "agent_settled"
         ]
     );
+    // The words of pi: an answer that is no error, here an aborted one, ends the retries.
     let end = of_type(&lines, "auto_retry_end")[0];
-    assert_eq!((&end["success"], &end["attempt"]), (&json!(false), &json!(1)));
+    assert_eq!((&end["success"], &end["attempt"]), (&json!(true), &json!(1)));
     assert_eq!(of_type(&lines, "agent_settled")[0]["aborted"], true);
     pi.finish();
 }

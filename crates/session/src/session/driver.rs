@@ -90,7 +90,7 @@ impl Driver {
         }
     }
 
-    /// Cancels a retry delay. Clients of today's pi get the response before the session settles, others after it.
+    /// Cancels a retry delay. Clients of today's pi get the response before the session settles or begins a run, others after it.
     pub(super) async fn abort_retry(&mut self, responder: Responder<()>) {
         let mut effects = Vec::new();
         self.core.machine.step(Input::AbortRetry, &mut effects);
@@ -101,7 +101,10 @@ impl Driver {
             )
         };
         let end = match self.core.follows(SessionRule::AnswersAbortOfRetryFirst) {
-            true => effects.iter().position(settles).unwrap_or(effects.len()),
+            true => {
+                let goes_on = |effect: &Effect| settles(effect) || begins_run(effect);
+                effects.iter().position(goes_on).unwrap_or(effects.len())
+            }
             false => effects.len(),
         };
         let rest = effects.split_off(end);

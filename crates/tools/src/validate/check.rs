@@ -141,10 +141,26 @@ impl Check<'_> {
         }
     }
 
-    /// The errors of the choice that was probably meant: it knows most members of the value; among equals, its first error is deepest.
+    /// The errors of the choice that was probably meant: its tag is that of the value, or it knows most members of the value; among
+    /// equals, its first error is deepest.
     fn best(&mut self, choices: &[Value], value: &Value) -> Vec<Problem> {
         if self.budget.only_judges {
             return Vec::new();
+        }
+        if let (Some((key, tags)), Value::Object(map)) = (tags(choices), value) {
+            let found = map.get(key);
+            let mut problems = Vec::new();
+            let is_found = |tag: &Value| found.is_some_and(|found| same(tag, found));
+            let choice = tags.iter().position(is_found).and_then(|at| choices.get(at));
+            if let Some(choice) = choice {
+                check(choice, value, self.path, self.budget, &mut problems);
+            } else {
+                self.path.push(key.to_owned());
+                let (older, newer) = (String::new(), one_of(&tags));
+                add(&mut problems, self.path, Fault::Rule { older, newer });
+                self.path.pop();
+            }
+            return problems;
         }
         let mut best: Option<((usize, usize), Vec<Problem>)> = None;
         for choice in choices {
@@ -287,6 +303,22 @@ impl Check<'_> {
     }
 }
 
+/// The member that tells choices apart, and its value in each: a `const` that no other choice has.
+fn tags(choices: &[Value]) -> Option<(&str, Vec<Value>)> {
+    let tag = |choice: &Value, key: &str| {
+        let tag = choice.get("properties")?.get(key)?.get("const")?;
+        (!tag.is_object() && !tag.is_array()).then(|| tag.clone())
+    };
+    let first = choices.first()?.get("properties")?.as_object()?;
+    first.keys().find_map(|key| {
+        let tags: Option<Vec<Value>> = choices.iter().map(|choice| tag(choice, key)).collect();
+        let tags = tags?;
+        let is_new = |(at, tag): (usize, &Value)| !tags.iter().take(at).any(|other| same(other, tag));
+        let are_distinct = tags.iter().enumerate().all(is_new);
+        are_distinct.then_some((key.as_str(), tags))
+    })
+}
+
 /// Names the allowed values; of many, the first ones.
 fn one_of(allowed: &[Value]) -> String {
     let shown: Vec<String> = allowed
@@ -302,7 +334,7 @@ fn one_of(allowed: &[Value]) -> String {
 }
 
 /// Equal as JSON values: `1` and `1.0` are the same number.
-fn same(a: &Value, b: &Value) -> bool {
+pub(super) fn same(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) => a.total_cmp(&b).is_eq(),
         _ => a == b,

@@ -10,7 +10,7 @@ use boon::{
 use serde_json::{Map, Value};
 use wire::Dialect;
 
-use super::{Budget, Fault, Problem, check, coerce, cost, failure, patterns};
+use super::{Budget, Coercions, Fault, Problem, check, coerce, cost, failure, patterns};
 use crate::limits;
 
 /// Location under which the schema is compiled. Never fetched: [`NoLoader`] refuses every load.
@@ -113,8 +113,9 @@ impl ForeignSchema {
 
     /// Brings a model's arguments into the schema's types and checks them: optional fields that are `null`, or the word
     /// `null`, go; texts that hold a number, a truth value, an array or an object where one is wanted are read as such; a
-    /// number or a truth value becomes a text, and a single value a list, where that is wanted (recorded from pi 1.5.2). A
-    /// schema that cannot be used, or would take too long for these arguments, lets them pass as they are.
+    /// number or a truth value becomes a text, and a single value a list, where that is wanted (recorded from pi 1.5.2). Values
+    /// that are still wrong get the conversions of today's pi in its dialect. A schema that cannot be used, or would take too long for these
+    /// arguments, lets them pass as they are.
     ///
     /// # Errors
     /// The whole failure text for the model.
@@ -136,6 +137,19 @@ impl ForeignSchema {
             }
             if !convert(validator, &mut value, Conversion::Any) {
                 break;
+            }
+        }
+        if self.dialect.is_newest_pi() {
+            let budget = &mut Budget::default();
+            value = coerce::coerce(&self.schema, value, Coercions::Pi, budget);
+            if !cost::is_affordable(&self.schema, &value) {
+                return Ok(args.clone());
+            }
+            if validator.fault(&value).is_none() {
+                return match value {
+                    Value::Object(map) => Ok(map),
+                    _ => Ok(args.clone()),
+                };
             }
         }
         let problems = problems(&self.schema, validator, &value);

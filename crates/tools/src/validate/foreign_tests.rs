@@ -60,6 +60,17 @@ fn arguments_are_converted_to_schema_types() {
 }
 
 #[test]
+fn newest_pi_converts_more_arguments() {
+    let schema = json!({ "type": "object", "required": ["x"], "properties": {
+        "x": { "type": "integer" }, "y": { "enum": [1, "two"] } } });
+    let args = map(json!({ "x": "", "y": "1" }));
+    let newest = ForeignSchema::new(schema.clone()).with_dialect(wire::Dialect::PiDelta);
+    let prepared = newest.prepare("t", &args).map(Value::Object);
+    assert_eq!(prepared, Ok(json!({ "x": 0, "y": 1 })));
+    assert!(ForeignSchema::new(schema).prepare("t", &args).is_err());
+}
+
+#[test]
 fn empty_optional_arguments_are_removed() {
     let schema = json!({ "type": "object", "required": ["must"], "properties": {
         "must": { "type": ["string", "null"] },

@@ -1,5 +1,5 @@
 //! Checks a model's arguments against a tool's JSON Schema, forgiving what models commonly get wrong (pi-core.md 1.6,
-//! pi-1.5-delta.md 7). Conversions live in `coerce`, the rules in `check`. A schema that cannot be followed (`$ref`,
+//! pi-1.5-delta.md 7). Coercions live in `coerce`, the rules in `check`. A schema that cannot be followed (`$ref`,
 //! not an object) accepts everything; depth, steps and the number of problems are bounded. Schemas of tools that are not ours
 //! may be anything; they are carried out in `foreign`.
 
@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use wire::Dialect;
 
 use crate::limits;
-pub(crate) use coerce::NullText;
+pub(crate) use coerce::Coercions;
 pub use foreign::ForeignSchema;
 pub use output::OutputSchema;
 
@@ -27,19 +27,19 @@ pub use output::OutputSchema;
 /// # Errors
 /// The whole failure text for the model.
 pub fn validate(tool: &str, schema: &Value, args: &Map<String, Value>) -> Result<Map<String, Value>, String> {
-    validate_with(tool, schema, args, NullText::Empty, Dialect::default())
+    validate_with(tool, schema, args, Coercions::Plain, Dialect::default())
 }
 
-/// As [`validate`], with a choice of what `null` becomes where a text is wanted, in the words of a dialect.
+/// As [`validate`], with these coercions, in the words of a dialect.
 pub(crate) fn validate_with(
     tool: &str,
     schema: &Value,
     args: &Map<String, Value>,
-    null: NullText,
+    coercions: Coercions,
     dialect: Dialect,
 ) -> Result<Map<String, Value>, String> {
     let mut budget = Budget::default();
-    let coerced = coerce::coerce(schema, Value::Object(args.clone()), null, &mut budget);
+    let coerced = coerce::coerce(schema, Value::Object(args.clone()), coercions, &mut budget);
     let mut problems = Vec::new();
     check::check(schema, &coerced, &mut Vec::new(), &mut budget, &mut problems);
     match coerced {

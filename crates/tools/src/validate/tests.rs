@@ -22,7 +22,8 @@ fn newest_pi_words_argument_errors_differently() {
         "edits": {"type": "array", "items": {"type": "object", "required": ["oldText", "newText"]}},
     }});
     let lines = |args: Value| {
-        let error = validate_with("edit", &schema, &map(args), NullText::Word, Dialect::PiDelta).unwrap_err();
+        let error =
+            validate_with("edit", &schema, &map(args), Coercions::NullWord, Dialect::PiDelta).unwrap_err();
         let (head, _) = error.split_once("\n\nReceived arguments:\n").unwrap();
         head.strip_prefix("Validation failed for tool \"edit\":\n")
             .unwrap()
@@ -97,7 +98,85 @@ fn newest_pi_words_rules_differently() {
     ] {
         let schema = json!({"type": "object", "properties": {"x": schema}});
         let args = map(json!({"x": given}));
-        let failed = validate_with("t", &schema, &args, NullText::Empty, Dialect::PiDelta).unwrap_err();
+        let failed = validate_with("t", &schema, &args, Coercions::Plain, Dialect::PiDelta).unwrap_err();
+        assert!(
+            failed.contains(&format!(":\n  - {message}\n\nReceived")),
+            "{message}: {failed}"
+        );
+    }
+}
+
+/// As pi-schema 1.5.2 and, for schemas of pi's own tools, `typebox` 1.1 convert them.
+#[test]
+fn pi_converts_more_arguments() {
+    for (schema, given, wanted) in [
+        (json!({"type": "number"}), json!(""), json!(0)),
+        (json!({"type": "number"}), json!("True"), json!(1)),
+        (json!({"type": "number"}), json!("0x10"), json!(16)),
+        (json!({"type": "integer"}), json!("3.5"), json!(3)),
+        (json!({"type": "integer"}), json!(-3.5), json!(-3)),
+        (json!({"type": "integer"}), json!("false"), json!(0)),
+        (json!({"type": "boolean"}), json!("1"), json!(true)),
+        (json!({"type": "null"}), json!("undefined"), json!(null)),
+        (json!({"type": "string"}), json!(null), json!("null")),
+        (json!({"type": ["number", "null"]}), json!(""), json!(null)),
+        (json!({"type": ["string", "null"]}), json!(5), json!("5")),
+        (json!({"const": 1}), json!("1"), json!(1)),
+        (json!({"const": "1"}), json!(1), json!("1")),
+        (json!({"const": true}), json!("true"), json!(true)),
+        (json!({"enum": ["a", 2]}), json!("2"), json!(2)),
+        (
+            json!({"type": "string", "enum": [2, "2"]}),
+            json!(2.0),
+            json!("2"),
+        ),
+        (json!({"enum": ["2", 2]}), json!(2), json!(2)),
+        (
+            json!({"anyOf": [{"const": 1}, {"const": 2}]}),
+            json!("2"),
+            json!(2),
+        ),
+        (
+            json!({"type": "array", "items": {"type": "number"}}),
+            json!(""),
+            json!([0]),
+        ),
+    ] {
+        let of_all = json!({"type": "object", "properties": {"x": schema}, "required": ["x"]});
+        let args = map(json!({"x": given}));
+        let own = validate_with("t", &of_all, &args, Coercions::Pi, Dialect::Pi);
+        assert_eq!(own.map(|args| args["x"].clone()), Ok(wanted), "{of_all} {args:?}");
+    }
+    for (schema, given) in [
+        (json!({"type": "integer", "enum": [1, 2]}), json!("1.5")),
+        (json!({"type": ["integer", "null"]}), json!("1.5")),
+        (json!({"type": ["array", "null"]}), json!("a")),
+        (json!({"const": 1}), json!("1.5")),
+        (json!({"type": "number"}), json!("0x+1")),
+    ] {
+        let schema = json!({"type": "object", "properties": {"x": schema}});
+        let args = map(json!({"x": given}));
+        validate_with("t", &schema, &args, Coercions::Pi, Dialect::PiDelta).unwrap_err();
+    }
+}
+
+#[test]
+fn newest_pi_names_tags_of_choices() {
+    let choice = |tag: Value| {
+        json!({"type": "object", "required": ["k", "n"], "properties": {
+        "k": {"const": tag}, "n": {"type": "number"}}})
+    };
+    let schema =
+        json!({"type": "object", "properties": {"x": {"anyOf": [choice(json!("a")), choice(json!(2))]}}});
+    for (given, message) in [
+        (json!({"k": "b", "n": 1}), "x.k: expected one of [\"a\",2]"),
+        (json!({"n": 1}), "x.k: expected one of [\"a\",2]"),
+        (json!({"k": "a"}), "x.n: missing"),
+        (json!({"k": 2, "n": []}), "x.n: expected number, got array"),
+        (json!("a"), "x: expected object, got string"),
+    ] {
+        let args = map(json!({"x": given}));
+        let failed = validate_with("t", &schema, &args, Coercions::Pi, Dialect::PiDelta).unwrap_err();
         assert!(
             failed.contains(&format!(":\n  - {message}\n\nReceived")),
             "{message}: {failed}"
@@ -109,7 +188,7 @@ fn newest_pi_words_rules_differently() {
 fn failure_lists_limited_number_of_errors() {
     let schema = json!({"type": "object", "additionalProperties": false});
     let args: serde_json::Map<_, _> = (0..150).map(|key: u32| (key.to_string(), json!(1))).collect();
-    let failed = validate_with("t", &schema, &args, NullText::Empty, Dialect::PiDelta).unwrap_err();
+    let failed = validate_with("t", &schema, &args, Coercions::Plain, Dialect::PiDelta).unwrap_err();
     assert_eq!(
         failed.matches("unknown field").count(),
         crate::limits::SCHEMA_ERRORS
@@ -202,7 +281,7 @@ fn arguments_are_converted_to_schema_types() {
         "write",
         &json!({ "properties": { "path": { "type": "string" } } }),
         &map(json!({ "path": null })),
-        NullText::Word,
+        Coercions::NullWord,
         Dialect::default(),
     );
     assert_eq!(word.unwrap()["path"], "null");

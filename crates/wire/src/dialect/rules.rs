@@ -6,6 +6,8 @@ use super::Dialect;
 /// A rule that a session follows in some dialects. The dialect is that with which the process starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionRule {
+    /// An answer that was aborted ends the retries before it as a success.
+    AbortedAnswersEndRetries,
     /// The response to `abort_retry` comes before the session settles.
     AnswersAbortOfRetryFirst,
     /// Clients get the list of commands when it changes.
@@ -55,6 +57,8 @@ pub enum SessionRule {
     PromptsJoinRetries,
     /// The thinking level is stored with the next prompt if the branch says another one.
     PromptsStoreLevel,
+    /// Messages that wait begin a run after a failed one, and retries end before the compaction after an overflow.
+    QueuesFollowFailures,
     /// A queue that goes with its session is not announced.
     QueuesEndSilently,
     /// A prompt during a compaction or a navigation is refused also if it says what to do during a run.
@@ -110,6 +114,7 @@ impl Dialect {
             | SessionRule::PathsHaveHome
             | SessionRule::PromptsStoreLevel
             | SessionRule::QueuesEndSilently
+            | SessionRule::QueuesFollowFailures
             | SessionRule::RefusesPromptsInCompactions
             | SessionRule::RequestsOfNewestPi
             | SessionRule::RunsIncludeRetries
@@ -129,6 +134,8 @@ impl Dialect {
             | SessionRule::OmitsEmptyText
             | SessionRule::ResumesAfterCompaction
             | SessionRule::ShowsPrompt => self.is_newest_omp(),
+            // As in pi since 0.74.
+            SessionRule::AbortedAnswersEndRetries => matches!(self, Self::Auto | Self::Pi | Self::PiDelta),
             // As in pi 0.74.
             SessionRule::PromptsJoinRetries => matches!(self, Self::Auto | Self::Pi),
         }

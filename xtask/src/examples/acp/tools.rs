@@ -1,5 +1,7 @@
 //! Transcripts about tools that involve the client: its files, its terminals, its MCP servers and their forms, the plan.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
@@ -67,6 +69,11 @@ pub(super) fn terminal(stage: &Stage<'_>) -> Result<Client> {
     Ok(client)
 }
 
+/// An answer that begins after the updates about the turn before it, which come when the session has replied to the connection.
+fn late() -> Reply {
+    Reply::new().delay(Duration::from_millis(200))
+}
+
 pub(super) fn plan(stage: &Stage<'_>) -> Result<Client> {
     stage.settings(json!({"defaultTools": ["+todo_write"], "tasks": {"todoReminders": false}}))?;
     let (mut client, session) = stage.session()?;
@@ -75,9 +82,9 @@ pub(super) fn plan(stage: &Stage<'_>) -> Result<Client> {
     for (id, status) in [("toolu_01", "in_progress"), ("toolu_02", "completed")] {
         let phases = json!([{"name": "Work", "tasks": tasks(status)}]);
         let arguments = json!({"ops": [{"op": "replace", "phases": phases}]});
-        stage.server.push(Reply::tool(id, "todo_write", arguments));
+        stage.server.push(late().then_tool(id, "todo_write", arguments));
     }
-    stage.server.push(Reply::text(["The code is read."]));
+    stage.server.push(late().then_text(["The code is read."]));
     client.prompt(&session, "Plan the work and begin")?;
     Ok(client)
 }

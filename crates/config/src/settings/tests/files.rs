@@ -44,7 +44,7 @@ fn every_settings_key_is_reported_with_its_use() {
 }
 
 #[test]
-fn files_of_omp_are_reported_as_unread() {
+fn files_of_omp_are_unread_for_other_clients() {
     let root = tempfile::tempdir().unwrap();
     let agent = root.path();
     for name in ["config.yml", "models.yml", "models.json"] {
@@ -56,6 +56,7 @@ fn files_of_omp_are_reported_as_unread() {
         home: None,
         trust: &Trust::new(agent, None),
         tools: &[],
+        is_omp: false,
     });
     assert_eq!(notes.len(), 1, "{notes:?}");
     assert_eq!(notes[0].path, agent.join("config.yml"));

@@ -12,6 +12,7 @@ use crate::source::Scope;
 
 mod edit;
 mod files;
+mod omp;
 mod table;
 
 /// Loads a global and a project file; complaints come without the directory.
@@ -35,6 +36,7 @@ fn load(global: &str, project: &str, approved: Option<bool>) -> (Settings, Vec<S
         home: Some(&home),
         trust: &crate::trust::Trust::new(&agent, approved),
         tools: &["bash"],
+        is_omp: false,
     };
     let (mut settings, notes) = Settings::load(&source);
     for list in [

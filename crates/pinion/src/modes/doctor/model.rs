@@ -1,7 +1,7 @@
 //! Section: the model that a new session would start with, the reason, and whether it is usable. Sends no request.
 
 use auth::login::AuthEntry;
-use config::settings::SettingsFile;
+use config::settings::{FoundKey, KeyUse, SettingsFile};
 use models::{KeySource, Start, start};
 use serde_json::{Value, json};
 use wire::{Model, ThinkingLevel};
@@ -188,7 +188,11 @@ fn why(patient: &Patient<'_>, chooser: Chooser) -> String {
 
 /// The file whose value of a key counts.
 fn setting_of(patient: &Patient<'_>, key: &str) -> Option<String> {
-    let has = |file: &&SettingsFile| file.keys.iter().any(|found| found.key == key);
+    let is_key = |found: &FoundKey| match &found.usage {
+        KeyUse::Renamed(name) => *name == key,
+        _ => found.key == key,
+    };
+    let has = |file: &&SettingsFile| file.keys.iter().any(is_key);
     let file = patient.settings.files.iter().rev().find(has)?;
     Some(patient.short(&file.path))
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::Patient;
 use super::report::{Mark, Section};
+use crate::modes::dialect;
 use crate::modes::trust::described;
 use crate::version;
 
@@ -24,6 +25,7 @@ pub(super) fn section(patient: &Patient<'_>) -> Section {
         cwd: &env.cwd,
         agent_dir: &env.agent_dir,
         home: env.home.as_deref(),
+        is_omp: dialect::of(patient.args, env).0.is_newest_omp(),
     };
     let held = held_back(&project, &patient.settings, Texts::Count);
     for (at, held) in held.iter().enumerate() {

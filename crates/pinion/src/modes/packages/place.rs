@@ -66,6 +66,8 @@ impl Place {
             cwd: &env.cwd,
             agent_dir: &env.agent_dir,
             home: env.home.as_deref(),
+            // What oh-my-pi reads is no package.
+            is_omp: false,
         };
         let is_new = settings.project == ProjectAccess::Data && !project.needs_trust();
         if settings.project != ProjectAccess::Full && !is_new {

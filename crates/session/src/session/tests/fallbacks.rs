@@ -22,6 +22,7 @@ fn registry(dir: &std::path::Path) -> Registry {
         env: std::sync::Arc::new(|_: &str| None),
         run: std::sync::Arc::new(|_| None),
         local: models::local::LocalSources::default(),
+        is_omp: false,
     })
 }
 

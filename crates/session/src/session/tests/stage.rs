@@ -55,6 +55,7 @@ fn agent(dir: &Path, cwd: &Path, settings: &str) -> Agent {
         home: None,
         trust: &trust,
         tools: &[],
+        is_omp: false,
     });
     assert!(notes.is_empty(), "{notes:?}");
     let lookup = |_: &str| None;
@@ -63,6 +64,7 @@ fn agent(dir: &Path, cwd: &Path, settings: &str) -> Agent {
         env: Arc::new(lookup),
         run: Arc::new(|_| None),
         local: models::local::LocalSources::default(),
+        is_omp: false,
     });
     let client = Client::new(ClientConfig {
         script: Some(dir.join("script.json")),

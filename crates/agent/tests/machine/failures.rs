@@ -1,0 +1,142 @@
+//! Events around runs that fail, in the order of each family of dialects.
+
+use crate::common::World;
+use pinion_agent::{FailureRules, Input, LoopSettings, QueueKind, Verdict};
+use wire::StopReason;
+
+fn world(failures: FailureRules) -> World {
+    World::new(LoopSettings {
+        failures,
+        ..LoopSettings::default()
+    })
+}
+
+/// A world in which a run has failed once and is tried again.
+fn retried(failures: FailureRules) -> World {
+    let mut world = world(failures);
+    world.prompt("go");
+    world.fail("500", Verdict::Retry(None));
+    world.step(Input::RetryDue);
+    world.take();
+    world
+}
+
+#[test]
+fn aborted_answer_ends_retries_as_in_pi() {
+    for failures in [FailureRules::Pi, FailureRules::NewestPi] {
+        let mut world = retried(failures);
+        world.step(Input::Abort);
+        world.take();
+        world.answer(&[], StopReason::Aborted);
+        assert_eq!(
+            world.take(),
+            [
+                "assistant Aborted",
+                "retry_end true 1 -",
+                "turn_end 0",
+                "agent_end 1",
+                "settled aborted",
+                "IDLE"
+            ]
+        );
+    }
+    let mut world = retried(FailureRules::General);
+    world.step(Input::Abort);
+    world.take();
+    world.answer(&[], StopReason::Aborted);
+    let lines = world.take();
+    assert!(lines[3].starts_with("retry_end false 1"), "{lines:?}");
+}
+
+#[test]
+fn error_after_abort_is_cancelled_retry() {
+    let mut world = retried(FailureRules::NewestPi);
+    world.step(Input::Abort);
+    world.take();
+    world.fail("500 again", Verdict::Retry(None));
+    assert_eq!(
+        world.take(),
+        [
+            "assistant Error",
+            "turn_end 0",
+            "agent_end 1",
+            "retry_end false 1 Retry cancelled",
+            "settled aborted",
+            "IDLE"
+        ]
+    );
+}
+
+#[test]
+fn retries_end_before_recovery_in_newest_pi() {
+    let mut world = retried(FailureRules::NewestPi);
+    world.fail("too long", Verdict::Overflow);
+    let lines = world.take();
+    assert_eq!(
+        lines[2..4],
+        [
+            "agent_end 1 retry".to_owned(),
+            "retry_end false 1 too long".to_owned()
+        ]
+    );
+    // pi 0.74 goes on counting.
+    let mut world = retried(FailureRules::Pi);
+    world.fail("too long", Verdict::Overflow);
+    assert!(!world.take().iter().any(|line| line.starts_with("retry_end")));
+}
+
+#[test]
+fn messages_follow_failure_in_newest_pi_only() {
+    for verdict in [Verdict::Final, Verdict::Unavailable] {
+        let mut world = world(FailureRules::NewestPi);
+        world.prompt("go");
+        world.queue(QueueKind::FollowUp, "later");
+        world.queue(QueueKind::Steering, "hint");
+        world.take();
+        world.fail("401", verdict);
+        let lines = world.take();
+        assert_eq!(
+            lines[2..],
+            [
+                "agent_end 2",
+                "agent_start",
+                "turn_start",
+                "queue [] [\"later\"]",
+                "user hint",
+                "CALL"
+            ]
+        );
+        // Nothing begins after an abort (GUARANTEES.md, 3).
+        world.step(Input::Abort);
+        world.answer(&[], StopReason::Aborted);
+        assert_eq!(world.take().last().map(String::as_str), Some("IDLE"));
+        assert_eq!(world.machine.queues().len(), 1);
+    }
+    let mut world = world(FailureRules::Pi);
+    world.prompt("go");
+    world.queue(QueueKind::Steering, "hint");
+    world.fail("401", Verdict::Final);
+    assert!(world.machine.is_idle() && world.machine.queues().len() == 1);
+}
+
+#[test]
+fn messages_follow_cancelled_retry_in_newest_pi() {
+    let mut world = world(FailureRules::NewestPi);
+    world.prompt("go");
+    world.fail("500", Verdict::Retry(None));
+    world.queue(QueueKind::Steering, "hint");
+    world.take();
+    world.step(Input::AbortRetry);
+    assert_eq!(
+        world.take(),
+        [
+            "NO TIMER",
+            "retry_end false 1 Retry cancelled",
+            "agent_start",
+            "turn_start",
+            "queue [] []",
+            "user hint",
+            "CALL"
+        ]
+    );
+}
