@@ -31,13 +31,14 @@ const EMPTY_TEXT: &str =
 
 /// What follows a failed run: in today's pi a run for messages that wait, unless a limit is reached.
 fn after_failure(settings: &LoopSettings, budget: &RunBudget) -> Next {
+    // No message has the last number.
     let takes_queue = settings.failures == FailureRules::NewestPi && budget.reached().is_none();
     Next::Rest(if takes_queue { 0 } else { u64::MAX })
 }
 
 impl FailureRules {
     /// The end of the retries and, if it `is_second`, of the recovery from an overflow, in the order of the dialect.
-    fn told(
+    fn events_of_failure(
         self,
         recovery: &mut Recovery,
         is_second: bool,
@@ -183,7 +184,7 @@ impl TurnLoop {
                 let is_second = verdict == Verdict::Overflow && !aborted && self.recovery.overflowed;
                 // After `agent_end`, as in pi (behaviour.md 7.2).
                 let rules = self.settings.failures;
-                let events = rules.told(&mut self.recovery, is_second, aborted, error);
+                let events = rules.events_of_failure(&mut self.recovery, is_second, aborted, error);
                 out.extend(events.map(Effect::Emit));
                 self.go_on(after_failure(&self.settings, &self.budget), aborted, now, out);
             }

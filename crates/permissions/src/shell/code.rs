@@ -5,6 +5,7 @@ use super::ast::Word;
 use super::computed;
 use super::node;
 use super::planted;
+use super::programs::has;
 use super::python;
 use super::steps::{Input, Language, Steps};
 
@@ -243,7 +244,7 @@ fn may_give_code(word: &Word, next: Option<&Word>, coding: Coding) -> bool {
     // Names of files, and texts without a call, are no code.
     let is_plain = |code: &str| {
         let is_known = |letter: char| letter.is_alphanumeric() || "_-./=: ,~+%@!?".contains(letter);
-        code.chars().all(is_known) && !words(code).any(|word| lists(PERL_RUNS, word))
+        code.chars().all(is_known) && !words(code).any(|word| has(PERL_RUNS, word))
     };
     let is_code = |code: String| !is_plain(&code) && !(coding.is_quiet)(&code);
     let is_name = |next: &&Word| next.is_wild();
@@ -364,10 +365,6 @@ fn is_grouped(text: &str, last: char) -> bool {
 pub(super) fn words(code: &str) -> impl Iterator<Item = &str> {
     code.split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
         .filter(|word| !word.is_empty())
-}
-
-pub(super) fn lists(list: &str, word: &str) -> bool {
-    list.split_ascii_whitespace().any(|known| known == word)
 }
 
 /// `awk` runs programs with `system`, pipes and calls by name.

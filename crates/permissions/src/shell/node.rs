@@ -1,6 +1,7 @@
 //! Code for `node`: whether it only reads, writes and prints.
 
-use super::code::{lists, words};
+use super::code::words;
+use super::programs::has;
 
 /// Words of code that runs programs or texts, or gets at functions that do.
 const RUNS: &str = " child_process constructor eval Function globalThis global mainModule binding import module vm spawn \
@@ -48,7 +49,7 @@ pub(super) fn is_quiet(code: &str) -> bool {
             .all(|(at, _)| is_quiet_process(code, at))
         && !code.contains(['\\', '`'])
         && code.is_ascii()
-        && !words(code).any(|word| lists(RUNS, word))
+        && !words(code).any(|word| has(RUNS, word))
 }
 
 /// Returns true if the bracket at this position computes the name of a member: `x[a + b]`, `x?.[a + b]` and `{[a + b]: x}`.
@@ -97,7 +98,7 @@ fn begins_list(before: &str, inner: &str, after: &str) -> bool {
                 .any(|word| header.starts_with(word));
             declares && is_pattern(header)
         }
-        word => lists(BEFORE_LIST, word),
+        word => has(BEFORE_LIST, word),
     }
 }
 
@@ -111,7 +112,7 @@ fn is_quiet_process(code: &str, at: usize) -> bool {
     }
     let member = after.strip_prefix('.').and_then(|rest| words(rest).next());
     member.is_some_and(|member| {
-        after.get(1..).is_some_and(|rest| rest.starts_with(member)) && lists(PROCESS, member)
+        after.get(1..).is_some_and(|rest| rest.starts_with(member)) && has(PROCESS, member)
     })
 }
 

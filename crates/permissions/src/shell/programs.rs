@@ -123,11 +123,12 @@ pub(super) fn base_name(text: &str) -> &str {
 
 /// Whether `name` is a word of a list. It is searched as a whole: each command line is looked up in dozens of long lists.
 pub(super) fn has(list: &str, name: &str) -> bool {
+    let is_space = |letter: char| letter.is_ascii_whitespace();
     let is_word = |(start, _): (usize, &str)| {
         let (before, rest) = (&list[..start], &list[start + name.len()..]);
-        (before.is_empty() || before.ends_with(' ')) && (rest.is_empty() || rest.starts_with(' '))
+        (before.is_empty() || before.ends_with(is_space)) && (rest.is_empty() || rest.starts_with(is_space))
     };
-    !name.is_empty() && !name.contains(' ') && list.match_indices(name).any(is_word)
+    !name.is_empty() && !name.contains(is_space) && list.match_indices(name).any(is_word)
 }
 
 /// The name without its version: `python` for `python3.12`.

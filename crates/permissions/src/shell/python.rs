@@ -1,7 +1,8 @@
 //! Code for `python`: whether it only reads, writes and prints; and modules that it runs from the command line.
 
 use super::ast::Word;
-use super::code::{lists, words};
+use super::code::words;
+use super::programs::has;
 use super::programs::{self, Class};
 use super::steps::{Input, Steps};
 
@@ -49,9 +50,11 @@ pub(super) fn module<'w>(steps: &mut Steps<'w>, option: &str, behind: &'w [Word]
 
 /// Python that imports known modules, and names nothing that runs programs or text.
 pub(super) fn is_quiet(code: &str) -> bool {
-    let has = |wanted: &str| words(code).any(|word| word == wanted);
+    let has_word = |wanted: &str| words(code).any(|word| word == wanted);
     let mut is_known = code.is_ascii() || !words(code).any(|word| !word.is_ascii());
-    is_known &= !PAIRS.iter().any(|(module, name)| has(module) && has(name));
+    is_known &= !PAIRS
+        .iter()
+        .any(|(module, name)| has_word(module) && has_word(name));
     // `Loader=yaml.SafeLoader` is harmless, the loader of this name is not.
     let ends_value = |(at, name): (usize, &str)| {
         let is_whole = code
@@ -67,7 +70,7 @@ pub(super) fn is_quiet(code: &str) -> bool {
             let names = words(line).filter(|word| !["import", "from", "as"].contains(word));
             let from = line.starts_with("from ");
             for (at, name) in names.enumerate() {
-                if (!from || at == 0) && !lists(MODULES, name) && name.len() > 2 {
+                if (!from || at == 0) && !has(MODULES, name) && name.len() > 2 {
                     is_known = false;
                 }
             }
@@ -78,7 +81,7 @@ pub(super) fn is_quiet(code: &str) -> bool {
     }
     is_known
         && !words(code).any(|word| {
-            let runs = lists(RUNS, word)
+            let runs = has(RUNS, word)
                 || word.starts_with("exec")
                 || word.starts_with("spawn")
                 || word.starts_with("posix");

@@ -612,6 +612,8 @@ fn client_logs_in_to_extension_provider() {
         let (replaced, _) = begin();
         let (id, asked) = begin();
         assert_eq!(pi.response(&replaced)["error"], "Another login has begun");
+        // A mistyped provider ends no login.
+        pi.error(json!({"type": "login", "providerId": "nobody"}));
         let answer = json!({"type": "extension_ui_response", "id": asked, "value": code});
         pi.agent.send(&answer).unwrap();
         pi.response(&id)

@@ -6,7 +6,10 @@ use wire::{AssistantBlock, AssistantMessage, StreamEvent, ToolCall, Usage};
 
 use super::json;
 use super::repeats::{Repeats, Segment};
-use crate::limits::{ANNOUNCED_BYTES, ANSWER_SEGMENT, UPDATE_SHARE};
+use crate::limits::{ANNOUNCED_BYTES, ANSWER_SEGMENT, REPEATED_ANSWER, UPDATE_SHARE};
+
+/// Bytes of an update around the answer, usually.
+const UPDATE_HEAD: usize = 4 * 1024;
 
 /// How a block ends when it is written.
 #[derive(Debug)]
@@ -405,6 +408,37 @@ impl Answer {
     /// Writes the token counts.
     pub(crate) fn write_usage(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.usage.1);
+    }
+
+    /// Writes a `message_update` with the answer so far. `head` writes the event's own fields without its braces, and `bytes` in addition
+    /// to the answer.
+    pub(super) fn write_update(
+        &self,
+        repeats: Option<&mut Repeats>,
+        bytes: usize,
+        out: &mut Vec<u8>,
+        head: impl FnOnce(&Self, Option<&mut Repeats>, &mut Vec<u8>),
+    ) {
+        let mut repeats = repeats.filter(|_| self.size() >= REPEATED_ANSWER);
+        // At once: a buffer that grows bit by bit leaves its old pieces behind in the heap.
+        let copied = repeats.as_ref().map_or(self.size(), |_| self.copied());
+        out.reserve(copied.saturating_mul(3) + bytes + UPDATE_HEAD);
+        out.extend_from_slice(b"{\"type\":\"message_update\",\"assistantMessageEvent\":{");
+        head(self, repeats.as_deref_mut(), out);
+        out.extend_from_slice(b",\"partial\":");
+        let from = out.len();
+        self.write(repeats.as_deref_mut(), out);
+        let to = out.len();
+        // Two names for one message. The Python client of xcsh requires both (dialects.md 4).
+        out.extend_from_slice(b"},\"message\":");
+        match repeats {
+            Some(repeats) => repeats.push(out, from..to),
+            // Copies the JSON instead of encoding the answer twice.
+            None => out.extend_from_within(from..to),
+        }
+        out.extend_from_slice(b",\"usage\":");
+        self.write_usage(out);
+        out.extend_from_slice(b"}\n");
     }
 }
 

@@ -38,11 +38,8 @@ use self::prompts::{Line, Prompts};
 use self::steps::{write_delta, write_event};
 use self::subagents::Subagents;
 use self::vocabulary::Vocabulary;
-use crate::limits::{REPEATED_ANSWER, SMALL_ANSWER};
+use crate::limits::SMALL_ANSWER;
 use crate::manner::{Manner, Spoken, WantedUi};
-
-/// Bytes of an update around the answer, usually.
-const UPDATE_HEAD: usize = 4 * 1024;
 
 /// The form of `message_update`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -198,9 +195,9 @@ impl Encoder {
             self.line(event, now, out);
         }
         out.truncate(start);
-        self.repeats
-            .iter_mut()
-            .for_each(|repeats| repeats.truncate(start));
+        if let Some(repeats) = &mut self.repeats {
+            repeats.truncate(start);
+        }
         self.fallbacks.follow(event, out);
         self.prompts.event(event, self.spoken.manner().dialect, out);
     }
@@ -561,26 +558,9 @@ impl Encoder {
     ) {
         if let Some(answer) = &mut self.answer {
             answer.set_usage(usage);
-            let mut repeats = self.repeats.as_mut().filter(|_| answer.size() >= REPEATED_ANSWER);
-            // At once: a buffer that grows bit by bit leaves its old pieces behind in the heap.
-            let copied = repeats.as_ref().map_or(answer.size(), |_| answer.copied());
-            out.reserve(copied.saturating_mul(3) + bytes + UPDATE_HEAD);
-            out.extend_from_slice(b"{\"type\":\"message_update\",\"assistantMessageEvent\":{");
-            head(Some(answer), repeats.as_deref_mut(), out);
-            out.extend_from_slice(b",\"partial\":");
-            let from = out.len();
-            answer.write(repeats.as_deref_mut(), out);
-            let to = out.len();
-            // Two names for one message. The Python client of xcsh requires both (dialects.md 4).
-            out.extend_from_slice(b"},\"message\":");
-            match repeats {
-                Some(repeats) => repeats.push(out, from..to),
-                // Copies the JSON instead of encoding the answer twice.
-                None => out.extend_from_within(from..to),
-            }
-            out.extend_from_slice(b",\"usage\":");
-            answer.write_usage(out);
-            out.extend_from_slice(b"}\n");
+            answer.write_update(self.repeats.as_mut(), bytes, out, |answer, repeats, out| {
+                head(Some(answer), repeats, out);
+            });
         } else {
             // The delta form repeats nothing, so it is neither paced nor counted.
             out.extend_from_slice(b"{\"type\":\"message_update\",\"usage\":");

@@ -88,6 +88,14 @@ impl UrlLoader for NoLoader {
     }
 }
 
+/// The object that the arguments became, or `args` if they are none.
+fn object_or(value: Value, args: &Map<String, Value>) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => args.clone(),
+    }
+}
+
 impl ForeignSchema {
     /// Compiles any JSON value; an unusable schema accepts everything.
     #[must_use]
@@ -130,10 +138,7 @@ impl ForeignSchema {
                 return Ok(args.clone());
             }
             if validator.fault(&value).is_none() {
-                return match value {
-                    Value::Object(map) => Ok(map),
-                    _ => Ok(args.clone()),
-                };
+                return Ok(object_or(value, args));
             }
             if !convert(validator, &mut value, Conversion::Any) {
                 break;
@@ -146,10 +151,7 @@ impl ForeignSchema {
                 return Ok(args.clone());
             }
             if validator.fault(&value).is_none() {
-                return match value {
-                    Value::Object(map) => Ok(map),
-                    _ => Ok(args.clone()),
-                };
+                return Ok(object_or(value, args));
             }
         }
         let problems = problems(&self.schema, validator, &value);

@@ -244,7 +244,6 @@ impl ExtensionProviders {
         responder: Responder<LoggedIn>,
         id: String,
     ) -> Result<(), (Responder<LoggedIn>, String)> {
-        self.end_logins(strings::LOGIN_REPLACED).await;
         let registry = &agent.registry;
         let mut registered = registry.registered_providers().iter();
         let is_registered = registered.any(|provider| provider.id() == id && provider.has_login());
@@ -257,7 +256,8 @@ impl ExtensionProviders {
                     let kept = store.keep_lent(&provider, &secrets, tokens).await;
                     // The text goes to a client and must not repeat a token (GUARANTEES.md, 20).
                     kept.map_err(|error| secrets.redact(error.to_string()))
-                });
+                })
+                .await;
             }
             (None, Some(way)) => {
                 let models = registry.models_of(&id).into_iter();
@@ -267,19 +267,21 @@ impl ExtensionProviders {
                         .login()
                         .ok_or("There is no auth.json to store a login in")?;
                     log_in_by_agent(&login, way, &provider, &models, &ui).await
-                });
+                })
+                .await;
             }
             (None, None) => return Err((responder, strings::unknown_login(&id))),
         }
         Ok(())
     }
 
-    fn wait_for_login(
+    async fn wait_for_login(
         &mut self,
         responder: Responder<LoggedIn>,
         provider: String,
         login: impl Future<Output = Result<(), String>> + Send + 'static,
     ) {
+        self.end_logins(strings::LOGIN_REPLACED).await;
         let question = ProviderQuestion::LogIn(responder, provider);
         self.open
             .ask(question, async move { login.await.map(|()| Value::Null) });
