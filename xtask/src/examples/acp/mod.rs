@@ -9,10 +9,11 @@ mod tools;
 mod turns;
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use testkit::llm::ScriptedServer;
+use testkit::llm::{Before, Reply, ScriptedServer};
 use testkit::workspace::Workspace;
 
 use super::normal::Normal;
@@ -93,6 +94,16 @@ impl Stage<'_> {
         Ok(())
     }
 
+    /// The model's next answer. It begins after the updates about the turn before it, which come when the session has replied to the
+    /// connection.
+    fn reply(&self, reply: Reply) {
+        let before = Before {
+            delay: Some(Duration::from_millis(200)),
+            ..Before::default()
+        };
+        self.server.push(reply.before(before));
+    }
+
     /// A client of a new process, before `initialize`.
     fn connect(&self) -> Result<Client> {
         let model = ["--provider", "mock-anthropic", "--model", "claude-mock"];
@@ -122,7 +133,7 @@ impl Stage<'_> {
     /// A stored session of an earlier process, which is not part of the recording.
     fn stored(&self, prompt: &str, answer: &str) -> Result<String> {
         let (mut client, session) = self.session()?;
-        self.server.push(testkit::llm::Reply::text([answer]));
+        self.reply(Reply::text([answer]));
         client.prompt(&session, prompt)?;
         client.end()?;
         Ok(session)

@@ -34,18 +34,16 @@ fn about(stage: &Stage<'_>, session: &str) -> Value {
 pub(super) fn load(stage: &Stage<'_>) -> Result<Client> {
     let (mut client, session) = stage.session()?;
     stage.workspace.write("note.txt", "Buy milk.\n")?;
-    stage
-        .server
-        .push(Reply::tool("toolu_01", "read", json!({"path": "note.txt"})));
+    stage.reply(Reply::tool("toolu_01", "read", json!({"path": "note.txt"})));
     let answer = Reply::new().thinking(["A note about milk."], "c2lnbmVk");
-    stage.server.push(answer.then_text(["The note says: buy milk."]));
+    stage.reply(answer.then_text(["The note says: buy milk."]));
     client.prompt(&session, "What does note.txt say?")?;
     client.end()?;
 
     let mut client = stage.client(&json!({}))?;
     client.call("session/load", about(stage, &session))?;
     client.updated("available_commands_update")?;
-    stage.server.push(Reply::text(["Milk."]));
+    stage.reply(Reply::text(["Milk."]));
     client.prompt(&session, "In one word?")?;
     Ok(client)
 }
@@ -55,7 +53,7 @@ pub(super) fn resume(stage: &Stage<'_>) -> Result<Client> {
     let mut client = stage.client(&json!({}))?;
     client.call("session/resume", about(stage, &session))?;
     client.updated("available_commands_update")?;
-    stage.server.push(Reply::text(["7"]));
+    stage.reply(Reply::text(["7"]));
     client.prompt(&session, "Which number?")?;
     Ok(client)
 }
@@ -79,7 +77,7 @@ pub(super) fn delete(stage: &Stage<'_>) -> Result<Client> {
 
 pub(super) fn close(stage: &Stage<'_>) -> Result<Client> {
     let (mut client, session) = stage.session()?;
-    stage.server.push(Reply::text(["I begin."]).gate("never"));
+    stage.reply(Reply::text(["I begin."]).gate("never"));
     let prompt = client.begin_prompt(&session, "Write a long story")?;
     client.updated("agent_message_chunk")?;
     let closing = client.begin("session/close", json!({"sessionId": session}))?;
@@ -92,13 +90,13 @@ pub(super) fn close(stage: &Stage<'_>) -> Result<Client> {
 
 pub(super) fn fork(stage: &Stage<'_>) -> Result<Client> {
     let (mut client, session) = stage.session()?;
-    stage.server.push(Reply::text(["I remember 7."]));
+    stage.reply(Reply::text(["I remember 7."]));
     client.prompt(&session, "Remember the number 7")?;
     let copy = client.call("session/fork", about(stage, &session))?;
     client.updated("available_commands_update")?;
     let copy = copy.get("sessionId").and_then(Value::as_str);
     let copy = copy.context("a copy without id")?.to_owned();
-    stage.server.push(Reply::text(["7"]));
+    stage.reply(Reply::text(["7"]));
     client.prompt(&copy, "Which number?")?;
     Ok(client)
 }
@@ -163,9 +161,7 @@ pub(super) fn errors(stage: &Stage<'_>) -> Result<Client> {
     let unknown = "0190f000-0000-7000-8000-000000000000";
     client.refused("session/load", about(stage, unknown))?;
     client.refused("session/prompt", json!({"sessionId": unknown, "prompt": []}))?;
-    stage
-        .server
-        .push(Reply::text(["I begin."]).gate("end").then_text([" I end."]));
+    stage.reply(Reply::text(["I begin."]).gate("end").then_text([" I end."]));
     let prompt = client.begin_prompt(&session, "Begin")?;
     client.updated("agent_message_chunk")?;
     let second = json!({"sessionId": session, "prompt": [{"type": "text", "text": "Begin again"}]});

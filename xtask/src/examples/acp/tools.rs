@@ -1,7 +1,5 @@
 //! Transcripts about tools that involve the client: its files, its terminals, its MCP servers and their forms, the plan.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
@@ -16,16 +14,14 @@ pub(super) fn files(stage: &Stage<'_>) -> Result<Client> {
     stage.workspace.write("note.txt", "Buy milk.\n")?;
     let able = json!({"fs": {"readTextFile": true, "writeTextFile": true}});
     let (mut client, session) = stage.session_of(&able)?;
-    stage
-        .server
-        .push(Reply::tool("toolu_01", "read", json!({"path": "note.txt"})));
+    stage.reply(Reply::tool("toolu_01", "read", json!({"path": "note.txt"})));
     let edits = json!([{"oldText": "bread", "newText": "cheese"}]);
-    stage.server.push(Reply::tool(
+    stage.reply(Reply::tool(
         "toolu_02",
         "edit",
         json!({"path": "note.txt", "edits": edits}),
     ));
-    stage.server.push(Reply::text(["The note says cheese now."]));
+    stage.reply(Reply::text(["The note says cheese now."]));
     let turn = client.begin_prompt(&session, "Replace bread with cheese in note.txt")?;
     let unsaved = json!({"content": "Buy bread.\n"});
     client.serve("fs/read_text_file", unsaved.clone())?;
@@ -38,10 +34,9 @@ pub(super) fn files(stage: &Stage<'_>) -> Result<Client> {
 /// Two commands: one ends, the prompt of the other is cancelled.
 pub(super) fn terminal(stage: &Stage<'_>) -> Result<Client> {
     let (mut client, session) = stage.session_of(&json!({"terminal": true}))?;
-    stage
-        .server
-        .push(Reply::tool("toolu_01", "bash", json!({"command": "cargo test"})));
-    stage.server.push(Reply::text(["All tests pass."]));
+    stage.reply(Reply::tool("toolu_01", "bash", json!({"command": "cargo test"})));
+    let answer = Reply::new().gate("released");
+    stage.reply(answer.then_text(["All tests pass."]));
     let turn = client.begin_prompt(&session, "Run the tests")?;
     client.serve("terminal/create", json!({"terminalId": "term-1"}))?;
     client.serve("terminal/wait_for_exit", json!({"exitCode": 0, "signal": null}))?;
@@ -49,11 +44,10 @@ pub(super) fn terminal(stage: &Stage<'_>) -> Result<Client> {
         json!({"output": "2 passed\n", "truncated": false, "exitStatus": {"exitCode": 0, "signal": null}});
     client.serve("terminal/output", output)?;
     client.serve("terminal/release", json!({}))?;
+    stage.server.release("released");
     client.result(turn)?;
 
-    stage
-        .server
-        .push(Reply::tool("toolu_02", "bash", json!({"command": "sleep 600"})));
+    stage.reply(Reply::tool("toolu_02", "bash", json!({"command": "sleep 600"})));
     let turn = client.begin_prompt(&session, "Wait ten minutes")?;
     client.serve("terminal/create", json!({"terminalId": "term-2"}))?;
     let waiting = client.asked("terminal/wait_for_exit")?;
@@ -69,11 +63,6 @@ pub(super) fn terminal(stage: &Stage<'_>) -> Result<Client> {
     Ok(client)
 }
 
-/// An answer that begins after the updates about the turn before it, which come when the session has replied to the connection.
-fn late() -> Reply {
-    Reply::new().delay(Duration::from_millis(200))
-}
-
 pub(super) fn plan(stage: &Stage<'_>) -> Result<Client> {
     stage.settings(json!({"defaultTools": ["+todo_write"], "tasks": {"todoReminders": false}}))?;
     let (mut client, session) = stage.session()?;
@@ -82,9 +71,9 @@ pub(super) fn plan(stage: &Stage<'_>) -> Result<Client> {
     for (id, status) in [("toolu_01", "in_progress"), ("toolu_02", "completed")] {
         let phases = json!([{"name": "Work", "tasks": tasks(status)}]);
         let arguments = json!({"ops": [{"op": "replace", "phases": phases}]});
-        stage.server.push(late().then_tool(id, "todo_write", arguments));
+        stage.reply(Reply::tool(id, "todo_write", arguments));
     }
-    stage.server.push(late().then_text(["The code is read."]));
+    stage.reply(Reply::text(["The code is read."]));
     client.prompt(&session, "Plan the work and begin")?;
     Ok(client)
 }
@@ -99,10 +88,8 @@ pub(super) fn mcp(stage: &Stage<'_>) -> Result<Client> {
         {"type": "http", "name": "absent", "url": "http://127.0.0.1:9/mcp", "headers": []},
     ]);
     let session = client.new_session(&stage.cwd(), servers)?;
-    stage
-        .server
-        .push(Reply::tool("toolu_01", "mcp__names__ask", json!({})));
-    stage.server.push(Reply::text(["Hello, Ada."]));
+    stage.reply(Reply::tool("toolu_01", "mcp__names__ask", json!({})));
+    stage.reply(Reply::text(["Hello, Ada."]));
     let turn = client.begin_prompt(&session, "Greet me by name")?;
     let answer: Value = json!({"action": "accept", "content": {"value": "Ada"}});
     client.serve("elicitation/create", answer)?;

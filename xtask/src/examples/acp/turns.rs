@@ -20,15 +20,13 @@ pub(super) fn prompt(stage: &Stage<'_>) -> Result<Client> {
     let write = Reply::new()
         .thinking(["A small file."], "c2lnbmVk")
         .then_text(["I write the file."]);
-    stage
-        .server
-        .push(write.tool_chunks("toolu_01", "write", [arguments.to_string()]));
-    stage.server.push(Reply::tool(
+    stage.reply(write.tool_chunks("toolu_01", "write", [arguments.to_string()]));
+    stage.reply(Reply::tool(
         "toolu_02",
         "bash",
         json!({"command": "rm hello.txt"}),
     ));
-    stage.server.push(Reply::text(["hello.txt contains a greeting."]));
+    stage.reply(Reply::text(["hello.txt contains a greeting."]));
     let turn = client.begin_prompt(&session, "Write a greeting to hello.txt, then remove it")?;
     client.serve("session/request_permission", selected("allow-once"))?;
     client.serve("session/request_permission", selected("reject"))?;
@@ -42,7 +40,7 @@ const PIXEL: &str =
 
 pub(super) fn content(stage: &Stage<'_>) -> Result<Client> {
     let (mut client, session) = stage.session()?;
-    stage.server.push(Reply::text(["A pixel, a note and a link."]));
+    stage.reply(Reply::text(["A pixel, a note and a link."]));
     let prompt = json!([
         {"type": "text", "text": "What is this?"},
         {"type": "image", "mimeType": "image/png", "data": PIXEL},
@@ -56,7 +54,7 @@ pub(super) fn content(stage: &Stage<'_>) -> Result<Client> {
 /// A session in which a prompt hangs after its first words.
 fn hanging(stage: &Stage<'_>) -> Result<(Client, String, u64)> {
     let (mut client, session) = stage.session()?;
-    stage.server.push(Reply::text(["I begin."]).gate("never"));
+    stage.reply(Reply::text(["I begin."]).gate("never"));
     let prompt = client.begin_prompt(&session, "Write a long story")?;
     client.updated("agent_message_chunk")?;
     Ok((client, session, prompt))
@@ -81,7 +79,7 @@ pub(super) fn commands(stage: &Stage<'_>) -> Result<Client> {
     let text = "---\ndescription: Greet a person\n---\nSay hello to $1.\n";
     stage.workspace.write(file, text)?;
     let (mut client, session) = stage.session()?;
-    stage.server.push(Reply::text(["Hello, Ada."]));
+    stage.reply(Reply::text(["Hello, Ada."]));
     client.prompt(&session, "/greet Ada")?;
     Ok(client)
 }
@@ -94,7 +92,7 @@ pub(super) fn usage(stage: &Stage<'_>) -> Result<Client> {
             output: 50,
             ..Usage::default()
         };
-        stage.server.push(Reply::text([answer]).usage(usage));
+        stage.reply(Reply::text([answer]).usage(usage));
         client.prompt(&session, prompt)?;
     }
     Ok(client)
@@ -102,8 +100,8 @@ pub(super) fn usage(stage: &Stage<'_>) -> Result<Client> {
 
 pub(super) fn notice(stage: &Stage<'_>) -> Result<Client> {
     let (mut client, session) = stage.session_of(&json!({"session": {"notices": {}}}))?;
-    stage.server.push(Reply::error(ErrorKind::Overloaded));
-    stage.server.push(Reply::text(["Here I am."]));
+    stage.reply(Reply::error(ErrorKind::Overloaded));
+    stage.reply(Reply::text(["Here I am."]));
     client.prompt(&session, "Hello")?;
     Ok(client)
 }
@@ -115,10 +113,8 @@ pub(super) fn compaction(stage: &Stage<'_>) -> Result<Client> {
         input: 190_000,
         ..Usage::default()
     };
-    stage
-        .server
-        .push(Reply::text(["The answer is long enough."]).usage(full));
-    stage.server.push(Reply::text(["The user asked a question."]));
+    stage.reply(Reply::text(["The answer is long enough."]).usage(full));
+    stage.reply(Reply::text(["The user asked a question."]));
     client.prompt(&session, "A question that is long enough")?;
     Ok(client)
 }
