@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use serve::{Encoder, Form, Sink, StdoutWriter};
 use session::{ClientId, Origin, Outgoing, RequestReceiver, RequestSender, Session, SessionRequest};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::LocalSet;
 use wire::command::{NoParams, PromptParams};
@@ -343,7 +344,11 @@ impl Screen {
                     *event,
                     Event::Ready { .. } | Event::AvailableCommandsUpdate { .. }
                 ) => {}
-            Self::Json(sender, _) => sender.try_send(Outgoing::Event(event))?,
+            Self::Json(sender, writer) => match sender.try_send(Outgoing::Event(event)) {
+                // The writer can fail after `ready`.
+                Err(TrySendError::Closed(_)) => return Err(failure(writer).await),
+                sent => sent?,
+            },
         }
         Ok(())
     }
