@@ -35,21 +35,7 @@ pub(super) fn quiet(steps: &mut Steps<'_>, name: &str, words: &[Word]) {
                 }
             }
         }
-        "printf" => {
-            if let Some(option) = arguments.first() {
-                let text = option.text();
-                if text.starts_with("-v") || arguments.get(1).is_some_and(|name| may_name(option, name)) {
-                    match text.strip_prefix("-v").filter(|name| !name.is_empty()) {
-                        Some(name) if !option.changes() => computed_name(steps, &Word::literal_of(name)),
-                        Some(_) => unknown_name(steps),
-                        None => arguments
-                            .get(1)
-                            .into_iter()
-                            .for_each(|word| computed_name(steps, word)),
-                    }
-                }
-            }
-        }
+        "printf" => printf_variables(steps, arguments),
         "cp" | "mv" | "ln" | "link" | "dd" | "curl" | "wget" | "mkfifo" => {
             for word in arguments {
                 let text = word.text();
@@ -60,6 +46,26 @@ pub(super) fn quiet(steps: &mut Steps<'_>, name: &str, words: &[Word]) {
             }
         }
         _ => {}
+    }
+}
+
+/// `printf -v name`: bash reads every `-v`, and assigns the last variable.
+fn printf_variables(steps: &mut Steps<'_>, arguments: &[Word]) {
+    let mut at = 0;
+    while let Some(option) = arguments.get(at) {
+        let (text, next) = (option.text(), arguments.get(at + 1));
+        if !text.starts_with("-v") && !next.is_some_and(|name| may_name(option, name)) {
+            return;
+        }
+        at += 1;
+        match text.strip_prefix("-v").filter(|name| !name.is_empty()) {
+            Some(name) if !option.changes() => computed_name(steps, &Word::literal_of(name)),
+            Some(_) => unknown_name(steps),
+            None => {
+                next.into_iter().for_each(|word| computed_name(steps, word));
+                at += 1;
+            }
+        }
     }
 }
 
@@ -88,8 +94,12 @@ fn assigned_name(steps: &mut Steps<'_>, word: &Word) {
     variable_name(steps, word);
     let text = word.text();
     let name = text.split('[').next().unwrap_or_default();
+    if name.len() < text.len() {
+        steps.push(Step::Listed(name.to_owned()));
+    }
     steps.push(Step::AssignedText(name.to_owned()));
-    if programs::variable(name) != programs::Variable::Other {
+    // Programs of the commands behind it are looked for in `PATH`, and their settings in `HOME`.
+    if ["HOME", "PATH"].contains(&name) || programs::variable(name) != programs::Variable::Other {
         steps.hide();
     }
 }
@@ -144,8 +154,9 @@ pub(super) fn declaring(steps: &mut Steps<'_>, builtin: &str, words: &[Word]) {
         if is_integer {
             steps.push(Step::Calculated(variable.to_owned()));
         }
-        if is_list {
-            steps.push(Step::Listed(variable.to_owned()));
+        if is_list || variable.contains('[') {
+            let list = variable.split('[').next().unwrap_or_default();
+            steps.push(Step::Listed(list.to_owned()));
         }
         if let Some(value) = value {
             // A quoted list is read again, and what stands in it is expanded then.
@@ -328,6 +339,10 @@ fn names(steps: &mut Steps<'_>, builtin: &str, arguments: &[Word], input: &Input
             "getopts" => {
                 assigns(steps, word);
                 return;
+            }
+            "mapfile" | "readarray" => {
+                steps.push(Step::Listed(word.text()));
+                assigns(steps, word);
             }
             _ => assigns(steps, word),
         }

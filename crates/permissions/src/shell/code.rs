@@ -70,8 +70,10 @@ impl Coding {
             let (name, value) = long
                 .split_once('=')
                 .map_or((long, None), |(name, value)| (name, Some(value)));
+            // Node takes underscores for dashes.
+            let name = name.replace('_', "-");
             return match value {
-                _ if !self.long.contains(&name) => CodeOption::None,
+                _ if !self.long.contains(&name.as_str()) => CodeOption::None,
                 Some(value) => CodeOption::Code(value.to_owned()),
                 None => CodeOption::CodeFollows,
             };
@@ -80,14 +82,16 @@ impl Coding {
         let Some((position, letter)) = letters.char_indices().find(|(_, letter)| is_wanted(*letter)) else {
             return CodeOption::None;
         };
+        let rest = letters.get(position + 1..).unwrap_or_default();
         if self.ends.contains(letter) {
-            return if "Mmd".contains(letter) {
+            // Perl makes code of the pattern behind `-F`.
+            let is_code = letter == 'F' && rest.contains([')', '`', '@', '{']);
+            return if "Mmd".contains(letter) || is_code {
                 CodeOption::Loads
             } else {
                 CodeOption::None
             };
         }
-        let rest = letters.get(position + 1..).unwrap_or_default();
         if rest.chars().all(|letter| self.short.contains(letter)) {
             CodeOption::CodeFollows
         } else {
@@ -110,11 +114,20 @@ pub(super) fn interpreter<'w>(
         let text = word.text();
         // Letters in one word, as in `ruby -we code`.
         let letters = text.strip_prefix('-').unwrap_or_default();
+        let is_flag = |letter: char| "alnpsw".contains(letter);
         let is_group = letters.ends_with('e')
             && letters.len() <= 4
-            && letters.chars().all(|letter| letter.is_ascii_lowercase());
+            && letters.chars().all(|letter| letter.is_ascii_lowercase())
+            || letters
+                .split_once('e')
+                .is_some_and(|(flags, _)| flags.chars().all(is_flag));
+        let is_long = text.len() > 3 && text.starts_with("--");
+        let name = text.split('=').next().unwrap_or_default();
         is_group && options.contains(&"-pe")
             || text.contains("data:") && options.contains(&"eval")
+            // Calls in code: `julia --print 'run(...)'` and `m4 -Dx='syscmd(...)'`.
+            || text.contains('(') && !planted::called(&text).is_empty()
+            || options.iter().any(|option| is_long && option.starts_with(name))
             || options.iter().any(|option| {
                 text == *option
                     || text.starts_with(&format!("{option}="))
@@ -282,7 +295,9 @@ pub(super) fn script_in<'w>(
         // Long options may be shortened.
         let is_long = |option: &str| name.len() > 2 && name.starts_with("--") && option.starts_with(name);
         let is_short = |option: &&str| option.len() == 2 && text.starts_with(*option);
-        if files.iter().copied().any(is_long) || files.iter().any(is_short) {
+        if glued_script(steps, word, input, is_quiet) {
+            has_script = true;
+        } else if files.iter().copied().any(is_long) || files.iter().any(is_short) {
             has_script = true;
             at += script_file(steps, word, arguments.get(at), input, is_quiet);
         } else if name == "-e" || is_long("--expression") || is_long("--source") {
@@ -303,9 +318,8 @@ pub(super) fn script_in<'w>(
             }
         } else if valued.contains(&text.as_str()) {
             at += 1;
-        } else if ["-i", "-l", "--load", "--include"].contains(&name)
-            && files.contains(&"-f")
-            && valued.contains(&"-v")
+        } else if valued.contains(&"-v")
+            && (text.starts_with("-i") || text.starts_with("-l") || is_long("--load") || is_long("--include"))
         {
             steps.hide();
         } else if !text.starts_with('-') {
@@ -325,6 +339,41 @@ pub(super) fn script_in<'w>(
             at += 1;
         }
     }
+}
+
+/// Judges a script behind other letters in one word: `-ne's/a/b/p'` and `-nfscript`. Returns false if the word has none.
+fn glued_script<'w>(
+    steps: &mut Steps<'w>,
+    word: &Word,
+    input: &'w Input,
+    is_quiet: fn(&str) -> bool,
+) -> bool {
+    let text = word.text();
+    let letters = text.strip_prefix('-').unwrap_or_default();
+    // The first letter that takes a value takes the rest of the word.
+    let mut letters = letters
+        .char_indices()
+        .skip_while(|(_, letter)| !"-DFdefilopv".contains(*letter));
+    let Some((at @ 1.., letter @ ('e' | 'f'))) = letters.next() else {
+        return false;
+    };
+    let rest = text.get(at + 2..).unwrap_or_default();
+    if rest.is_empty() {
+        return false;
+    }
+    if letter == 'f' {
+        script_file(
+            steps,
+            &Word::literal_of(&format!("-f{rest}")),
+            None,
+            input,
+            is_quiet,
+        );
+    }
+    if word.changes() || letter == 'e' && !is_quiet(rest) {
+        steps.hide();
+    }
+    true
 }
 
 /// A script in a file: `-f script`, `-fscript` or `--file=script`. Returns how many of the next words it takes.
@@ -503,13 +552,35 @@ pub(super) fn is_quiet_perl(code: &str) -> bool {
         let [_, pattern, replacement, flags] = pieces.as_slice() else {
             return false;
         };
-        let interpolates = |text: &str| {
-            text.contains(['@', '{', '`'])
-                && (text.contains('@') || text.contains("${") || text.contains("?{") || text.contains('`'))
-        };
+        let interpolates =
+            |text: &str| text.contains(['@', '`']) || text.contains("?{") || has_perl_subscript(text);
         flags.chars().all(|flag| "gimsx".contains(flag))
             && !interpolates(pattern)
             && !interpolates(replacement)
             && !pattern.contains("(?")
+    })
+}
+
+/// Returns true if a variable in a text of Perl has a subscript that is no word: Perl calculates it, as in `$h{system("x")}`.
+fn has_perl_subscript(text: &str) -> bool {
+    let pieces: Vec<&str> = text.split('$').collect();
+    pieces.windows(2).any(|pair| {
+        let [before, after] = pair else { return false };
+        if before.ends_with('\\') {
+            return false;
+        }
+        let is_name = |letter: char| letter.is_alphanumeric() || "_:+-&,.'\"!<=?^~#%*".contains(letter);
+        let rest = after.trim_start_matches(is_name);
+        let subscript = rest.trim_start_matches('>').strip_prefix(['[', '{']);
+        let is_word = |subscript: &str| {
+            let end = subscript.find([']', '}']).unwrap_or(0);
+            let inner = subscript.get(..end).unwrap_or_default();
+            rest.len() < after.len()
+                && !inner.is_empty()
+                && inner
+                    .chars()
+                    .all(|letter| letter.is_alphanumeric() || letter == '_')
+        };
+        subscript.is_some_and(|subscript| !is_word(subscript))
     })
 }

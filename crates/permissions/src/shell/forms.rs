@@ -2,6 +2,7 @@
 
 use super::ast::Word;
 use super::computed;
+use super::programs;
 
 /// Forms of a line that are compared with rules, and their bytes; a line with more is opaque.
 const MAX_FORMS: usize = 4_000;
@@ -30,11 +31,16 @@ impl Forms {
         let shown: Vec<String> = words.iter().map(Word::shown).collect();
         let plain: Vec<String> = words.iter().map(Word::text).collect();
         let (shown, plain) = (shown.join(" "), plain.join(" "));
-        if let Some(text) = words.first().map(Word::text)
-            && let Some((_, name)) = text.rsplit_once('/')
-        {
+        if let Some(text) = words.first().map(Word::text) {
+            let name = programs::base_name(&text);
             let rest = plain.strip_prefix(text.as_str()).unwrap_or_default();
-            self.push(format!("{name}{rest}"));
+            if name.len() < text.len() {
+                self.push(format!("{name}{rest}"));
+            }
+            if let Some(command) = name.strip_prefix("git-") {
+                // `/usr/lib/git-core/git-push` is `git push`.
+                self.push(format!("git {command}{rest}"));
+            }
         }
         if shown != plain {
             self.push(shown);

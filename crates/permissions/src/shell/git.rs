@@ -6,7 +6,12 @@ use super::ast::Word;
 use super::steps::{Step, Steps};
 
 /// Subcommands of `git` behind which a command follows.
-const GIT_RUNS: [[&str; 2]; 3] = [["bisect", "run"], ["submodule", "foreach"], ["hook", "run"]];
+const GIT_RUNS: [[&str; 2]; 4] = [
+    ["bisect", "run"],
+    ["submodule", "foreach"],
+    ["submodule--helper", "foreach"],
+    ["hook", "run"],
+];
 /// Options of its subcommands whose values are commands.
 const GIT_COMMANDS: [&str; 27] = [
     "--access-hook",
@@ -115,9 +120,11 @@ const CONFIG_READS: [&str; 13] = [
     "unset",
 ];
 /// Options of `git` itself that take the next word.
-const GIT_VALUED: [&str; 7] = [
+const GIT_VALUED: [&str; 9] = [
     "-C",
     "-c",
+    "--attr-source",
+    "--shallow-file",
     "--git-dir",
     "--work-tree",
     "--namespace",
@@ -192,6 +199,9 @@ fn git_subcommand<'w>(steps: &mut Steps<'w>, words: &'w [Word]) {
             steps.line(&texts.join(" "));
         }
     }
+    if command == "for-each-repo" {
+        each_repository(steps, words);
+    }
     if command.starts_with("remote-") {
         // `remote-ext` runs its arguments; other transports have names of programs, too.
         let texts: Vec<String> = words.iter().skip(2).map(Word::text).collect();
@@ -205,6 +215,19 @@ fn git_subcommand<'w>(steps: &mut Steps<'w>, words: &'w [Word]) {
         git_config(steps, words);
     }
     git_options(steps, &command, words);
+}
+
+/// `git for-each-repo --config=name subcommand`.
+fn each_repository<'w>(steps: &mut Steps<'w>, words: &'w [Word]) {
+    let mut at = 1;
+    while let Some(text) = words.get(at).map(Word::text).filter(|text| text.starts_with('-')) {
+        let takes_next = text.len() > 2 && "--config".starts_with(&text);
+        at += if takes_next { 2 } else { 1 };
+    }
+    let behind = words.get(at..).unwrap_or_default();
+    let mut run = vec![Word::literal_of("git")];
+    run.extend_from_slice(behind);
+    steps.push(Step::Replaced(behind, run));
 }
 
 /// `git config name value`: the value may be a command.
@@ -221,8 +244,13 @@ fn git_config(steps: &mut Steps<'_>, words: &[Word]) {
     if is_quiet_setting(&text(at)) {
         return;
     }
-    for word in words.iter().skip(1) {
+    for (at, word) in words.iter().enumerate().skip(1) {
         steps.guess(word.text().trim_start_matches('!'));
+        if word.text().to_ascii_lowercase().starts_with("alias.") {
+            // The value is a subcommand with its arguments.
+            let values = words.iter().skip(at + 1).map(Word::text);
+            steps.guess(&format!("git {}", values.collect::<Vec<_>>().join(" ")));
+        }
     }
     if words
         .iter()

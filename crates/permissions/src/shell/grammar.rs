@@ -194,15 +194,18 @@ impl<'c, 'a> CommandParser<'c, 'a> {
         let begins = |parser: &Self| {
             parser.cursor.peek() == Some('(') || parser.reserved().is_some_and(|word| OPENING.contains(&word))
         };
+        let mut name = None;
         if !begins(self) {
-            self.words().word()?;
+            name = self.words().word()?;
             self.blanks()?;
             if !begins(self) {
                 self.cursor.go_back(start);
+                name = None;
             }
         }
         let node = self.command()?;
         Ok(Node::Compound(Compound {
+            variable: name.map(|name| (name.text(), None)),
             // A pipe is its input.
             is_function: true,
             lists: vec![List {

@@ -246,6 +246,8 @@ impl Judge {
             }
             if words.is_none() {
                 self.variables.assign(name, false);
+                // A coprocess makes a list.
+                self.variables.list(name);
                 self.bindings.assign(name, &computed::word());
             }
         }
@@ -480,7 +482,12 @@ impl Judge {
             ":" => {
                 self.arithmetic(&parameter.operand);
             }
-            "=" | ":=" => self.assigned(&parameter.name, &parameter.operand),
+            "=" | ":=" => {
+                if parameter.subscript.is_some() {
+                    self.variables.list(&parameter.name);
+                }
+                self.assigned(&parameter.name, &parameter.operand);
+            }
             _ => {}
         }
     }

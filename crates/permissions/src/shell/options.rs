@@ -60,7 +60,16 @@ const COMMANDS: [(&str, &[&str]); 66] = [
     ("install", &["--strip-program"]),
     ("ip", &["-b@", "-batch@"]),
     ("journalctl", &["--pager"]),
-    ("less", &["+"]),
+    (
+        "less",
+        &[
+            "+",
+            "--lesskey-content",
+            "--lesskey-src@",
+            "--lesskey-file@",
+            "-k@",
+        ],
+    ),
     ("make", &["--eval", "-E", "SHELL", "-f", "--file", "--makefile"]),
     ("gmake", &["--eval", "-E", "SHELL", "-f", "--file", "--makefile"]),
     (
@@ -115,7 +124,7 @@ const COMMANDS: [(&str, &[&str]); 66] = [
     ("socat", &["EXEC", "SYSTEM", "exec", "system"]),
     ("sort", &["--compress-program", "--compress-prog"]),
     ("split", &["--filter"]),
-    ("sqlite3", &["-cmd", "-init@"]),
+    ("sqlite3", &["-cmd", "--cmd", "-init@", "--init@"]),
     ("ssh-add", &["-s"]),
     ("ssh-keygen", &["-D", "-w"]),
     (
@@ -154,6 +163,8 @@ const COMPILER: [&str; 10] = [
     "-ccc-",
     "--config@",
 ];
+/// Programs whose options of one letter take commands only.
+const GROUPING: [&str; 8] = ["bsdtar", "nc", "ncat", "rsync", "scp", "sftp", "tar", "tcpdump"];
 /// The options whose values the program runs.
 pub(super) fn of(program: &str) -> Option<&'static [&'static str]> {
     let found = COMMANDS.iter().find(|(name, _)| *name == program);
@@ -259,6 +270,10 @@ fn other_arguments<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word],
             false
         }
         "psql" | "sqlite3" | "mysql" | "sftp" => true,
+        "socat" => {
+            arguments.iter().for_each(|word| addresses(steps, word));
+            false
+        }
         "tar" | "bsdtar" => {
             // A list of files in the input may have options.
             if reads_list(arguments) && !matches!(input, Input::Session | Input::Names) {
@@ -279,6 +294,23 @@ fn other_arguments<'w>(steps: &mut Steps<'w>, name: &str, arguments: &'w [Word],
         // `yarn program` and `npm config set script-shell program`.
         arguments.iter().for_each(|word| steps.guess(&word.text()));
         package_program(steps, arguments, input);
+    }
+}
+
+/// `socat - Exec:program` and `socat - x!!SHELL:line`, in any letters.
+fn addresses(steps: &mut Steps<'_>, word: &Word) {
+    let text = word.text();
+    let small = text.to_ascii_lowercase();
+    for keyword in ["exec:", "system:", "shell:"] {
+        for (at, _) in small.match_indices(keyword) {
+            if word.changes() {
+                steps.hide();
+            }
+            let line = text.get(at + keyword.len()..).unwrap_or_default();
+            steps.line(line);
+            // Options stand behind a comma.
+            steps.guess(line.split(',').next().unwrap_or_default());
+        }
     }
 }
 
@@ -341,6 +373,10 @@ fn grouped(steps: &mut Steps<'_>, name: &str, options: &[&str], arguments: &[Wor
             continue;
         };
         steps.guess(rest);
+        if GROUPING.contains(&name) {
+            // A rule that allows the program does not allow the command, as where the option stands alone. This line stands for it.
+            steps.line(":");
+        }
         // The old form of `tar` takes the values in the order of the letters.
         for value in arguments.iter().skip(at + 1).take(letters.len()) {
             if value.changes() && ["tar", "bsdtar", "rsync"].contains(&name) {
@@ -464,6 +500,7 @@ fn option_value(steps: &mut Steps<'_>, program: &str, word: &Word, option: &str)
             let is_flag = program == "cmake" && text.chars().all(is_plain);
             if text.contains(['$', '!', '(', '|', '&', ';'])
                 || program == "cargo" && text.contains(['=', '['])
+                || program == "less" && text.contains('\\')
             {
                 steps.hide();
             } else if !is_flag || program == "cmake" {
@@ -508,5 +545,5 @@ fn is_editing(text: &str) -> bool {
 /// Long options may be shortened.
 fn is_shortened(option: &str, given: &str) -> bool {
     let given = given.split('=').next().unwrap_or_default();
-    given.len() >= 3 && option.len() > given.len() && option.starts_with(given)
+    !given.is_empty() && option.len() > given.len() && option.starts_with(given)
 }

@@ -19,7 +19,7 @@ const BYTES: usize = 1 << 20;
 const SETTINGS: &str = " .bazelrc .curlrc .emacs .envrc .exrc .gdbinit .gitattributes .gitconfig .gitmodules .inputrc .justfile \
     .lesskey .lldbinit .muttrc .my.cnf .nanorc .npmrc .pre-commit-config.yaml .psqlrc .screenrc .sqliterc .tmux.conf .vimrc \
     .wgetrc .yarnrc .yarnrc.yml BUILD BUILD.bazel CMakeLists.txt Containerfile Dockerfile GNUmakefile Gemfile Justfile Makefile \
-    Procfile Rakefile Taskfile.yaml Taskfile.yml Vagrantfile WORKSPACE build.ninja build.xml compose.yaml compose.yml \
+    Procfile Rakefile Taskfile.yaml Taskfile.yml Vagrantfile WORKSPACE build.ninja build.xml compose.yaml compose.yml config \
     configure.ac configure.in deno.json docker-compose.yaml docker-compose.yml init.el init.vim justfile lefthook.yml \
     makefile meson.build package.json pom.xml pyproject.toml setup.cfg tasks.json tox.ini \
     applypatch-msg commit-msg fsmonitor-watchman post-applypatch post-checkout post-commit post-merge post-receive post-rewrite \
@@ -196,7 +196,14 @@ impl Planted {
                 continue;
             }
             match commands(&text) {
-                Some(commands) => found.commands.extend(commands),
+                Some(commands) => {
+                    if self.runs_git && text.to_ascii_lowercase().contains("alias") {
+                        // The value of an alias is a subcommand with its arguments.
+                        let aliases = commands.iter().map(|command| format!("git {command}"));
+                        found.commands.extend(aliases);
+                    }
+                    found.commands.extend(commands);
+                }
                 None => found.is_cut = true,
             }
         }

@@ -180,6 +180,8 @@ fn interpreter(name: &str) -> Class {
             "-cmd",
             "--eval",
             "--execute",
+            "--expression",
+            "--print",
             "-eval",
             "-f",
             "-E",

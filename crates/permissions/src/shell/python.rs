@@ -4,7 +4,7 @@ use super::ast::Word;
 use super::code::words;
 use super::programs::has;
 use super::programs::{self, Class};
-use super::steps::{Input, Steps};
+use super::steps::{Input, Language, Steps};
 
 /// Modules of Python that run no program with names that are not listed in [`RUNS`].
 const MODULES: &str = " argparse base64 collections configparser copy csv dataclasses datetime decimal difflib enum fractions \
@@ -12,7 +12,7 @@ const MODULES: &str = " argparse base64 collections configparser copy csv datacl
     string struct sys sysconfig tarfile tempfile textwrap time toml tomllib tomli traceback typing unicodedata urllib uuid \
     xml yaml zipfile zlib numpy pandas requests torch site path request parse http client ";
 /// Names with which Python runs programs, or text as code.
-const RUNS: &str = " breakpoint builtins call check_call check_output code codecs compile ctypes eval exec execfile \
+const RUNS: &str = " breakpoint breakpointhook builtins call check_call check_output code codecs compile ctypes eval exec execfile \
     fork forkpty getattr getoutput getstatusoutput globals help importlib input load_module loads_ locals modules \
     multiprocessing os_system pipes platform_popen Popen popen posix pty run runpy setattr spawn startfile subprocess system \
     vars exec_module asyncio unsafe_load full_load unpickle pickle marshal shelve timeit cProfile pdb sh fabric pexpect \
@@ -48,6 +48,39 @@ pub(super) fn module<'w>(steps: &mut Steps<'w>, option: &str, behind: &'w [Word]
     }
 }
 
+/// A line may make the files that Python imports: known modules, and modules that it imports by itself.
+pub(super) fn imports(steps: &mut Steps<'_>, arguments: &[Word], input: &Input) {
+    let mut texts: Vec<String> = arguments.iter().map(Word::text).collect();
+    if let Input::Text(text) = input {
+        texts.push(text.text());
+    }
+    let modules = texts
+        .iter()
+        .flat_map(|text| words(text).filter(|word| has(MODULES, word)));
+    for module in modules.chain(["sitecustomize", "usercustomize"]) {
+        steps.runs(&format!("{module}.py"), Language::Python);
+    }
+}
+
+/// Returns true if a line imports known modules only. A word behind `as` is another name for one.
+fn imports_known(line: &str) -> bool {
+    let from = line.starts_with("from ");
+    let (mut before, mut count, mut is_behind) = ("", 0, false);
+    for word in words(line) {
+        if ["import", "from", "as"].contains(&word) {
+            is_behind |= word != "as";
+        } else {
+            let is_meant = (!from || count == 0) && before != "as" && (is_behind || word.len() > 2);
+            if is_meant && !has(MODULES, word) {
+                return false;
+            }
+            count += 1;
+        }
+        before = word;
+    }
+    true
+}
+
 /// Python that imports known modules, and names nothing that runs programs or text.
 pub(super) fn is_quiet(code: &str) -> bool {
     let has_word = |wanted: &str| words(code).any(|word| word == wanted);
@@ -67,13 +100,7 @@ pub(super) fn is_quiet(code: &str) -> bool {
     for line in code.split(['\n', ';']) {
         let line = line.trim();
         if line.starts_with("import ") || line.starts_with("from ") || line.contains(" import ") {
-            let names = words(line).filter(|word| !["import", "from", "as"].contains(word));
-            let from = line.starts_with("from ");
-            for (at, name) in names.enumerate() {
-                if (!from || at == 0) && !has(MODULES, name) && name.len() > 2 {
-                    is_known = false;
-                }
-            }
+            is_known &= imports_known(line);
         }
         if line.ends_with('\\') || line.contains("*") && line.contains("import") {
             is_known = false;

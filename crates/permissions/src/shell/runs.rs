@@ -41,6 +41,9 @@ pub(super) fn runner<'w>(
         expanded_options(steps, class, arguments);
     }
     computed::hide_options(steps, class, name, arguments);
+    if class == Class::Python {
+        python::imports(steps, arguments, input);
+    }
     match class {
         Class::Wrapper => wrapper(steps, name, words, input),
         Class::LineWrapper => line_wrapper(steps, words, input),
@@ -51,8 +54,14 @@ pub(super) fn runner<'w>(
         Class::Options(valued) => options::value_options(steps, name, valued, arguments, input),
         Class::Interpreter(valued) => code::interpreter(steps, valued, arguments, input),
         Class::Awk => {
-            if arguments.iter().any(|word| word.text().starts_with("-W")) {
-                // `mawk -W exec file`.
+            let is_bad = |word: &Word| {
+                let text = word.text();
+                ["-W", "-D", "--de"]
+                    .iter()
+                    .any(|option| text.starts_with(*option))
+            };
+            if arguments.iter().any(is_bad) {
+                // `mawk -W exec file`, and the debugger of `gawk`, which reads commands.
                 steps.hide();
             }
             let files = ["-f", "--file", "-E", "--exec"];

@@ -136,6 +136,22 @@ fn command_behind_many_words_is_refused() {
     assert!(!is_refused(&policy, &harmless));
 }
 
+#[test]
+fn grouped_option_needs_rule_for_its_command() {
+    let allow = ["bash(tar *)".to_owned(), "bash(rsync *)".to_owned()];
+    let policy = policy("ask", &allow, &[], &[]);
+    for line in [
+        "tar -xIprogram -f a",
+        "tar xIf program a",
+        "rsync -ae program a h:b",
+    ] {
+        assert_eq!(policy.judge(&Call::command("bash", line)), Verdict::Ask, "{line}");
+    }
+    for line in ["tar -xzf a", "tar xzf a", "rsync -az a h:b"] {
+        assert_eq!(policy.judge(&Call::command("bash", line)), Verdict::Run, "{line}");
+    }
+}
+
 /// Each of these words could be the beginning of a command that has all words behind it, so that their number is a power of that of the
 /// words. Words beyond the bound of work make the line unclear.
 #[test]
@@ -144,6 +160,32 @@ fn repeated_programs_with_options_are_refused_at_bound() {
     for unit in ["git -* ", "tar --aa ", "find $x "] {
         assert!(!is_refused(&policy, unit), "{unit}");
         assert!(is_refused(&policy, &unit.repeat(2_000)), "{unit}");
+    }
+}
+
+#[test]
+fn git_subcommand_by_other_names_is_refused() {
+    let policy = policy("auto", &[], &[], &["bash(git push *)".to_owned()]);
+    for line in [
+        "git config alias.p push; git p",
+        "git config set Alias.p 'push origin'",
+        "printf '[alias]\\n\\tp = push origin\\n' >> .git/config; git p",
+        "git --attr-source HEAD push origin",
+        "git --shallow-file x push",
+        "git for-each-repo --config=x push",
+        "git for-each-repo --conf x -- push origin",
+        "/usr/lib/git-core/git-push origin",
+        "find . -exec git-push origin \\;",
+    ] {
+        assert!(is_refused(&policy, line), "{line}");
+    }
+    for line in [
+        "git config alias.l 'log --oneline'",
+        "git --attr-source HEAD log",
+        "git for-each-repo --config=x fetch",
+        "git-lfs ls-files",
+    ] {
+        assert!(!is_refused(&policy, line), "{line}");
     }
 }
 

@@ -155,10 +155,18 @@ impl Variables {
         if !text.chars().all(is_known) {
             return false;
         }
+        let mut end = 0;
         for name in text.split(|letter| !continues_name(letter)) {
+            end += name.len();
             if name.starts_with(starts_name) {
                 self.calculated.insert(name.to_owned());
+                if text.get(end..).is_some_and(|rest| rest.starts_with('[')) {
+                    // `((name[0] = 1))` makes a list.
+                    self.lists.insert(name.to_owned());
+                }
             }
+            // All other letters that are known take one byte.
+            end += 1;
         }
         true
     }
