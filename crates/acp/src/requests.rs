@@ -27,7 +27,7 @@ pub(crate) enum Question {
     Permission(String),
     /// Another dialog.
     Form(Box<UiRequest>),
-    /// A page of a login. The login goes on when the user has visited it. It does not need the answer.
+    /// A page of a login or of an extension. Neither needs the answer.
     Page,
     /// A request of a tool.
     Tool(ToolQuestion),
@@ -114,9 +114,11 @@ impl ClientRequests {
         Failure::new(code, error)
     }
 
-    /// Ends the requests about pages of a login that was cancelled.
+    /// Ends the requests about pages of a login that has ended. Logins ask through the first session. Extensions of the other sessions
+    /// also show pages.
     pub(crate) fn withdraw_pages(&mut self) -> Vec<Value> {
-        let is_page = |_: &u64, open: &mut Open| matches!(open.question, Question::Page);
+        let is_page =
+            |_: &u64, open: &mut Open| open.handle.is_none() && matches!(open.question, Question::Page);
         let pages = self.open.extract_if(is_page);
         pages.map(|(number, _)| rpc::cancel(number)).collect()
     }
@@ -285,4 +287,30 @@ pub(crate) fn cancelled(handle: Option<&Arc<str>>, dialog: &UiRequest) -> Option
         SessionRequest::Frame(frame),
         handle.map(|handle| (**handle).into()),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::connection;
+
+    #[test]
+    fn withdrawn_pages_are_those_of_logins() {
+        let mut connection = connection();
+        let requests = &mut connection.requests;
+        let params = json!({"clientCapabilities": {"elicitation": {"url": {}}}});
+        requests.read_client(params.as_object().unwrap());
+        let mut page = UiRequest::new("d1".to_owned(), UiMethod::OpenUrl);
+        page.url = Some("https://x.test/".to_owned());
+        let (session, login) = (Arc::<str>::from("s1"), json!("a1"));
+        for (handle, scope) in [
+            (Some(&session), Scope::Session("a")),
+            (None, Scope::Request(&login)),
+        ] {
+            let answer = requests.dialog(handle, &page, scope, None, &mut connection.out);
+            assert!(answer.is_none());
+        }
+        // The page of the extension was the first request.
+        assert_eq!(requests.withdraw_pages(), [rpc::cancel(2)]);
+    }
 }

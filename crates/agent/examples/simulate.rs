@@ -1,5 +1,6 @@
 //! Plays sessions by chance against the machine: `cargo run --profile quick --example simulate -- [SEEDS] [FIRST]`. Prints
 //! the rate and every seed that fails; those belong into `tests/machine/seeds.txt`.
+//! The rules of the dialect depend on FIRST (`SEEDS_OF_RULES`).
 
 #[path = "../tests/machine/simulation/mod.rs"]
 mod simulation;

@@ -1,4 +1,5 @@
-//! The tool calls of one answer: prepared one after another, run side by side, results in call order (pi-core.md 1.5).
+//! The tool calls of one answer: prepared one after another, run side by side (pi-core.md 1.5). Their results as messages are in
+//! `results`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ use crate::hooks::{HookPoint, Hooks, HooksOutcome, TOOL_CALL, TOOL_RESULT};
 use crate::input::{NestedCall, Prepared};
 use crate::limits::MAX_PARALLEL_TOOLS;
 use crate::nested::{self, Nested};
+use crate::results::{EarlyResults, result_message};
+use crate::settings::ResultOrder;
 
 /// What a call gives when steering came while it ran or before (dialects.md 9, interrupt mode `immediate`).
 const SKIPPED: &str = "Skipped due to queued user message.";
@@ -70,10 +73,17 @@ pub(crate) struct Batch {
     allowed: Option<usize>,
     /// Calls that tools of the batch make.
     pub(crate) nested: Nested,
+    /// Results that do not wait for the end of the turn.
+    pub(crate) early: EarlyResults,
 }
 
 impl Batch {
-    pub(crate) fn new(message: Arc<Message>, answer: &AssistantMessage) -> Self {
+    pub(crate) fn new(
+        message: Arc<Message>,
+        answer: &AssistantMessage,
+        order: ResultOrder,
+        now: i64,
+    ) -> Self {
         let calls = answer.tool_calls().map(|call| Call {
             call: call.clone(),
             repaired: None,
@@ -89,6 +99,7 @@ impl Batch {
             interrupted: false,
             allowed: None,
             nested: Nested::default(),
+            early: EarlyResults::new(order, answer, now),
         }
     }
 
@@ -499,23 +510,12 @@ impl Batch {
 
     /// The result messages, in call order.
     pub(crate) fn results(self, now: i64) -> Vec<Arc<Message>> {
+        if let Some(told) = self.early.in_call_order() {
+            return told;
+        }
         let results = self.calls.into_iter().filter_map(|call| match call.progress {
             Progress::Done(result, is_error, duration_ms) => {
-                let mut extra = serde_json::Map::new();
-                // Requests that the tool made itself: pi stores their usage with the result and counts it in totals (pi-1.5-delta.md 3).
-                if let Some(usage) = result.usage.and_then(|usage| serde_json::to_value(usage).ok()) {
-                    extra.insert("usage".to_owned(), usage);
-                }
-                Some(Arc::new(Message::ToolResult(wire::ToolResultMessage {
-                    tool_call_id: call.call.id,
-                    tool_name: call.call.name,
-                    content: result.content,
-                    details: result.details,
-                    is_error,
-                    duration_ms,
-                    timestamp: now,
-                    extra: extra.into(),
-                })))
+                Some(result_message(&call.call, result, is_error, duration_ms, now))
             }
             // Cannot happen: results are made once all calls have ended.
             _ => None,
@@ -543,7 +543,10 @@ impl Batch {
             duration_ms,
             parent_tool_call_id: None,
         }));
-        // Kept until the end of the batch: the messages with the results follow in the order of the calls, not of their ends.
+        let ended = &call.call;
+        let message = |now| result_message(ended, result.clone(), is_error, duration_ms, now);
+        self.early.tell(slot, message, out);
+        // Kept until the end of the batch: some rules look at all results.
         call.progress = Progress::Done(result, is_error, duration_ms);
     }
 }

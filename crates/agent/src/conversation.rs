@@ -83,8 +83,8 @@ impl Conversation {
     }
 
     /// Takes over the conversation as it was read from the file. While tools run, their answer `open` stays the newest
-    /// message: the file has no results yet, so the caller has closed the calls with made-up results, and the real ones are
-    /// still to come.
+    /// message: the file lacks results, so the caller has closed the calls with made-up results, and the real ones are
+    /// still to come. Results that were told come with `push`.
     pub(crate) fn set(&mut self, mut messages: Vec<Arc<Message>>, open: Option<&Arc<Message>>) {
         if let Some(open) = open {
             match messages.iter().rposition(|message| is_same(message, open)) {

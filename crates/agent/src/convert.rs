@@ -16,15 +16,52 @@ use crate::ttsr;
 /// Stands for an image when images are blocked by the user's settings.
 const BLOCKED_IMAGE: &str = "Image reading is disabled.";
 
-/// The messages a model gets for a conversation. `block_images` replaces every image by a sentence (setting
-/// `images.blockImages`).
+/// The messages a model gets for a conversation, with results in the order of their calls. `block_images` replaces every image by a
+/// sentence (setting `images.blockImages`).
 #[must_use]
 pub fn to_llm(messages: &[Arc<Message>], block_images: bool) -> Vec<Arc<Message>> {
     let converted = messages.iter().filter_map(convert);
-    if block_images {
+    let mut converted: Vec<_> = if block_images {
         converted.map(without_images).collect()
     } else {
         converted.collect()
+    };
+    // A group is a message and the results behind it.
+    for group in converted.chunk_by_mut(|_, next| matches!(**next, Message::ToolResult(_))) {
+        if let [answer, results @ ..] = group
+            && results.len() > 1
+            && let Some(answer) = answer.as_assistant()
+        {
+            sort_by_calls(results, answer);
+        }
+    }
+    converted
+}
+
+/// Puts the results of an answer in the order of its calls. The file may have them in the order of their ends (`ResultOrder`), but
+/// Google and servers with chat templates match results and calls by their order.
+fn sort_by_calls(results: &mut [Arc<Message>], answer: &AssistantMessage) {
+    let mut calls: Vec<Option<&str>> = answer.tool_calls().map(|call| Some(call.id.as_str())).collect();
+    let mut place = |result: &Message| {
+        let Message::ToolResult(result) = result else {
+            return usize::MAX;
+        };
+        let id = Some(result.tool_call_id.as_str());
+        // Each call once: there are providers that give two calls of an answer the same id.
+        let open = calls.iter_mut().enumerate().find(|(_, call)| **call == id);
+        open.map_or(usize::MAX, |(at, call)| {
+            *call = None;
+            at
+        })
+    };
+    // Not `sort_by_cached_key`, which may ask for the keys in any order.
+    let mut placed: Vec<_> = results
+        .iter()
+        .map(|result| (place(result), Arc::clone(result)))
+        .collect();
+    placed.sort_by_key(|(at, _)| *at);
+    for (result, (_, sorted)) in results.iter_mut().zip(placed) {
+        *result = sorted;
     }
 }
 

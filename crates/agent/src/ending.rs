@@ -37,6 +37,15 @@ fn after_failure(settings: &LoopSettings, budget: &RunBudget) -> Next {
 }
 
 impl FailureRules {
+    /// What the end of the retries says after an error: today's pi names an abort instead.
+    fn last_error(self, aborted: bool, error: String) -> String {
+        if aborted && self == Self::NewestPi {
+            RETRY_CANCELLED.to_owned()
+        } else {
+            error
+        }
+    }
+
     /// The end of the retries and, if it `is_second`, of the recovery from an overflow, in the order of the dialect.
     fn events_of_failure(
         self,
@@ -46,14 +55,8 @@ impl FailureRules {
         error: String,
     ) -> impl Iterator<Item = Event> {
         let overflow = is_second.then(overflowed_twice);
-        let is_newest = self == Self::NewestPi;
-        let error = if is_newest && aborted {
-            RETRY_CANCELLED.to_owned()
-        } else {
-            error
-        };
-        let retries = recovery.end_retries(Some(error));
-        let [first, second] = if is_newest {
+        let retries = recovery.end_retries(Some(self.last_error(aborted, error)));
+        let [first, second] = if self == Self::NewestPi {
             [retries, overflow]
         } else {
             [overflow, retries]
@@ -103,8 +106,12 @@ impl TurnLoop {
 
     /// Ends the work of a prompt whose newest `agent_end` announced another run that does not follow. The last `agent_end` of a prompt
     /// has its result, or says why there is none, and names the limit that ended the work. So a run without a request follows, but only
-    /// if there is a result or a limit to tell: otherwise the session settles, as in pi.
+    /// if there is a result or a limit to tell: otherwise the session settles, as in pi. A run for messages that wait takes its place.
     pub(crate) fn end_announced_run(&mut self, ending: Ending<'_>, now: i64, out: &mut Vec<Effect>) {
+        let next = after_failure(&self.settings, &self.budget);
+        if !ending.aborted && matches!(next, Next::Rest(newest) if self.queues.has_newer(newest)) {
+            return self.go_on(next, false, now, out);
+        }
         // As in `finish_run`: an abort at the deadline names the limit.
         let limit = if ending.aborted {
             self.budget.timed_out()
@@ -168,13 +175,11 @@ impl TurnLoop {
                 out.push(Effect::ChooseModel);
             }
             _ => {
+                // Without the limit, the run would have gone on.
+                let is_cut_off = matches!(verdict, Verdict::Retry(_) | Verdict::Overflow);
+                let limit = limit.filter(|_| is_cut_off);
                 let ending = Ending {
-                    limit: match verdict {
-                        _ if aborted => self.budget.timed_out(),
-                        // The run would have gone on without the limit.
-                        Verdict::Retry(_) | Verdict::Overflow => limit,
-                        _ => None,
-                    },
+                    limit: if aborted { self.budget.timed_out() } else { limit },
                     aborted,
                     error: Some(&error),
                     ..Ending::default()
@@ -183,12 +188,23 @@ impl TurnLoop {
                 // At a limit the first overflow is not recovered from, so there was no recovery that could fail.
                 let is_second = verdict == Verdict::Overflow && !aborted && self.recovery.overflowed;
                 // After `agent_end`, as in pi (behaviour.md 7.2).
-                let rules = self.settings.failures;
-                let events = rules.events_of_failure(&mut self.recovery, is_second, aborted, error);
+                let events =
+                    (self.settings.failures).events_of_failure(&mut self.recovery, is_second, aborted, error);
                 out.extend(events.map(Effect::Emit));
-                self.go_on(after_failure(&self.settings, &self.budget), aborted, now, out);
+                // A compaction did not help the context that overflowed.
+                self.follow_failure(aborted || is_second, aborted, now, out);
             }
         }
+    }
+
+    /// Continues after a run that failed for good. Today's pi looks at the context before it takes messages that wait.
+    fn follow_failure(&mut self, skips_check: bool, aborted: bool, now: i64, out: &mut Vec<Effect>) {
+        let next = after_failure(&self.settings, &self.budget);
+        if skips_check || self.settings.failures != FailureRules::NewestPi {
+            return self.go_on(next, aborted, now, out);
+        }
+        self.phase = Phase::Checking(next);
+        out.push(Effect::CheckContext);
     }
 
     /// The run goes on with another model: as with a retry, the failed answer stays in the file but leaves the conversation. Without
@@ -212,9 +228,12 @@ impl TurnLoop {
         };
         out.push(Effect::Emit(self.output.end(run, ending)));
         // They were retries of the model that has failed.
-        out.extend(self.recovery.end_retries(Some(error.clone())).map(Effect::Emit));
+        let is_last = fallback.is_none() && !self.aborted;
+        let why = self.settings.failures.last_error(self.aborted, error.clone());
+        let ended = self.recovery.end_for_good(&why, is_last, self.settings.retry);
+        out.extend(ended.map(Effect::Emit));
         let Some(Fallback { from, to }) = fallback else {
-            return self.go_on(after_failure(&self.settings, &self.budget), false, now, out);
+            return self.follow_failure(self.aborted, false, now, out);
         };
         // Hooks of `turn_end` may have added messages behind it while the caller chose.
         self.conversation.drop_failed_answer();
@@ -287,10 +306,6 @@ impl TurnLoop {
         out.extend(self.recovery.end_retries(why).map(Effect::Emit));
         if !aborted && !start.messages.is_empty() {
             return self.start_run(start, now, out);
-        }
-        let next = after_failure(&self.settings, &self.budget);
-        if !aborted && matches!(next, Next::Rest(newest) if self.queues.has_newer(newest)) {
-            return self.go_on(next, false, now, out);
         }
         let cancelled = Ending {
             error: Some(RETRY_CANCELLED),

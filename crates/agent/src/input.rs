@@ -60,8 +60,7 @@ pub enum Input {
     EditQueued(u64, Queued),
     /// A queued message, by its number, is to go. Ignored when it does not wait any more.
     RemoveQueued(u64),
-    /// The conversation is to go on without a new message, where its last run died. Ignored unless
-    /// `Machine::can_continue`.
+    /// The conversation is to go on without a new message, where its last run died. Ignored unless `Machine::can_resume`.
     Continue {
         /// Is the context too full to send it as it is?
         full: bool,
@@ -119,7 +118,7 @@ pub enum Change {
     /// after the results of the tools that run. The caller writes it to the session file.
     Add(Arc<Message>),
     /// The conversation was read again from the session file, after something was appended that changes what the model sees.
-    /// While tools run, their answer stays the newest message.
+    /// While tools run, their answer and the results that were told (`ResultOrder`) stay the newest messages.
     Conversation(Vec<Arc<Message>>),
     /// Extensions or hooks were registered or left: these hook points have subscribers from now on.
     Hooks(Subscriptions),
@@ -166,11 +165,15 @@ pub enum Verdict {
     Final,
     /// It may work in a moment; the provider may have said when (milliseconds).
     Retry(Option<u64>),
+    /// The quota is used up; it may be there again after this time (milliseconds).
+    Exhausted(u64),
     /// The model cannot be used now: its key is rejected, its quota is exhausted, the provider does not know it. Another model
     /// may work.
     Unavailable,
     /// The conversation is too long for the model, or leaves no room for an answer; compacting it may help.
     Overflow,
+    /// It failed for good, and leaves the conversation. It stays in the file.
+    Discarded,
 }
 
 /// The change to a fallback model. Names are `provider/id`.

@@ -6,6 +6,9 @@ pub const MAX_PARALLEL_TOOLS: usize = 16;
 /// Longest delay before a retry, in milliseconds.
 pub const MAX_RETRY_DELAY_MS: u64 = 60_000;
 
+/// The same in a process that works as today's oh-my-pi, which waits for quotas, ms.
+pub const MAX_QUOTA_DELAY_MS: u64 = 300_000;
+
 /// Part of a limit, in percent, at which the model gets a message if the host wants that.
 pub const LIMIT_WARNING_PERCENT: u64 = 80;
 

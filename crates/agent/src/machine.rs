@@ -240,6 +240,19 @@ impl Machine {
             && !self.turn_loop.output.is_expected()
     }
 
+    /// Returns true if the model can be asked once more because the last run died.
+    #[must_use]
+    pub fn can_continue(&self) -> bool {
+        self.turn_loop.is_idle() && self.turn_loop.conversation.lacks_answer()
+    }
+
+    /// Returns true if [`Input::Continue`] would begin a run. `can_continue` asks for more: a message of the user or a result. A run that
+    /// was interrupted may have begun with a message of an extension.
+    #[must_use]
+    pub fn can_resume(&self) -> bool {
+        self.turn_loop.is_idle() && self.turn_loop.conversation.can_be_asked()
+    }
+
     /// Returns true once the caller has given the rules of this branch.
     #[must_use]
     pub fn has_rules(&self) -> bool {
@@ -256,6 +269,7 @@ impl Machine {
     fn advance(&mut self, input: Input, now: i64, out: &mut Vec<Effect>) {
         // Before the input, so that the time until now counts for the run that was active until now.
         self.turn_loop.budget.tick(now);
+        self.turn_loop.phase.tick(now);
         self.turn_loop.step(input, now, out);
         let is_active = !self.turn_loop.is_idle();
         self.turn_loop.budget.set_active(is_active, now);

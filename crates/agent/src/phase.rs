@@ -11,8 +11,9 @@ use crate::budget::RunBudget;
 use crate::conversation::{Conversation, is_same, replace_equal};
 use crate::convert;
 use crate::effect::Effect;
-use crate::input::NestedCall;
+use crate::input::{NestedCall, Verdict};
 use crate::nested;
+use crate::retry::RetrySettings;
 
 /// A run: from `agent_start` to `agent_end`.
 #[derive(Debug, Clone)]
@@ -80,7 +81,7 @@ pub(crate) enum Phase {
     Idle,
     /// A request is out; `true` once its `message_start` was sent.
     Asking(Run, bool),
-    Tools(Run, Batch),
+    Tools(Run, Box<Batch>),
     /// A failed run waits to be tried again, with the messages of a prompt that came meanwhile.
     Waiting(RunStart),
     /// A run failed for good, with this error; the caller chooses another model.
@@ -219,6 +220,13 @@ impl Phase {
         }
     }
 
+    /// An input comes at this time.
+    pub(crate) fn tick(&mut self, now: i64) {
+        if let Self::Tools(_, batch) = self {
+            batch.early.tick(now);
+        }
+    }
+
     /// A tool calls another one. Such calls use up the limit of tool calls like those of the model. The tool waits for an answer in any
     /// case.
     pub(crate) fn nest(
@@ -256,6 +264,7 @@ impl Phase {
             | Self::Compacting(_, Next::Turn(run)) => replace_equal(&mut run.added, old, new, newer),
             Self::Tools(run, batch) => {
                 replace_equal(&mut run.added, old, new, newer);
+                batch.early.replace(old, new);
                 // `turn_end` shows the answer of the batch.
                 if is_same(&batch.message, old) {
                     batch.message = Arc::clone(new);
@@ -286,6 +295,8 @@ pub(crate) enum Next {
 pub(crate) struct Recovery {
     /// Retries made since the last success.
     pub(crate) attempt: u32,
+    /// The wait for a used-up quota that is too long for a retry, in milliseconds.
+    too_long: Option<u64>,
     /// Has the prompt overflowed before? One compaction per prompt must do.
     pub(crate) overflowed: bool,
     /// Answers in a row without text and calls.
@@ -317,6 +328,34 @@ impl Recovery {
     /// Returns true once if the model is asked again.
     pub(crate) fn take_question(&mut self) -> bool {
         std::mem::take(&mut self.asks_again)
+    }
+
+    /// What a used-up quota means: a retry if it comes back within the longest delay, else a failure of the model for good.
+    pub(crate) fn weigh_quota(&mut self, verdict: Verdict, retry: RetrySettings) -> Verdict {
+        // That of an earlier run.
+        self.too_long = None;
+        match verdict {
+            Verdict::Exhausted(wait) if wait <= retry.max_delay_ms => Verdict::Retry(Some(wait)),
+            Verdict::Exhausted(wait) => {
+                let may_retry = retry.enabled && self.attempt < retry.max_retries;
+                self.too_long = may_retry.then_some(wait);
+                Verdict::Unavailable
+            }
+            verdict => verdict,
+        }
+    }
+
+    /// Ends the retries of a model that has failed for good. If a retry would have to wait too long and no other model answers
+    /// (`is_last`), clients hear why there is none, as in oh-my-pi.
+    pub(crate) fn end_for_good(&mut self, error: &str, is_last: bool, retry: RetrySettings) -> Option<Event> {
+        let Some(wait) = self.too_long.take().filter(|_| is_last) else {
+            return self.end_retries(Some(error.to_owned()));
+        };
+        self.attempt += 1;
+        let longest = retry.max_delay_ms;
+        self.end_retries(Some(format!(
+            "Provider requested {wait}ms wait, exceeds retry.maxDelayMs ({longest}ms). Original error: {error}"
+        )))
     }
 
     /// No retry will follow any more: after a success, or with the error of the last attempt. Gives the event for it if any

@@ -1,6 +1,8 @@
 //! Compaction in the flow of runs: when it begins and what follows it (pi-core.md 3.2, pi-1.5-delta.md 4); and changes that no run
 //! makes: another session, a message from outside. `compaction` chooses the messages to summarise and asks for the summary.
 
+use std::sync::Arc;
+
 use wire::Event;
 use wire::event::{CompactionReason, CompactionResult};
 use wire::state::InterruptMode;
@@ -125,6 +127,12 @@ impl TurnLoop {
                     _ => None,
                 };
                 self.conversation.set(messages, open);
+                // As with the answer: hooks may keep them from the file.
+                if let Phase::Tools(_, batch) = &self.phase {
+                    for result in batch.early.messages() {
+                        self.conversation.push(Arc::clone(result));
+                    }
+                }
             }
             Change::Todos(phases) => self.todos.replace(phases, now),
             Change::Reminders(reminds) => self.todos.set_reminders(reminds),

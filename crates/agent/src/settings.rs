@@ -26,6 +26,9 @@ pub struct LoopSettings {
     /// How failed runs end.
     #[serde(default)]
     pub failures: FailureRules,
+    /// When the results of several calls of an answer join the conversation.
+    #[serde(default)]
+    pub results: ResultOrder,
 }
 
 /// What follows a run that failed or was aborted, which depends on the dialect.
@@ -40,4 +43,16 @@ pub enum FailureRules {
     /// In addition, retries end before the compaction after an overflow, and messages that wait begin a run after a failure, as in
     /// pi 1.5 (pi-1.5-delta.md 5).
     NewestPi,
+}
+
+/// The order in which the results of the calls of an answer are stored, sent and added to the conversation, which depends on the
+/// dialect. Requests always have them in the order of the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultOrder {
+    /// In the order of the calls, when all calls have ended, as in pi.
+    #[default]
+    Calls,
+    /// Each one when its call ends, as in oh-my-pi. Calls of an answer that share an id keep their order.
+    Ends,
 }

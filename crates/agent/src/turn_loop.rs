@@ -92,12 +92,6 @@ impl TurnLoop {
         self.phase.activity()
     }
 
-    /// Returns true if the model can be asked once more because the last run died.
-    #[must_use]
-    pub fn can_continue(&self) -> bool {
-        self.is_idle() && self.conversation.lacks_answer()
-    }
-
     /// Messages that wait.
     #[must_use]
     pub fn queues(&self) -> &Queues {
@@ -149,7 +143,7 @@ impl TurnLoop {
             | Input::EditQueued(..)
             | Input::RemoveQueued(_)) => out.extend(self.queues.take(input).map(Effect::Emit)),
             Input::Continue { full } => {
-                if self.can_continue() {
+                if self.is_idle() && self.conversation.can_be_asked() {
                     // As with a retry, failed answers stay in the file but leave the conversation.
                     self.conversation.drop_failed();
                     self.budget.user_spoke();
@@ -356,13 +350,17 @@ impl TurnLoop {
             // Rules come before a retry: an answer that fails after the match was stopped by them all the same.
             // An abort wins over the rules that stopped the answer, since `tell_rules` would begin another run.
             if rules.is_empty() || self.aborted {
+                if verdict == Verdict::Discarded && !self.aborted {
+                    self.conversation.drop_failed_answer();
+                }
+                let verdict = self.recovery.weigh_quota(verdict, self.settings.retry);
                 self.end_run(run, &answer, verdict, now, out);
             } else {
                 self.tell_rules(run, &rules, now, out);
             }
             return;
         }
-        let mut batch = Batch::new(message, &answer);
+        let mut batch = Box::new(Batch::new(message, &answer, self.settings.results, now));
         if answer.stop_reason == StopReason::Length {
             // These calls never start, so they use up nothing of the limit of tool calls.
             batch.refuse_rest(Refusal::CutOff, out);
@@ -433,8 +431,8 @@ impl TurnLoop {
     /// are left.
     pub(crate) fn advance(
         &mut self,
-        run: Run,
-        mut batch: Batch,
+        mut run: Run,
+        mut batch: Box<Batch>,
         ended: bool,
         now: i64,
         out: &mut Vec<Effect>,
@@ -454,8 +452,13 @@ impl TurnLoop {
         if batch.is_at_limit() {
             batch.refuse_rest(Refusal::Limit, out);
         }
+        // Stored and sent when their calls ended.
+        for result in batch.early.join() {
+            self.conversation.push(Arc::clone(&result));
+            run.added.push(result);
+        }
         if batch.is_done() {
-            self.end_turn(run, batch, now, out);
+            self.end_turn(run, *batch, now, out);
             return;
         }
         // All calls are prepared before the first one runs, as in pi (pi-core.md 1.5).
@@ -475,9 +478,12 @@ impl TurnLoop {
         let is_over = batch.is_over_limit();
         // Taken out first: `results` consumes the batch, and nested calls end after its results.
         let mut nested = std::mem::take(&mut batch.nested);
-        let tool_results = batch.results(now);
-        for result in &tool_results {
-            self.say(&mut run, Arc::clone(result), out);
+        let told: Vec<_> = batch.early.messages().map(Arc::clone).collect();
+        let results = batch.results(now);
+        if told.is_empty() {
+            for result in &results {
+                self.say(&mut run, Arc::clone(result), out);
+            }
         }
         // Messages from outside waited for the results.
         self.conversation.end_calls();
@@ -487,14 +493,14 @@ impl TurnLoop {
         }
         run.turns += 1;
         if !answered {
-            self.budget.turn_ended(&message, &tool_results);
+            self.budget.turn_ended(&message, &results);
         }
         let has_more = !self.queues.is_empty() || self.rules.have_notes();
         // This may keep the run going: a model that owes a result is asked again, unless messages wait for it anyway.
-        self.output.turn_ended(&mut run, &tool_results, has_more);
+        self.output.turn_ended(&mut run, &results, has_more);
         out.push(Effect::Emit(Event::TurnEnd {
             message: Arc::clone(&message),
-            tool_results,
+            tool_results: if told.is_empty() { results } else { told },
         }));
         if self.aborted {
             // The abort comes in a turn of its own (pi-core.md 1.8): the calls of this turn have ended.

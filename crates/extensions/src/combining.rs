@@ -13,7 +13,8 @@ pub enum Rule {
     Cancel,
     /// The first that blocks is the last that is asked; a changed `input` is what the next one sees.
     Block,
-    /// The first answer with this member, unless it is null or `undecided`, is the last that is asked for.
+    /// The first answer with this member, unless it is null or `undecided`, is the last that is asked for. So is one with an `error`
+    /// in place of a `result`.
     First(&'static str),
     /// These members take the place of the event's, for the next one as well.
     Chain(&'static [&'static str]),
@@ -190,7 +191,9 @@ impl Combining {
             Rule::First(member) => {
                 let given = answer.get(member).unwrap_or(&Value::Null);
                 // A trust handler may answer "undecided", which leaves the decision to the next one.
-                let decides = !given.is_null() && given.as_str() != Some("undecided");
+                // A listener that runs commands elsewhere could not run this one, which must not run here instead.
+                let failed = member == "result" && answer.get("error").is_some_and(Value::is_string);
+                let decides = failed || (!given.is_null() && given.as_str() != Some("undecided"));
                 if decides {
                     self.value = answer;
                 }
@@ -508,6 +511,9 @@ mod tests {
         ];
         let (value, asked, _) = combined("user_bash", json!({}), &ran);
         assert_eq!((value, asked), (json!({"result": {"output": "x"}}), 3));
+        let failed = [json!({"error": "no host"}), json!({"result": {}})];
+        let (value, asked, _) = combined("user_bash", json!({}), &failed);
+        assert_eq!((value, asked), (json!({"error": "no host"}), 1));
         let trust = [
             json!({"trusted": "undecided"}),
             json!({"trusted": "no"}),

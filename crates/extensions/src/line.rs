@@ -95,7 +95,7 @@ pub enum ToChild<'a> {
         #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
         params: &'a RawValue,
     },
-    /// Cancels a request: its answer is not used, but must still be sent.
+    /// Cancels a request: its answer is not used, except for `user_bash`, but must still be sent.
     Cancel {
         /// Id of the event or call.
         id: u64,

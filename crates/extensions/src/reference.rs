@@ -224,6 +224,12 @@ pub const OF_PROGRAM: &[Method] = &[
         "Ends the program after pending responses; in another session than the first, closes that session.",
     ),
     method(
+        "bash.output",
+        "{outputId, text}",
+        "null",
+        "Shows output of a command of the user that the extension runs itself, while its `user_bash` event is pending. `outputId` is that of the event. Send the next piece after the response, which waits for clients that read slowly.",
+    ),
+    method(
         "tool.execute",
         "{name, args, callerId}",
         "{content, details?, isError?}",
@@ -478,9 +484,9 @@ pub const EVENTS: &[Event] = &[
     event("ui_prompt_end", "reason, kind, title?", "", "A dialog closed."),
     event(
         "user_bash",
-        "command, excludeFromContext, cwd",
-        "{result: {output, exitCode, cancelled, truncated}}",
-        "Before a `bash` command of the user runs. The extension can provide its result. If a listener fails, the command does not run.",
+        "command, excludeFromContext, cwd, outputId",
+        "{result: {output, exitCode, cancelled, truncated}, error?}",
+        "Before a `bash` command of the user runs. The extension can provide its result; with `error`, the command fails. An extension process can also run the command and send its output with `bash.output`; `output` of the result is then ignored. After `abort_bash`, Pinion sends `cancel` for the event, and the result still counts. If a listener fails, the command does not run.",
     ),
 ];
 

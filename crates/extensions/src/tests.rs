@@ -27,7 +27,7 @@ pub(crate) struct Played {
     says: WriteHalf<DuplexStream>,
     errors: DuplexStream,
     /// Dropped or used when it dies.
-    dies: Option<oneshot::Sender<String>>,
+    pub(crate) dies: Option<oneshot::Sender<String>>,
     killed: oneshot::Receiver<()>,
 }
 

@@ -501,7 +501,7 @@ fn depth(value: &Value) -> usize {
 }
 
 /// Arguments of a tool call: what parses, else what can be repaired, else nothing (providers.md 2.3).
-pub(crate) fn parse_arguments(text: &str) -> Map<String, Value> {
+fn parse_arguments(text: &str) -> Map<String, Value> {
     serde_json::from_str(text).unwrap_or_else(|_| {
         let mut partial = PartialJson::new();
         partial.push(text);

@@ -2,8 +2,11 @@
 //! `match` here.
 
 use reqwest::header::HeaderMap;
+use wire::Model;
 
+use crate::adaptive::thinks_adaptively;
 use crate::answer::{Answer, Fault};
+use crate::compat::flag;
 use crate::error::LlmError;
 use crate::event::ModelEvent;
 use crate::framing::Framing;
@@ -18,6 +21,18 @@ use crate::{
 #[must_use]
 pub fn supports(api: &str) -> bool {
     api == crate::offline::API || Family::of(api).is_some()
+}
+
+/// Returns true if the provider takes the level `xhigh` from a model that names no levels. The rule is that of oh-my-pi, without Claude
+/// models that choose the length themselves: their words for levels are in the built-in list only.
+#[must_use]
+pub fn takes_xhigh(model: &Model) -> bool {
+    match Family::of(&model.api) {
+        Some(Family::Anthropic) => !flag(model, "forceAdaptiveThinking", thinks_adaptively(&model.id)),
+        Some(Family::OpenAiCompletions) => openai_completions::takes_efforts(model),
+        Some(Family::OpenAiResponses | Family::OpenAiCodex) => flag(model, "supportsReasoningEffort", true),
+        _ => false,
+    }
 }
 
 /// Whether a stream goes on after an event.

@@ -265,8 +265,9 @@ impl Lending {
                 place
             }
         };
-        let told = crate::answer::parse_arguments(self.answer.args(place));
-        if told != call.arguments || self.answer.args(place).is_empty() {
+        // A text that only a repair turns into these arguments would be an error when the block ends.
+        let told: Option<Map<String, Value>> = serde_json::from_str(self.answer.args(place)).ok();
+        if told.as_ref() != Some(&call.arguments) {
             let whole = serde_json::to_string(&call.arguments).unwrap_or_default();
             self.answer.complete(place, &whole, out)?;
         }

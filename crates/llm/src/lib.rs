@@ -41,6 +41,7 @@ mod opencode;
 mod overflow;
 mod pattern;
 mod prompt_history;
+mod quota;
 mod request;
 mod retry;
 mod sse;
@@ -59,13 +60,14 @@ pub use adaptive::thinks_adaptively;
 pub use client::Client;
 pub use error::LlmError;
 pub use event::ModelEvent;
-pub use family::supports;
+pub use family::{supports, takes_xhigh};
 pub use hooks::{ChangeHeaders, ChangedHeaders, HeaderList, HeardResponse, OnResponse};
 pub use http::{ClientConfig, Connector, ProxyConfig, fetch};
 pub use lent::{Lent, LentEvents};
 pub use offline::check_script;
 pub use overflow::is_context_overflow;
 pub use prompt_history::{EarlierRequests, PromptHistory, PromptState};
+pub use quota::quota_wait;
 pub use request::{
     AdaptiveThinking, Budgets, CacheRetention, Conventions, ForeignThinking, ModelRequest, OutputBounds,
     RequestHooks, Rewrite, Rewritten, Timeouts, ToolChoice,

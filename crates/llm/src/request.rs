@@ -34,8 +34,10 @@ pub struct Budgets {
     pub low: Option<u64>,
     /// Default 8,192 tokens.
     pub medium: Option<u64>,
-    /// Default 16,384 tokens; stands for everything above, too.
+    /// Default 16,384 tokens.
     pub high: Option<u64>,
+    /// The levels above; the default is the budget of `high`.
+    pub above_high: Option<u64>,
 }
 
 impl Budgets {
@@ -47,7 +49,8 @@ impl Budgets {
             ThinkingLevel::Minimal => self.minimal.unwrap_or(1024),
             ThinkingLevel::Low => self.low.unwrap_or(2048),
             ThinkingLevel::Medium => self.medium.unwrap_or(8192),
-            ThinkingLevel::High | ThinkingLevel::Xhigh | ThinkingLevel::Max => self.high.unwrap_or(16_384),
+            ThinkingLevel::High => self.high.unwrap_or(16_384),
+            ThinkingLevel::Xhigh | ThinkingLevel::Max => self.above_high.or(self.high).unwrap_or(16_384),
         }
     }
 }
@@ -152,6 +155,8 @@ pub struct Conventions {
     pub dashed_session_header: bool,
     /// True if an answer of Anthropic's API names the model that gave it, if that is another one.
     pub names_answering_model: bool,
+    /// True if an answer of Claude after refused strict tools says so, with the error (`diagnostics`).
+    pub strict_diagnostics: bool,
     /// True if parts of the Gemini API with an empty text and no signature are left out. The last one of an answer is usually empty.
     pub omits_empty_text: bool,
 }

@@ -23,7 +23,7 @@ use crate::lent::Lending;
 use crate::limits::{DRAIN_BYTES, DRAIN_TIMEOUT, MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_BODY_BYTES};
 use crate::offline::Playing;
 use crate::sse::SseScanner;
-use crate::{tape, trace};
+use crate::{strict_refusal, tape, trace};
 
 /// Text of an abort before the response came (behaviour.md 3.6).
 pub(crate) const ABORTED_EARLY: &str = "Request was aborted.";
@@ -218,6 +218,8 @@ impl ModelStream {
             Some(Err(fault)) => parser.answer().failed(StopReason::Error, fault, out),
             Some(Ok(response)) => {
                 out.extend(tape::remark(&response).map(ModelEvent::Remark));
+                let hide = |text| without_keys(&self.secrets, text);
+                strict_refusal::note(&response, parser.answer().message(), hide);
                 out.push(ModelEvent::Start(parser.answer().head()));
                 let reading = Reading::new(response, parser, waiting.framing, waiting.idle);
                 self.state = State::Reading(Box::new(reading));

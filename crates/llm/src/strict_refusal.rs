@@ -4,13 +4,29 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use auth::text::cut;
+use reqwest::Response;
+use serde_json::{Map, json};
+use wire::AssistantMessage;
+
 use crate::answer::Fault;
 use crate::compat::flag;
-use crate::limits::STRICT_REFUSALS;
+use crate::limits::{MAX_ERROR_TEXT_BYTES, STRICT_REFUSALS};
 use crate::request::ModelRequest;
 
 /// Words of errors that refuse a schema. An error about something else costs a second request, which fails as well.
 const WORDS: [&str; 3] = ["schema", "strict", "grammar"];
+
+/// Errors of Claude after which pi notes in the answer that its tools are plain.
+const CLAUDE_LIMITS: [&str; 3] = [
+    "The compiled grammar is too large",
+    "Too many strict tools (",
+    "Schemas contains too many parameters with union types (",
+];
+
+/// Why strict tools were refused before this response.
+#[derive(Clone)]
+struct Refusal(String);
 
 /// Sessions and models whose strict tools were refused. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -54,16 +70,15 @@ impl StrictRefusals {
     ///
     /// # Errors
     /// Those of the request that was sent last.
-    pub(crate) async fn respond<R, F, G>(
+    pub(crate) async fn respond<F, G>(
         self,
         strict: Option<Arc<ModelRequest>>,
         first: F,
         again: impl FnOnce(ModelRequest) -> G + Send,
-    ) -> Result<R, Fault>
+    ) -> Result<Response, Fault>
     where
-        R: Send,
-        F: Future<Output = Result<R, Fault>> + Send,
-        G: Future<Output = Result<R, Fault>> + Send,
+        F: Future<Output = Result<Response, Fault>> + Send,
+        G: Future<Output = Result<Response, Fault>> + Send,
     {
         let fault = match first.await {
             Ok(response) => return Ok(response),
@@ -77,7 +92,11 @@ impl StrictRefusals {
         make_plain(&mut plain);
         tracing::debug!(reason = fault.text, "the request is sent without strict tools");
         let refused = Refused::of(&plain);
-        let response = again(plain).await?;
+        let is_noted = plain.conventions.strict_diagnostics;
+        let mut response = again(plain).await?;
+        if is_noted {
+            response.extensions_mut().insert(Refusal(fault.text));
+        }
         // Only after a success: the refusal may have been about another schema.
         self.note(refused);
         Ok(response)
@@ -92,6 +111,32 @@ impl StrictRefusals {
             known.push_back(refused);
         }
     }
+}
+
+/// Notes in an answer that its tools are plain because strict ones were refused, as pi does for Claude. `hide` takes credentials out of
+/// the error.
+pub(crate) fn note(response: &Response, message: &mut AssistantMessage, hide: impl FnOnce(String) -> String) {
+    let Some(Refusal(text)) = response.extensions().get::<Refusal>() else {
+        return;
+    };
+    let kind = match message.api.as_str() {
+        "anthropic-messages" => "anthropic_strict_tools_fallback",
+        "bedrock-converse-stream" => "bedrock_strict_tools_fallback",
+        _ => return,
+    };
+    if !CLAUDE_LIMITS.iter().any(|limit| text.contains(limit)) {
+        return;
+    }
+    let diagnostics = json!([{
+        "type": kind,
+        "timestamp": message.timestamp,
+        "error": {"message": hide(cut(text, MAX_ERROR_TEXT_BYTES))},
+        "details": {"reason": "strict_tool_limits_exceeded"},
+    }]);
+    let mut extra = Map::new();
+    extra.insert("diagnostics".to_owned(), diagnostics);
+    // An answer that has not begun has no other members.
+    message.extra = extra.into();
 }
 
 /// Returns true if a tool of the request is sent with a strict schema.

@@ -2,8 +2,8 @@
 
 use auth::secrets::open_url;
 use serde_json::{Map, Value};
-use wire::Model;
 use wire::model::{InputLimits, Modality};
+use wire::{Model, ThinkingLevel};
 
 use crate::catalogue::Listed;
 use crate::limits::{DEFAULT_CONTEXT, DEFAULT_OUTPUT};
@@ -96,7 +96,7 @@ fn own_model(provider: &str, def: &ProviderDef, own: &ModelDef, pattern: Option<
     let mut headers = Vec::new();
     merge_headers(&mut headers, &def.headers);
     merge_headers(&mut headers, &own.headers);
-    let model = Model {
+    let mut model = Model {
         id: own.id.clone(),
         name: own.name.clone().unwrap_or_else(|| own.id.clone()),
         api: pick(&own.api, &def.api, pattern.map(|model| &model.api)),
@@ -115,11 +115,36 @@ fn own_model(provider: &str, def: &ProviderDef, own: &ModelDef, pattern: Option<
         sampling_params_by_thinking_level: own.sampling_params_by_thinking_level.clone().map(Box::new),
         kind: None,
     };
+    if def.has_omp_levels && model.reasoning && model.thinking_level_map.is_none() {
+        model.thinking_level_map = omp_levels(own, &model);
+    }
     Listed {
         model,
         headers,
         address: None,
     }
+}
+
+/// The levels that oh-my-pi gives a model: those of its member `thinking`, else the defaults of its API.
+fn omp_levels(own: &ModelDef, model: &Model) -> Option<Map<String, Value>> {
+    let thinking = own.hosting.thinking.as_ref();
+    let named = thinking.and_then(|thinking| thinking.get("efforts").or_else(|| thinking.get("levels")));
+    let Some(named) = named.and_then(Value::as_array).filter(|named| !named.is_empty()) else {
+        return llm::takes_xhigh(model).then(|| Map::from_iter([("xhigh".to_owned(), "xhigh".into())]));
+    };
+    let words = thinking.and_then(|thinking| thinking.get("effortMap"));
+    let levels = ThinkingLevel::ALL.into_iter().skip(1);
+    let value = |level: ThinkingLevel| {
+        let name = level.as_str();
+        let word = words.and_then(|words| words.get(name)?.as_str());
+        // Without a value, these two would not exist.
+        let word = word.or((level >= ThinkingLevel::Xhigh).then_some(name));
+        match named.iter().any(|listed| listed.as_str() == Some(name)) {
+            true => Some((name.to_owned(), word?.into())),
+            false => Some((name.to_owned(), Value::Null)),
+        }
+    };
+    Some(levels.filter_map(value).collect())
 }
 
 fn apply(listed: &mut Listed, change: &OverrideDef) {

@@ -33,6 +33,9 @@ pub struct ProviderDef {
     /// Send the key as `Authorization: Bearer` as well.
     #[serde(default)]
     pub auth_header: bool,
+    /// Models without `thinkingLevelMap` have the levels that oh-my-pi gives them.
+    #[serde(skip)]
+    pub(crate) has_omp_levels: bool,
     #[serde(skip)]
     pub(crate) models: Vec<ModelDef>,
     #[serde(skip)]
@@ -113,6 +116,8 @@ pub(crate) struct OverrideDef {
 pub(crate) struct Hosting {
     pub(crate) input_limits: Option<InputLimits>,
     pub(crate) prompt_cache: Option<PromptCache>,
+    /// Thinking levels in the form of oh-my-pi.
+    pub(crate) thinking: Option<Value>,
 }
 
 /// Prices of an own model: all four are required.
@@ -247,26 +252,30 @@ impl ModelsFile {
     /// Adds the providers of `models.yml` or `models.yaml` that `models.json` does not name. Both files have the same members; members of
     /// oh-my-pi alone, such as `discovery`, are ignored.
     pub(crate) fn add_yaml(&mut self, dir: &Path, is_built_in: &dyn Fn(&str) -> bool) {
-        let mut paths = ["models.yml", "models.yaml"]
-            .map(|name| dir.join(name))
-            .into_iter();
-        let Some(path) = paths.find(|path| path.symlink_metadata().is_ok()) else {
+        let mut names = ["models.yml", "models.yaml"].into_iter();
+        let Some(name) = names.find(|name| dir.join(name).symlink_metadata().is_ok()) else {
             return;
         };
+        let path = dir.join(name);
         let read = match read_text(&path) {
-            Ok(text) => parse_yaml(&text.unwrap_or_default(), is_built_in),
-            Err(error) => Err(error.to_string()),
+            Ok(text) => parse_yaml(name, &text.unwrap_or_default(), is_built_in),
+            Err(error) => Err(format!("Failed to read {name}: {error}")),
         };
         let (providers, error) = read.unwrap_or_else(|error| (Vec::new(), Some(error)));
         let is_new = |id: &str| self.providers.iter().all(|(known, _)| known != id);
         let new: Providers = providers.into_iter().filter(|(id, _)| is_new(id)).collect();
         self.providers.extend(new);
         if let Some(error) = error {
-            let name = path.file_name().unwrap_or_default().display();
-            let why = error.replace("Invalid models.json: ", "");
-            let error = format!("Invalid {name}: {why}\n\nFile: {}", path.display());
+            let error = format!("{error}\n\nFile: {}", path.display());
             let earlier = self.error.take().map(|earlier| format!("{earlier}\n\n"));
             self.error = Some(earlier.unwrap_or_default() + &error);
+        }
+    }
+
+    /// Gives models without `thinkingLevelMap` the levels that oh-my-pi gives them.
+    pub(crate) fn use_omp_levels(&mut self) {
+        for (_, def) in &mut self.providers {
+            def.has_omp_levels = true;
         }
     }
 
@@ -293,19 +302,23 @@ fn parse(text: &str, is_built_in: &dyn Fn(&str) -> bool) -> Result<(Providers, O
     let Some(providers) = root.get("providers") else {
         return Err("Invalid models.json: `providers` is missing".to_owned());
     };
-    usable(providers, is_built_in)
+    usable("models.json", providers, is_built_in)
 }
 
-/// As [`parse`], of `models.yml`. The parser bounds depth, aliases and nodes; a file without providers says nothing.
-fn parse_yaml(text: &str, is_built_in: &dyn Fn(&str) -> bool) -> Result<(Providers, Option<String>), String> {
+/// As [`parse`], of the YAML file `name`. The parser bounds depth, aliases and nodes; a file without providers says nothing.
+fn parse_yaml(
+    name: &str,
+    text: &str,
+    is_built_in: &dyn Fn(&str) -> bool,
+) -> Result<(Providers, Option<String>), String> {
     let options = serde_saphyr::options! { strict_booleans: true };
     let root = serde_saphyr::from_str_with_options::<Value>(text, options).map_err(|error| {
         // Further lines show the text, which may be a key.
         let reason = error.to_string();
-        reason.lines().next().unwrap_or_default().to_owned()
+        format!("Invalid {name}: {}", reason.lines().next().unwrap_or_default())
     })?;
     if !root.is_object() && !root.is_null() {
-        return Err("the file is not a mapping".to_owned());
+        return Err(format!("Invalid {name}: the file is not a mapping"));
     }
     let mut providers = match root.get("providers") {
         None | Some(Value::Null) => return Ok((Vec::new(), None)),
@@ -319,27 +332,29 @@ fn parse_yaml(text: &str, is_built_in: &dyn Fn(&str) -> bool) -> Result<(Provide
             members.entry("apiKey").or_insert_with(|| "none".into());
         }
     }
-    usable(&providers, is_built_in)
+    usable(name, &providers, is_built_in)
 }
 
-/// The usable providers of the object, and what others lack.
+/// The usable providers of the object, and what others lack. Errors begin with the name of the file.
 fn usable(
+    name: &str,
     providers: &Value,
     is_built_in: &dyn Fn(&str) -> bool,
 ) -> Result<(Providers, Option<String>), String> {
-    let providers: Map<String, Value> = typed(providers, "providers")?;
+    let invalid = |error: String| format!("Invalid {name}: {error}");
+    let providers: Map<String, Value> = typed(providers, "providers").map_err(invalid)?;
     let (mut out, mut errors) = (Vec::new(), Vec::new());
     for (id, value) in &providers {
-        let def = provider(id, value)?;
+        let def = provider(id, value).map_err(invalid)?;
         match check(id, &def, is_built_in(id)) {
             Ok(()) => out.push((id.clone(), def)),
-            Err(error) => errors.push(format!("Invalid models.json: provider {id}: {error}")),
+            Err(error) => errors.push(invalid(format!("provider {id}: {error}"))),
         }
     }
     Ok((out, (!errors.is_empty()).then(|| errors.join("\n"))))
 }
 
-/// One entry of `providers`, unchecked.
+/// One entry of `providers`, unchecked. Errors name the place in the file, not the file.
 pub(crate) fn provider(id: &str, value: &Value) -> Result<ProviderDef, String> {
     let at = format!("providers.{id}");
     let mut def: ProviderDef = typed(value, &at)?;
@@ -372,8 +387,7 @@ fn drop_empty<const N: usize>(texts: [&mut Option<String>; N]) {
 }
 
 fn typed<T: DeserializeOwned>(value: &Value, at: &str) -> Result<T, String> {
-    T::deserialize(value)
-        .map_err(|error| format!("Invalid models.json: {at}: {}", unquoted(&error.to_string())))
+    T::deserialize(value).map_err(|error| format!("{at}: {}", unquoted(&error.to_string())))
 }
 
 /// Takes a quoted value out of serde's `invalid type: string "…", expected …`: it may be a key in the wrong place.

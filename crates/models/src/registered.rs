@@ -93,10 +93,7 @@ impl Registered {
         if let Some(models) = config.get_mut("models").and_then(Value::as_array_mut) {
             models.retain(|model| matches!(model.get("type").and_then(Value::as_str), None | Some("chat")));
         }
-        let def = provider(id, &config).map_err(|error| {
-            let error = error.strip_prefix("Invalid models.json: ").unwrap_or(&error);
-            format!("Provider {id}: {error}")
-        })?;
+        let def = provider(id, &config).map_err(|error| format!("Provider {id}: {error}"))?;
         let says = |name: &str| config.get(name).and_then(Value::as_bool).unwrap_or(false);
         let login = config.get("oauth").filter(|oauth| oauth.is_object());
         let has_no_key = def.api_key.as_deref().is_none_or(str::is_empty);

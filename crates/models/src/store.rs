@@ -38,7 +38,7 @@ pub struct Sources {
     pub run: RunCommand,
     /// Servers on the user's own machines.
     pub local: LocalSources,
-    /// True if `models.yml` of oh-my-pi counts.
+    /// True if `models.yml` of oh-my-pi counts, and its levels of models that name none.
     pub is_omp: bool,
 }
 
@@ -92,6 +92,7 @@ impl Registry {
         let mut file = ModelsFile::read(&agent_dir.join("models.json"), &built_in);
         if is_omp {
             file.add_yaml(&agent_dir, &built_in);
+            file.use_omp_levels();
         }
         let providers = Providers::new(catalogue, file, registered, credentials.copilot_url());
         credentials.learn(&providers);

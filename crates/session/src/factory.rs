@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::mcp::{AskUser, Surroundings};
-use agent::limits::{MAX_RETRY_DELAY_MS, SILENT_ANSWERS};
-use agent::{FailureRules, LoopSettings, RetrySettings};
+use agent::limits::{MAX_QUOTA_DELAY_MS, MAX_RETRY_DELAY_MS, SILENT_ANSWERS};
+use agent::{FailureRules, LoopSettings, ResultOrder, RetrySettings};
 use config::resources::{ResourceOptions, Resources};
 use config::settings::Settings;
 use config::trust::{Decision, Project, Trust};
@@ -396,6 +396,10 @@ impl Agent {
     #[must_use]
     pub fn loop_settings(&self) -> LoopSettings {
         let settings = &self.settings;
+        let longest_delay = match self.options.dialect.follows(SessionRule::KnowsQuotas) {
+            true => MAX_QUOTA_DELAY_MS,
+            false => MAX_RETRY_DELAY_MS,
+        };
         LoopSettings {
             steering_mode: settings.queues.steering_mode,
             follow_up_mode: settings.queues.follow_up_mode,
@@ -404,7 +408,7 @@ impl Agent {
                 enabled: settings.retry.enabled,
                 max_retries: settings.retry.max_retries,
                 base_delay_ms: settings.retry.base_delay_ms,
-                max_delay_ms: settings.retry.max_agent_delay_ms.unwrap_or(MAX_RETRY_DELAY_MS),
+                max_delay_ms: settings.retry.max_agent_delay_ms.unwrap_or(longest_delay),
             },
             // Only oh-my-pi asks again after an answer without text and calls (dialects.md 5, row 41).
             silent_answers: match self.options.dialect.asks_for_text() {
@@ -414,6 +418,10 @@ impl Agent {
             // One by one: a limit that the command line does not name stays as the settings have it.
             limits: self.options.limits.or(settings.limits),
             failures: self.failure_rules(),
+            results: match self.options.dialect.follows(SessionRule::ResultsFollowEnds) {
+                true => ResultOrder::Ends,
+                false => ResultOrder::Calls,
+            },
         }
     }
 
@@ -438,6 +446,11 @@ impl Agent {
             low: tokens(ThinkingLevel::Low),
             medium: tokens(ThinkingLevel::Medium),
             high: tokens(ThinkingLevel::High),
+            // Only oh-my-pi has another default for them.
+            above_high: self.options.dialect.is_newest_omp().then(|| {
+                let asked = tokens(ThinkingLevel::Xhigh).or(tokens(ThinkingLevel::High));
+                asked.unwrap_or(32_768)
+            }),
         }
     }
 

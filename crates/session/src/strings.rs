@@ -176,6 +176,14 @@ pub(crate) fn not_resumed(reason: &str) -> String {
     format!("The run does not go on after the compaction: {reason}")
 }
 
+/// A second compaction while one is made for which a run was interrupted.
+pub(crate) const ALREADY_COMPACTING: &str = "Compaction already in progress";
+
+/// A compaction has no short summary.
+pub(crate) fn no_short_summary(reason: impl fmt::Display) -> String {
+    format!("The compaction is stored without a short summary: {reason}")
+}
+
 /// Input whose last line is too long to be judged.
 pub(crate) fn line_too_long(most: usize) -> String {
     format!("A line of input may have at most {most} bytes")
@@ -497,6 +505,12 @@ pub(crate) const RELOAD_BUSY: &str = "Cannot reload while the agent is working; 
 
 /// An extension that looks at the user's commands failed.
 pub(crate) const UNSEEN_COMMAND: &str = "The command was not run: an extension that looks at commands failed";
+
+/// An extension sent output of a command of the user, and then no result.
+pub(crate) const NO_RESULT: &str = "The extension that ran the command returned no result";
+
+/// An extension sent output of a command of the user that had ended, or that never was.
+pub(crate) const COMMAND_ENDED: &str = "The command of this output is not running";
 
 /// A slash command of an extension came as steering or as a follow-up.
 // The words of pi (pi-core.md 1.7).

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use wire::entry::{Compaction, ModelChange};
 use wire::said::Edits;
 use wire::{CompactionSummaryMessage, Entry, EntryBody, Message, SessionHeader};
@@ -123,12 +123,19 @@ fn extend(messages: &mut Vec<Arc<Message>>, entries: &[Arc<Entry>], edits: &Edit
     messages.extend(entries.iter().filter_map(|entry| edits.message(entry, time)));
 }
 
+/// Members of a compaction of oh-my-pi that the message with its summary has, too.
+const OMP_MEMBERS: [&str; 3] = ["shortSummary", "tokensAfter", "method"];
+
 fn summary_message(entry: &Entry, body: &Compaction) -> Message {
+    let members = OMP_MEMBERS.iter().filter_map(|name| {
+        let value = body.extra.get(name)?.clone();
+        Some(((*name).to_owned(), value))
+    });
     Message::CompactionSummary(CompactionSummaryMessage {
         summary: body.summary.clone(),
         tokens_before: body.tokens_before,
         timestamp: time(entry),
-        extra: wire::Extra::default(),
+        extra: members.collect::<Map<String, Value>>().into(),
     })
 }
 

@@ -56,7 +56,7 @@ pub use list::{
 };
 pub use log::SessionLog;
 pub use medium::{FileMedium, Medium, Presence};
-pub use open::{lock_again, unlock};
+pub use open::{is_locked, lock_again, unlock};
 pub use scan::{SessionSummary, summarize};
 pub use seen::{seen_branch, seen_context};
 pub use session_directory::SessionDirectory;

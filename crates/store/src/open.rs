@@ -11,7 +11,7 @@ use crate::limits::{LOAD_BLOCK, MAX_FILE};
 use crate::load::{Loader, Tail, Verdict, header_remains};
 use crate::log::{SessionLog, json_line};
 use crate::log_file::LogFile;
-use crate::medium::Medium;
+use crate::medium::{FileMedium, Medium};
 use crate::migrate;
 use crate::texts::{self, Texts};
 
@@ -28,6 +28,12 @@ pub fn unlock(log: &SessionLog) {
 /// tries to take the lock.
 pub fn lock_again(log: &mut SessionLog) -> Result<()> {
     log.file.lock()
+}
+
+/// Returns true if another writer has the file. Who opens a file that is free learns what else is wrong with it.
+#[must_use]
+pub fn is_locked(path: &Path) -> bool {
+    matches!(FileMedium::open(path), Err(StoreError::Locked { .. }))
 }
 
 /// Opens a session; an empty file becomes a new one with the working directory `cwd`. `path` is only used as a name.

@@ -28,7 +28,7 @@ mod toolbox;
 pub mod validate;
 mod write;
 
-pub use bash::{BackgroundCommand, BashRun, StartedCommand, UserBash};
+pub use bash::{BackgroundCommand, BashRun, StartedCommand, UserBash, UserOutput};
 pub use config::{
     ChangeRecorder, FuzzyEdit, PendingChange, Progress, StartLine, ToolContext, ToolOutcome, ToolRequest,
     ToolsConfig,

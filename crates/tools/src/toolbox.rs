@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use wire::{Dialect, ToolResult};
 
 use crate::args::Args;
-use crate::bash::{self, BackgroundCommand, BashRun, Means, Shell, StartedCommand, UserBash};
+use crate::bash::{self, BackgroundCommand, BashRun, Means, Shell, StartedCommand, UserBash, UserOutput};
 use crate::client::{CallClient, Service};
 use crate::config::{ChangeRecorder, PendingChange, ToolContext, ToolOutcome, ToolRequest, ToolsConfig};
 use crate::error::ToolsError;
@@ -216,6 +216,13 @@ impl Toolbox {
             client: None,
         };
         bash::user::run(request, &means).await
+    }
+
+    /// The output of a command of the user that an extension runs.
+    #[must_use]
+    pub fn user_output(&self) -> UserOutput {
+        let config = &self.shared.config;
+        UserOutput::new(&config.tmp_dir, config.dialect)
     }
 
     /// Starts a command of the model that goes on in the background. Always here: a terminal of the client ends with its call.

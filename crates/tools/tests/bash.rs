@@ -448,6 +448,25 @@ async fn deltas_reach_slow_reader_completely() {
 }
 
 #[tokio::test]
+async fn output_of_extension_command_is_cleaned_and_logged() {
+    let room = Room::new();
+    let mut output = room.toolbox.user_output();
+    assert_eq!(output.push(b"one\x1b[3").await, "one");
+    assert_eq!(output.push(b"1m two\r\n").await, " two\n");
+    assert_eq!(output.outcome(Some(3), false).output, "one two\n");
+    let piece = "line\n".repeat(5_000);
+    for _ in 0..4 {
+        assert_eq!(output.push(piece.as_bytes()).await, piece);
+    }
+    assert_eq!(output.push(b"\xe2\x82").await, "");
+    assert_eq!(output.finish().await, "\u{fffd}");
+    let run = output.outcome(None, true);
+    assert!(run.cancelled && run.truncated && run.output.len() < piece.len());
+    let log = std::fs::read_to_string(run.full_output_path.unwrap()).unwrap();
+    assert_eq!(log, format!("one two\n{}\u{fffd}", piece.repeat(4)));
+}
+
+#[tokio::test]
 async fn abort_ends_command_with_stalled_reader() {
     let room = Room::new();
     let (deltas, listen) = mpsc::channel(1);

@@ -134,6 +134,9 @@ pub enum ChangeReason {
 pub struct CompactionResult {
     /// Summary of everything before `firstKeptEntryId`.
     pub summary: String,
+    /// Two or three sentences for lists and titles. Only the dialect `omp-now` asks the model for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short_summary: Option<String>,
     /// First entry that is still sent to the model.
     pub first_kept_entry_id: String,
     /// Tokens in the context before.
@@ -207,7 +210,7 @@ pub enum Event {
     TurnEnd {
         /// The answer.
         message: Arc<Message>,
-        /// Results of its tool calls, in call order.
+        /// Results of its tool calls, in the order of their `message_end`.
         tool_results: Vec<Arc<Message>>,
     },
     /// A message begins.

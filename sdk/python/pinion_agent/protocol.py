@@ -319,7 +319,7 @@ class TurnEndEvent(_TurnEndEvent):
     #: The answer.
     message: "Message"
 
-    #: Results of its tool calls, in call order.
+    #: Results of its tool calls, in the order of their `message_end`.
     toolResults: list["Message"]
 
 
@@ -959,6 +959,9 @@ class _ThinkingLevelChangedEvent(TypedDict, total=False):
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
+
+    #: The new level, in place of `level`. Dialects: omp-now.
+    thinkingLevel: "ThinkingLevel"
 
 
 class ThinkingLevelChangedEvent(_ThinkingLevelChangedEvent):
@@ -2120,6 +2123,9 @@ CompactionReason = Literal["manual", "threshold", "overflow"]
 
 
 class _CompactionResult(TypedDict, total=False):
+
+    #: Two or three sentences for lists and titles. Only the dialect `omp-now` asks the model for them.
+    shortSummary: str
 
     #: Estimate of the tokens in the context afterwards.
     estimatedTokensAfter: int

@@ -2520,7 +2520,7 @@ export interface TurnEndEvent {
   type: "turn_end";
   /** The answer. */
   message: Message;
-  /** Results of its tool calls, in call order. */
+  /** Results of its tool calls, in the order of their `message_end`. */
   toolResults: Message[];
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
@@ -2939,6 +2939,8 @@ export interface ThinkingLevelChangedEvent {
   level: ThinkingLevel;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
+  /** The new level, in place of `level`. Dialects: omp-now. */
+  thinkingLevel?: ThinkingLevel;
 }
 
 /** The name of the session changed. */
@@ -3748,6 +3750,8 @@ export type CompactionReason = "manual" | "threshold" | "overflow";
 export interface CompactionResult {
   /** Summary of everything before `firstKeptEntryId`. */
   summary: string;
+  /** Two or three sentences for lists and titles. Only the dialect `omp-now` asks the model for them. */
+  shortSummary?: string;
   /** First entry that is still sent to the model. */
   firstKeptEntryId: string;
   /** Tokens in the context before. */

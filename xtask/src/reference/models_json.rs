@@ -92,6 +92,11 @@ const MODEL: &[Doc] = &[
         "object of strings or null",
         "Value to send for each thinking level. Null: the level does not exist.",
     ),
+    (
+        "thinking",
+        "object",
+        "Levels as oh-my-pi names them, for its clients and models without `thinkingLevelMap`: `efforts` (or `levels`), a list, and `effortMap`, the value to send for each.",
+    ),
     ("input", "array", "`text` and `image`. Default: `[\"text\"]`."),
     (
         "cost",
@@ -174,7 +179,8 @@ fn names(source: &str, name: &str) -> Result<Vec<String>> {
         // Flattened into the objects.
         if field.name == "hosting" {
             names.extend(self::names(source, "Hosting")?);
-        } else {
+        // Set by the program that reads the file.
+        } else if field.name != "has_omp_levels" {
             names.push(scan::camel(&field.name));
         }
     }

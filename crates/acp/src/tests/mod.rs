@@ -48,7 +48,7 @@ impl Accounts for OneProvider {
     }
 }
 
-fn connection() -> Connection {
+pub(crate) fn connection() -> Connection {
     Connection::from(&Host {
         version: "1.2.3".to_owned(),
         accounts: Arc::new(OneProvider),

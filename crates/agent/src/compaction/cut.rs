@@ -4,9 +4,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use wire::entry::Compaction;
-use wire::{Entry, EntryBody, Message};
+use wire::{AssistantMessage, Entry, EntryBody, Message};
 
+use super::said::total;
 use crate::estimate::weight;
+
+/// How the part that is kept word for word relates to `keepRecentTokens`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Keep {
+    /// At least these tokens are kept, as in pi. The message that reaches them is kept, too.
+    #[default]
+    AtLeast,
+    /// At most these tokens are kept, as in oh-my-pi. The newest message that is no tool result is kept in any case.
+    AtMost,
+}
 
 /// Positions on a branch; `from <= turn_start <= first_kept`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,19 +52,19 @@ pub(super) fn region_start(branch: &[Arc<Entry>]) -> usize {
     })
 }
 
-/// Finds the cut that keeps about `keep` tokens; `said` holds what each entry says. None when less than that is there, or
-/// when no entry may come first.
-pub(super) fn find(branch: &[Arc<Entry>], said: &[Option<Arc<Message>>], keep: u64) -> Option<Cut> {
+/// Finds the cut that keeps about `tokens`; `said` holds what each entry says. None when no entry may come first, or, with
+/// [`Keep::AtLeast`], when less than that is there.
+pub(super) fn find(
+    branch: &[Arc<Entry>],
+    said: &[Option<Arc<Message>>],
+    tokens: u64,
+    keep: Keep,
+) -> Option<Cut> {
     let from = region_start(branch);
-    let reached = budget_reached(said, from, keep)?;
-    let allowed = cut_points(said, from);
-    // After the budget first, so that no more than it is kept. A huge tool result at the end leaves no such place; then
-    // the answer that asked for it is kept with it.
-    let speaking = allowed
-        .iter()
-        .find(|at| **at >= reached)
-        .or_else(|| allowed.iter().rev().find(|at| **at < reached))
-        .copied()?;
+    let speaking = match keep {
+        Keep::AtLeast => newest_with(said, from, tokens)?,
+        Keep::AtMost => oldest_within(said, from, tokens)?,
+    };
     let first_kept = before_settings(branch, said, from, speaking);
     // The head of a turn that the cut splits gets a summary of its own (`Plan::turn_prefix`).
     // At `speaking`, not at `first_kept`: entries of settings before the message say nothing.
@@ -72,6 +83,46 @@ pub(super) fn find(branch: &[Arc<Entry>], said: &[Option<Arc<Message>>], keep: u
         turn_start: turn_start.unwrap_or(first_kept),
         first_kept,
     })
+}
+
+/// The position for [`Keep::AtLeast`].
+fn newest_with(said: &[Option<Arc<Message>>], from: usize, least: u64) -> Option<usize> {
+    let reached = budget_reached(said, from, least)?;
+    let allowed = cut_points(said, from);
+    // After the budget first, so that no more than it is kept. A huge tool result at the end leaves no such place; then
+    // the answer that asked for it is kept with it.
+    allowed
+        .iter()
+        .find(|at| **at >= reached)
+        .or_else(|| allowed.iter().rev().find(|at| **at < reached))
+        .copied()
+}
+
+/// The position for [`Keep::AtMost`].
+fn oldest_within(said: &[Option<Arc<Message>>], from: usize, most: u64) -> Option<usize> {
+    let mut points = cut_points(said, from);
+    // A failed answer is never sent. With a cut there, the message that it answers would be summarised and nothing kept.
+    points.retain(|at| {
+        let message = said.get(*at).and_then(Option::as_deref);
+        !message
+            .and_then(Message::as_assistant)
+            .is_some_and(AssistantMessage::failed)
+    });
+    let mut newest_first = points.into_iter().rev();
+    let mut cut = newest_first.next()?;
+    let weight_of = |from: usize, to: usize| {
+        let part = said.get(from..to).unwrap_or_default();
+        total(part.iter().flatten().cloned())
+    };
+    let mut sum = weight_of(cut, said.len());
+    for point in newest_first {
+        sum = sum.saturating_add(weight_of(point, cut));
+        if sum > most {
+            break;
+        }
+        cut = point;
+    }
+    Some(cut)
 }
 
 /// The newest position from which on at least `keep` tokens are said. Tool results and extensions' messages count.

@@ -1,6 +1,7 @@
 //! From a model's answers to the stored entry and its event (pi-core.md 3.5, 3.6). Appending the entry lives in `session`.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Map;
 use wire::entry::Compaction;
 use wire::event::CompactionResult;
 use wire::{AssistantMessage, StopReason};
@@ -21,10 +22,29 @@ pub struct Finished {
     pub result: CompactionResult,
 }
 
+impl Finished {
+    /// Adds what files and clients of oh-my-pi have in addition: the method, the tokens afterwards and the short summary, if there is
+    /// one.
+    pub fn complete_as_omp(&mut self, short: Option<String>) {
+        let mut members = Map::new();
+        // The name of oh-my-pi for summaries that a model writes.
+        members.insert("method".to_owned(), "soft".into());
+        if let Some(tokens) = self.result.estimated_tokens_after {
+            members.insert("tokensAfter".to_owned(), tokens.into());
+        }
+        if let Some(short) = &short {
+            members.insert("shortSummary".to_owned(), short.as_str().into());
+        }
+        self.entry.extra = members.into();
+        self.result.short_summary = short;
+    }
+}
+
 /// The summary in a model's answer.
 ///
 /// # Errors
-/// When the request failed or was aborted, or the answer hit its output limit, calls a tool or holds no text.
+/// When the request failed or was aborted, or the answer hit its output limit, calls a tool or holds no text. A short summary may hit the
+/// limit.
 pub fn answer_text(kind: SummaryKind, answer: &AssistantMessage) -> Result<String, Refusal> {
     match answer.stop_reason {
         StopReason::Error => {
@@ -33,11 +53,13 @@ pub fn answer_text(kind: SummaryKind, answer: &AssistantMessage) -> Result<Strin
         }
         StopReason::Aborted => Err(Refusal::Aborted),
         // Half a summary would take the place of the whole history.
-        StopReason::Length => Err(Refusal::CutOff(kind)),
+        StopReason::Length if kind != SummaryKind::Short => Err(Refusal::CutOff(kind)),
         _ if answer.tool_calls().next().is_some() => Err(Refusal::CalledTool(kind)),
-        StopReason::Stop | StopReason::ToolUse | StopReason::Deferred | StopReason::Pending => {
-            some_text(serialise::answer_text(answer))
-        }
+        StopReason::Stop
+        | StopReason::Length
+        | StopReason::ToolUse
+        | StopReason::Deferred
+        | StopReason::Pending => some_text(serialise::answer_text(answer)),
     }
 }
 
@@ -81,6 +103,7 @@ pub fn finish(plan: &Plan, answers: Vec<String>) -> Result<Finished, Refusal> {
         result: CompactionResult {
             estimated_tokens_after: Some(estimated_tokens_after(plan, &summary)),
             summary,
+            short_summary: None,
             first_kept_entry_id: plan.first_kept_entry_id.clone(),
             tokens_before: plan.tokens_before,
             details,

@@ -21,9 +21,10 @@ mod trigger;
 mod wording;
 
 pub use branch::{BranchPlan, abandoned, branch_plan, branch_request, finish_branch};
+pub use cut::Keep;
 pub use files::FileLists;
 pub use finish::{Finished, answer_text, estimated_tokens_after, finish};
 pub use plan::{Plan, Settings, plan};
 pub use refusal::Refusal;
-pub use request::{SummaryKind, SummaryRequest, requests};
+pub use request::{SummaryKind, SummaryRequest, requests, short_request};
 pub use trigger::{Moment, answer_under_test, context_tokens, pressure, should_compact};

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use wire::{Entry, EntryBody, Message};
 
-use super::cut;
+use super::cut::{self, Keep};
 use super::files::{FileLists, without_lists};
 use super::refusal::Refusal;
 use super::said::{all_said, total};
 use super::serialise::says_something;
-use super::trigger::context_tokens;
+use super::trigger::{context_tokens, reported};
 
 /// Settings `compaction.*` that a plan depends on, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Settings {
     pub reserve_tokens: u64,
     /// Kept word for word at the end, about.
     pub keep_recent_tokens: u64,
+    /// Whether that is the least or the most.
+    pub keep: Keep,
 }
 
 impl Settings {
@@ -44,6 +46,7 @@ impl Settings {
         Self {
             reserve_tokens: reserve_tokens.unwrap_or(default_reserve),
             keep_recent_tokens: keep_recent.min(keep_limit),
+            keep: Keep::default(),
         }
     }
 }
@@ -61,6 +64,8 @@ pub struct Plan {
     pub history: Vec<Arc<Message>>,
     /// The head of the turn that the cut splits; empty when it splits none.
     pub turn_prefix: Vec<Arc<Message>>,
+    /// Messages that are kept word for word.
+    pub recent: Vec<Arc<Message>>,
     /// Files that the summarised part touched, earlier summaries included.
     pub files: FileLists,
     /// Estimated tokens of the messages that are kept.
@@ -98,7 +103,8 @@ pub fn plan(branch: &[Arc<Entry>], settings: Settings) -> Result<Plan, Refusal> 
         return Err(Refusal::AlreadyCompacted);
     }
     let said = all_said(branch);
-    let cut = cut::find(branch, &said, settings.keep_recent_tokens).ok_or(Refusal::NothingToCompact)?;
+    let (keep, tokens_before) = sizes(branch, &said, settings);
+    let cut = cut::find(branch, &said, keep, settings.keep).ok_or(Refusal::NothingToCompact)?;
     let first_kept = branch.get(cut.first_kept).ok_or(Refusal::NothingToCompact)?;
     let part = |from: usize, to: usize| -> Vec<Arc<Message>> {
         said.iter()
@@ -122,10 +128,11 @@ pub fn plan(branch: &[Arc<Entry>], settings: Settings) -> Result<Plan, Refusal> 
     });
     let plan = Plan {
         first_kept_entry_id: first_kept.id.clone(),
-        tokens_before: context_tokens(branch),
+        tokens_before,
         previous_summary,
         history: part(cut.from, cut.turn_start),
         turn_prefix: part(cut.turn_start, cut.first_kept),
+        recent: part(cut.first_kept, said.len()),
         files,
         kept_tokens: total(said.iter().skip(cut.first_kept).flatten().cloned()),
         settings,
@@ -136,6 +143,32 @@ pub fn plan(branch: &[Arc<Entry>], settings: Settings) -> Result<Plan, Refusal> 
     } else {
         Err(Refusal::NothingToCompact)
     }
+}
+
+/// Tokens to keep, and those in the context now. With [`Keep::AtMost`], both follow what a provider counted, as in oh-my-pi: what it
+/// counted beyond the estimate, such as the system prompt, leaves less to keep, and nothing is added for newer messages.
+fn sizes(branch: &[Arc<Entry>], said: &[Option<Arc<Message>>], settings: Settings) -> (u64, u64) {
+    let keep = settings.keep_recent_tokens;
+    let usage = match settings.keep {
+        Keep::AtLeast => None,
+        Keep::AtMost => reported(branch),
+    };
+    let Some(usage) = usage else {
+        return (keep, context_tokens(branch));
+    };
+    let region = said.iter().skip(cut::region_start(branch));
+    let estimated = total(region.flatten().cloned());
+    let prompt = usage.input.saturating_add(usage.cache_read);
+    let counted = match prompt.saturating_add(usage.cache_write) {
+        0 => usage.context_tokens(),
+        prompt => prompt,
+    };
+    let scaled = if estimated > 0 && counted > estimated {
+        (keep.saturating_mul(estimated) / counted).max(1)
+    } else {
+        keep
+    };
+    (scaled, usage.context_tokens())
 }
 
 impl Plan {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::files::without_lists;
 use super::limits::MIN_SUMMARY_TOKENS;
 use super::plan::Plan;
 use super::serialise::{fenced, serialise};
@@ -14,6 +15,8 @@ pub enum SummaryKind {
     History,
     /// The head of the turn that the cut splits.
     TurnPrefix,
+    /// A finished summary and the messages that stay, in two or three sentences.
+    Short,
     /// A branch that was left.
     Branch,
 }
@@ -24,6 +27,7 @@ impl fmt::Display for SummaryKind {
         f.write_str(match self {
             Self::History => "Summarization",
             Self::TurnPrefix => "Turn prefix summarization",
+            Self::Short => "Short summary",
             Self::Branch => "Branch summarization",
         })
     }
@@ -69,6 +73,16 @@ pub fn requests(plan: &Plan, custom_instructions: Option<&str>) -> Vec<SummaryRe
         requests.push(request(SummaryKind::TurnPrefix, text, custom_instructions, share));
     }
     requests
+}
+
+/// The request for the short summary of a compaction whose summary is finished, as in oh-my-pi. Instructions of the client are not in
+/// it. It may have 512 tokens, the most that oh-my-pi allows.
+#[must_use]
+pub fn short_request(plan: &Plan, summary: &str) -> SummaryRequest {
+    let mut text = fenced("conversation", &serialise(&plan.recent));
+    text.push_str(&fenced("previous-summary", without_lists(summary)));
+    text.push_str(wording::SHORT);
+    request(SummaryKind::Short, text, None, MIN_SUMMARY_TOKENS)
 }
 
 pub(super) fn request(

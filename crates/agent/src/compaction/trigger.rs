@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wire::{AssistantMessage, Entry, EntryBody, Message, StopReason};
+use wire::{AssistantMessage, Entry, EntryBody, Message, StopReason, Usage};
 
 use super::cut::{newest_compaction, region_start};
 use wire::said::Edits;
@@ -30,6 +30,18 @@ pub fn should_compact(context_tokens: u64, window: u64, reserve: u64) -> bool {
 /// another one. This is the answer to look at for an overflow.
 #[must_use]
 pub fn answer_under_test(branch: &[Arc<Entry>]) -> Option<&AssistantMessage> {
+    newest_answers(branch).next()
+}
+
+/// What the newest good answer since the newest compaction reported.
+pub(super) fn reported(branch: &[Arc<Entry>]) -> Option<&Usage> {
+    newest_answers(branch)
+        .find(|answer| answer.reported_tokens().is_some())
+        .map(|answer| &answer.usage)
+}
+
+/// The answers since the newest compaction, the newest first.
+fn newest_answers(branch: &[Arc<Entry>]) -> impl Iterator<Item = &AssistantMessage> {
     let since = branch
         .iter()
         .rev()
@@ -39,7 +51,7 @@ pub fn answer_under_test(branch: &[Arc<Entry>]) -> Option<&AssistantMessage> {
             EntryBody::Message(body) => Some(body.message.as_ref()),
             _ => None,
         })
-        .find_map(Message::as_assistant)
+        .filter_map(Message::as_assistant)
 }
 
 /// Tokens to hold against the window, if this is a moment to do so: there is an answer newer than the newest compaction,

@@ -93,6 +93,12 @@ What the user asked for in this turn.
 
 Be brief. Copy file paths, names, commands and error messages exactly.";
 
+/// A few sentences on a conversation, for people who look for it in a list.
+pub(super) const SHORT: &str = "\
+Above are the newest part of a conversation and, between the previous-summary tags, notes on what came before it. Say in two or \
+three sentences what the conversation changed, as the description of a commit would, in the first person. Leave out how it was \
+done, and that anything was checked or tested. Add no heading, no list and no question.";
+
 /// Notes on a branch that was left.
 pub(super) const BRANCH: &str = "\
 Above is the record of a branch of a conversation. The user has left that branch and goes on from an earlier point. Write notes \

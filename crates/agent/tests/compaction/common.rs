@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use pinion_agent::compaction::Settings;
+use pinion_agent::compaction::{Keep, Settings};
 use serde_json::{Value, json};
 use wire::{Entry, Message};
 
 pub(crate) const TINY: Settings = Settings {
     reserve_tokens: 2_000,
     keep_recent_tokens: 10,
+    keep: Keep::AtLeast,
 };
 
 pub(crate) fn keep(keep_recent_tokens: u64) -> Settings {

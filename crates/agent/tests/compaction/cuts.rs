@@ -1,6 +1,6 @@
 //! Where a branch is cut: the recorded cases, then the rules one by one.
 
-use pinion_agent::compaction::{Refusal, Settings, SummaryKind, plan, requests};
+use pinion_agent::compaction::{Keep, Refusal, Settings, SummaryKind, plan, requests};
 use serde_json::json;
 
 use crate::common::{Branch, TINY, call, keep, long, names, user};
@@ -244,6 +244,84 @@ fn cut_counts_images_but_not_failed_answers() {
         .says("two", 0)
         .failed("aborted", &long(500));
     assert!(plan(&branch.0, keep(100)).is_err());
+}
+
+/// Settings of oh-my-pi.
+fn at_most(tokens: u64) -> Settings {
+    Settings {
+        keep: Keep::AtMost,
+        ..keep(tokens)
+    }
+}
+
+/// The recorded sessions of oh-my-pi: its second turn has a long question.
+fn two_turns(tokens: u64) -> Branch {
+    first_turns()
+        .user(&format!("Second. {ELEPHANT}"))
+        .says("Apples.", tokens)
+}
+
+#[test]
+fn omp_cuts_match_recordings() {
+    let split = || expect("e5", &["Please", "Remembered."], &["Second."]);
+    // `omp-compact` and `omp-auto-compact`.
+    for tokens in [120, 199_100] {
+        let branch = two_turns(tokens);
+        assert_eq!(cut(&branch, at_most(10)), split());
+        let plan = plan(&branch.0, at_most(10)).unwrap();
+        assert_eq!(
+            (plan.tokens_before, names(&plan.recent)),
+            (tokens, vec!["Apples.".to_owned()])
+        );
+        // A compaction of pi keeps the turn that reaches the tokens.
+        assert_eq!(cut(&branch, TINY), expect("e4", &["Please", "Remembered."], &[]));
+    }
+    // `omp-overflow`: the failed answer does not count.
+    let branch = two_turns(120).user("Third.").failed("error", "");
+    assert_eq!(cut(&branch, at_most(10)), split());
+    assert_eq!(plan(&branch.0, at_most(10)).unwrap().tokens_before, 120);
+    // `compact-manual`.
+    let branch = first_turns()
+        .user("Second question about apples.")
+        .says("Apples are fine.", 120);
+    assert_eq!(
+        cut(&branch, at_most(10)),
+        expect("e5", &["Please", "Remembered."], &["Second"])
+    );
+    // `omp-compact-in-run`: the question whose answer was aborted is kept.
+    let branch = first_turns().user(ELEPHANT).failed("aborted", "One");
+    assert_eq!(
+        cut(&branch, at_most(10)),
+        expect("e4", &["Please", "Remembered."], &[])
+    );
+    assert_eq!(plan(&branch.0, at_most(10)).unwrap().tokens_before, 120);
+    // `omp-compact-refused`.
+    let branch = Branch::default().settings().user("One.").says("A.", 120);
+    assert_eq!(plan(&branch.0, at_most(20_000)), Err(Refusal::NothingToCompact));
+}
+
+#[test]
+fn omp_keeps_whole_groups_within_budget() {
+    let talk = |tokens| {
+        Branch::default()
+            .user(&long(50))
+            .says(&long(50), 0)
+            .user(&long(50))
+            .says(&long(50), tokens)
+    };
+    let first_kept = |tokens, keep| cut(&talk(tokens), at_most(keep)).map(|(id, _, _)| id);
+    for (keep, id) in [(1, "e3"), (99, "e3"), (100, "e2"), (199, "e1")] {
+        assert_eq!(first_kept(0, keep), Ok(id.to_owned()), "{keep}");
+    }
+    assert_eq!(first_kept(0, 200), Err(Refusal::NothingToCompact));
+    // The provider counted ten times the estimate, so that 199 tokens are 19.
+    assert_eq!(first_kept(2_000, 199), Ok("e3".to_owned()));
+    // A call and its result stay together.
+    let branch = Branch::default()
+        .user("one")
+        .calls(0, "read", json!({"path": "r"}), 0)
+        .result(0, &long(500));
+    assert_eq!(cut(&branch, at_most(10)), expect("e1", &[], &["one"]));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Requests for summaries and the use of the answers.
 
-use pinion_agent::compaction::{Plan, Refusal, SummaryKind, answer_text, finish, plan, requests};
+use pinion_agent::compaction::{
+    Plan, Refusal, SummaryKind, answer_text, finish, plan, requests, short_request,
+};
 use serde_json::{Value, json};
 use wire::{AssistantMessage, StopReason};
 
@@ -147,6 +149,39 @@ fn split_turns_join_two_summaries() {
 }
 
 #[test]
+fn short_summary_is_asked_from_kept_messages() {
+    let branch = Branch::default()
+        .user("first")
+        .calls(0, "read", json!({"path": "r"}), 0)
+        .result(0, "ok")
+        .user("work")
+        .says(&long(20), 0);
+    let plan = planned(&branch);
+    let mut done = finish(&plan, vec!["H".into(), "P".into()]).unwrap();
+    assert!(
+        done.entry
+            .summary
+            .ends_with("P\n\n<read-files>\nr\n</read-files>")
+    );
+    let asked = short_request(&plan, &done.entry.summary);
+    assert_eq!((asked.kind, asked.max_tokens), (SummaryKind::Short, 512));
+    let talk = format!(
+        "<conversation>\n[Assistant]: {}\n</conversation>\n\n<previous-summary>\nH\n\n---\n\n**Turn Context (split turn):**\n\n\
+         P\n</previous-summary>\n\n",
+        long(20)
+    );
+    assert!(asked.user_text.starts_with(&talk), "{}", asked.user_text);
+    done.complete_as_omp(Some("S".into()));
+    assert_eq!(done.result.short_summary.as_deref(), Some("S"));
+    let entry = serde_json::to_value(&done.entry).unwrap();
+    assert_eq!(
+        (&entry["shortSummary"], &entry["method"]),
+        (&json!("S"), &json!("soft"))
+    );
+    assert_eq!(entry["tokensAfter"].as_u64(), done.result.estimated_tokens_after);
+}
+
+#[test]
 fn previous_summary_survives_cut_in_next_turn() {
     let branch = Branch::default()
         .user("old")
@@ -245,6 +280,8 @@ fn unusable_summary_answers_are_refused() {
         answer_text(SummaryKind::History, &answer),
         Err(Refusal::CutOff(SummaryKind::History))
     );
+    // As in oh-my-pi: it replaces nothing.
+    assert_eq!(answer_text(SummaryKind::Short, &answer), Ok("half a summ".into()));
     answer.stop_reason = StopReason::Aborted;
     assert_eq!(answer_text(SummaryKind::History, &answer), Err(Refusal::Aborted));
     answer.stop_reason = StopReason::Error;

@@ -15,6 +15,7 @@ fn world() -> World {
 fn done() -> Input {
     let result = CompactionResult {
         summary: "s".to_owned(),
+        short_summary: None,
         first_kept_entry_id: "e".to_owned(),
         tokens_before: 9,
         details: json!({}),

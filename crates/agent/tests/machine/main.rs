@@ -8,6 +8,7 @@ mod hooks;
 mod regressions;
 mod reminders;
 mod replacements;
+mod results;
 mod resume;
 mod run;
 mod simulate;

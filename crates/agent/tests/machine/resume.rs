@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::World;
 use pinion_agent::{Change, CompactOutcome, Input, LoopSettings, QueueKind, Queued, Verdict};
-use wire::{Message, StopReason};
+use wire::{CustomMessage, Message, StopReason, UserContent};
 
 fn world() -> World {
     let mut settings = LoopSettings::default();
@@ -83,6 +83,35 @@ fn failed_answer_without_request_cannot_continue() {
     failed.error_message = Some("broken".to_owned());
     world.step(Change::Add(Arc::new(Message::Assistant(failed))).into());
     assert!(!world.machine.can_continue());
+}
+
+#[test]
+fn run_of_extension_message_can_be_resumed() {
+    let mut world = world();
+    world.prompt("hi");
+    world.answer(&[], StopReason::Stop);
+    assert!(!world.machine.can_resume(), "nothing is to be answered");
+    let note = Message::Custom(CustomMessage {
+        custom_type: "note".to_owned(),
+        content: UserContent::Text("a process has ended".to_owned()),
+        display: true,
+        details: None,
+        timestamp: 0,
+        extra: wire::Extra::default(),
+    });
+    world.step(Input::Prompt {
+        messages: vec![Arc::new(note)],
+        full: false,
+        limits: None,
+        wants_result: false,
+    });
+    assert!(!world.machine.can_resume(), "a run is under way");
+    world.step(Input::Abort);
+    world.answer(&[], StopReason::Aborted);
+    world.take();
+    assert!(world.machine.can_resume() && !world.machine.can_continue());
+    world.step(Input::Continue { full: false });
+    assert_eq!(world.take(), ["agent_start", "turn_start", "CALL"]);
 }
 
 #[test]

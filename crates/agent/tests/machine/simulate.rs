@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::simulation::run_seed;
+use crate::simulation::{SEEDS_OF_RULES, run_seed};
 
 /// Seeds that failed once, each with its failure.
 const KEPT: &str = include_str!("seeds.txt");
@@ -10,8 +10,11 @@ const KEPT: &str = include_str!("seeds.txt");
 /// How many seeds each test run plays.
 const SEEDS: u64 = 5_000;
 
+/// How many of them it plays of each of the other sets of rules.
+const SEEDS_OF_OTHERS: u64 = 1_000;
+
 /// What a simulation that proves something has to come across.
-const SITUATIONS: [&str; 48] = [
+const SITUATIONS: [&str; 51] = [
     "abort while asking",
     "abort while checking",
     "abort while compacting",
@@ -39,8 +42,10 @@ const SITUATIONS: [&str; 48] = [
     "overflow healed",
     "overflow twice",
     "retry cancelled",
+    "retry ended by an abort",
     "retry given up",
     "retry succeeded",
+    "run after a failure",
     "run for what was queued meanwhile",
     "dangling calls closed",
     "failed answers in the file only",
@@ -56,6 +61,7 @@ const SITUATIONS: [&str; 48] = [
     "hooks withdrawn",
     "permission denied",
     "permission never answered",
+    "result before the end of another call",
     "result changed",
     "compaction refused by hooks",
     "session change while tools run",
@@ -77,7 +83,11 @@ fn recorded_simulation_seeds_pass() {
 #[test]
 fn random_simulations_hold_invariants() {
     let mut seen = BTreeMap::new();
-    for seed in 0..SEEDS {
+    let others = [1, 2, 3].map(|rules| {
+        let first = rules * SEEDS_OF_RULES;
+        first..first + SEEDS_OF_OTHERS
+    });
+    for seed in (0..SEEDS).chain(others.into_iter().flatten()) {
         match run_seed(seed) {
             Ok(played) => {
                 for situation in played.seen {

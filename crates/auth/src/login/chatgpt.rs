@@ -108,9 +108,7 @@ pub(super) async fn renew(http: &Http, endpoints: &Endpoints, old: &Tokens) -> R
         ("resource", RESOURCE),
     ];
     let answer = http.form(&token_url(endpoints), &form).await?.success()?;
-    let mut tokens = Tokens::of_answer(&answer, Some(old))?;
-    tokens.extra.clone_from(&old.extra);
-    Ok(tokens)
+    Tokens::of_answer(&answer, Some(old))
 }
 
 fn token_url(endpoints: &Endpoints) -> String {

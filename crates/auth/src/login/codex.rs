@@ -89,8 +89,7 @@ pub(super) async fn renew(http: &Http, endpoints: &Endpoints, old: &Tokens) -> R
     ];
     let answer = http.form(&endpoints.openai_token, &form).await?.success()?;
     let mut tokens = Tokens::of_answer(&answer, Some(old))?;
-    let account = account_id(tokens.access.expose()).or_else(|| old.extra("accountId").map(str::to_owned));
-    if let Some(account) = account {
+    if let Some(account) = account_id(tokens.access.expose()) {
         tokens.extra.push(("accountId", account.into()));
     }
     Ok(tokens)

@@ -62,7 +62,7 @@ pub(super) async fn renew(
     endpoints: &Endpoints,
     old: &Tokens,
 ) -> Result<Tokens, LoginError> {
-    let tokens = match provider.method {
+    let mut tokens = match provider.method {
         Method::Codex => codex::renew(http, endpoints, old).await?,
         Method::ChatGpt => chatgpt::renew(http, endpoints, old).await?,
         // A key that does not expire.
@@ -75,6 +75,12 @@ pub(super) async fn renew(
         Method::Kimi => device_clients::kimi(endpoints).renew(http, old).await?,
         Method::Meta => meta::exchange(http, endpoints, &old.refresh).await?,
     };
+    // What the answer leaves out stays. Only a new login may be of another account.
+    for (name, value) in &old.extra {
+        if tokens.extra(name).is_none() {
+            tokens.extra.push((*name, value.clone()));
+        }
+    }
     Ok(with_margin(provider, tokens))
 }
 

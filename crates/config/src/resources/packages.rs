@@ -108,9 +108,12 @@ impl PackageSpec {
     /// # Errors
     /// When it is not there.
     pub fn find(&self, agent_dir: &Path, cwd: &Path, home: Option<&Path>) -> Result<Package, Diagnostic> {
+        let boundaries = Boundaries::new(agent_dir, home);
         let root = match installed(&self.source) {
             Some(below) if self.scope == Scope::Project => cwd.join(".pi").join(below),
-            Some(below) if self.scope == Scope::Temporary => named(&self.source, &below, agent_dir),
+            Some(below) if self.scope == Scope::Temporary => {
+                named(&self.source, &below, agent_dir, &boundaries)
+            }
             Some(below) => agent_dir.join(below),
             None => resolve_path(&self.source, &self.base, home),
         };
@@ -121,7 +124,6 @@ impl PackageSpec {
                 return Err(Diagnostic::new(&self.base, message));
             }
         };
-        let boundaries = Boundaries::new(agent_dir, home);
         let files = match (self.scope, installed(&self.source)) {
             (Scope::Project, Some(_)) => boundaries.project(cwd),
             (Scope::Project, None) => boundaries.named(cwd, &root),
@@ -146,6 +148,11 @@ impl PackageSpec {
         }
         if found.is_err() {
             let how = match installed(&self.source) {
+                Some(below) if self.scope == Scope::Temporary && agent_dir.join(&below).exists() => {
+                    "is not installed, and the installed package of the user may be another version. \
+                     Start again with network access"
+                        .to_owned()
+                }
                 Some(_) if self.scope == Scope::Temporary => {
                     format!("is not installed. Run: pinion install {}", self.source)
                 }
@@ -171,14 +178,39 @@ fn installed(source: &str) -> Option<PathBuf> {
     PackageSource::parse(source).ok()?.below()
 }
 
-/// Where a package of the command line is: where it was installed for the command line, else with the packages of the user.
-fn named(source: &str, below: &Path, agent_dir: &Path) -> PathBuf {
+/// Where a package of the command line is: where it was installed for the command line, else with the packages of the user if that is
+/// the wanted version.
+fn named(source: &str, below: &Path, agent_dir: &Path, boundaries: &Boundaries) -> PathBuf {
     let own = agent_dir.join(PackageSource::temporary_base(source)).join(below);
-    if own.symlink_metadata().is_ok() {
-        own
+    let users = agent_dir.join(below);
+    if own.symlink_metadata().is_err() && is_wanted(source, &users, boundaries) {
+        users
     } else {
-        agent_dir.join(below)
+        own
     }
+}
+
+/// Returns true if the command line names this installed package. A range, a tag or a branch may mean another one.
+fn is_wanted(source: &str, root: &Path, boundaries: &Boundaries) -> bool {
+    match PackageSource::parse(source) {
+        Ok(PackageSource::Git {
+            reference: Some(_), ..
+        }) => false,
+        Ok(source @ PackageSource::Npm { version: Some(_), .. }) => {
+            let manifest = manifest(&boundaries.beneath(root), root).unwrap_or_default();
+            let version = manifest.get("version").and_then(Value::as_str);
+            version.is_some() && version == source.exact_version()
+        }
+        _ => true,
+    }
+}
+
+/// The manifest of a package.
+fn manifest(files: &Root, root: &Path) -> Option<Value> {
+    let text = files
+        .read(&root.join("package.json"), limits::MANIFEST_BYTES)
+        .ok()?;
+    serde_json::from_str(&text.text).ok()
 }
 
 impl Package {
@@ -221,9 +253,7 @@ impl Package {
     }
 
     fn manifest(&self, kind: Kind) -> Option<Vec<String>> {
-        let path = self.root.join("package.json");
-        let text = self.files.read(&path, limits::MANIFEST_BYTES).ok()?;
-        let manifest: Value = serde_json::from_str(&text.text).ok()?;
+        let manifest = manifest(&self.files, &self.root)?;
         let list = manifest.get("pi")?.get(kind.word())?.as_array()?;
         Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
     }

@@ -279,7 +279,7 @@ const RUNS: &[Key] = &[
         "retry.maxAgentDelayMs",
         COUNT,
         "",
-        "Longest delay before a retry, in milliseconds. Without it, the limit is 60000.",
+        "Longest delay before a retry, in milliseconds. Without it, the limit is 60000, or 300000 in a process that starts with `omp-now`.",
     ),
     key(
         "retry.provider",

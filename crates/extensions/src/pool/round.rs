@@ -39,7 +39,7 @@ impl Round {
         let (mut asking, mut whose) = first;
         let mut rest = rest.into_iter();
         loop {
-            let answer = self.answer(asking).await;
+            let answer = asking.cancelled_by(&self.cancel).await;
             if self.take(answer, &whose)? == Flow::Stop || self.cancel.is_cancelled() {
                 return self.end();
             }
@@ -58,15 +58,6 @@ impl Round {
         }
     }
 
-    async fn answer(&self, mut asking: PendingAnswer) -> Result<Answer, ProcessError> {
-        tokio::select! {
-            biased;
-            answer = &mut asking => return answer,
-            () = self.cancel.cancelled() => asking.cancel(),
-        }
-        asking.await
-    }
-
     /// Takes an answer in. Who fails is left out, but not where a call waits for its permission.
     fn take(
         &mut self,
@@ -83,6 +74,8 @@ impl Round {
                 }
             }
             Err(error) if self.is_check() => return Err(error),
+            // It may have run the command of the user already, which must not run a second time.
+            Err(error @ ProcessError::Gone(_)) if self.name == "user_bash" => return Err(error),
             // The end of a process is reported elsewhere.
             Err(ProcessError::Gone(_)) => return Ok(Flow::On),
             Err(error) => error.to_string(),

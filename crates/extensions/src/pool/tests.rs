@@ -1,5 +1,7 @@
 //! Several simulated processes in one pool.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -76,6 +78,19 @@ async fn failed_check_fails_call_but_other_events_continue() {
     assert_eq!(
         (answer.errors[0].path.as_str(), answer.errors[0].error.as_str()),
         ("one.ts", "no idea")
+    );
+}
+
+#[tokio::test]
+async fn user_command_of_ended_process_is_not_passed_on() {
+    let (pool, [mut one, _two], ..) = pair(&["user_bash"]).await;
+    let asking = pool.event("s", "user_bash", &json!({"command": "make"})).unwrap();
+    one.next().await;
+    one.dies.take().unwrap().send("exit code 3".to_owned()).unwrap();
+    let answer = tokio::time::timeout(Duration::from_secs(5), asking).await;
+    assert_eq!(
+        answer.expect("the other process is not asked"),
+        Err(ProcessError::Gone("exit code 3".to_owned()))
     );
 }
 

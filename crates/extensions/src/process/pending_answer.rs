@@ -67,6 +67,19 @@ impl PendingAnswer {
         self
     }
 
+    /// Waits for the answer. When `cancel` is cancelled first, tells the process and goes on waiting.
+    ///
+    /// # Errors
+    /// Those of the answer.
+    pub async fn cancelled_by(mut self, cancel: &CancellationToken) -> Result<Answer, ProcessError> {
+        tokio::select! {
+            biased;
+            answer = &mut self => return answer,
+            () = cancel.cancelled() => self.cancel(),
+        }
+        self.await
+    }
+
     /// Tells that the answer will not be used; it still comes.
     pub fn cancel(&self) {
         match &self.0 {

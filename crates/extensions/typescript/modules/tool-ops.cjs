@@ -4,6 +4,7 @@
  */
 "use strict";
 const path = require("node:path");
+const { StringDecoder } = require("node:string_decoder");
 const { spawn } = require("node:child_process");
 const { truncateHead, truncateTail, formatSize, DEFAULT_MAX_BYTES } = require("./truncate.cjs");
 
@@ -197,19 +198,131 @@ async function run(operations, { command, cwd, env }, { timeout, signal, onUpdat
   }
 }
 
-/** The answer to a `user_bash` event whose handler gave operations. */
-async function operationsToolBash(operations, { command, cwd }, signal) {
-  const output = new Output();
+/** Bytes of output that become one text. */
+const PIECE = 64 * 1024;
+/** Characters of output that may wait for the agent. With more, the oldest are left out: operations of extensions know no backpressure. */
+const WAITING = 8 * 1024 * 1024;
+/** Characters that wait for the agent above which `onData` returns a promise. Operations that await it print no more meanwhile. */
+const SLOW_ABOVE = 1024 * 1024;
+/** Milliseconds between two pieces, times the commands that run: the agent ends a process that sends very many messages. */
+const PIECE_EVERY = 5;
+
+/** The output of a user's command on its way to the agent, one piece at a time. */
+class Pieces {
+  /** Commands that run. */
+  static #open = 0;
+  #send;
+  #decoder = new StringDecoder("utf8");
+  #waiting = [];
+  #size = 0;
+  #omitted = 0;
+  #sending;
+  /** What waits for room: a promise for all, since operations need not wait for it. */
+  #room;
+  #pauses = true;
+  #ended = false;
+  /** Whether a part was left out. */
+  isCut = false;
+
+  /** @param {(text: string) => Promise<void>} send resolves when the agent takes more */
+  constructor(send) {
+    this.#send = send;
+    Pieces.#open += 1;
+  }
+
+  /** @returns {Promise<void>|undefined} resolves when there is room again */
+  push(data) {
+    if (this.#ended) return undefined;
+    const bytes = Buffer.isBuffer(data) ? data : Buffer.from(data);
+    // Cut as bytes, since the decoder keeps characters whole.
+    for (let at = 0; at < bytes.length; at += PIECE) this.#add(this.#decoder.write(bytes.subarray(at, at + PIECE)));
+    if (!this.#pauses || this.#size <= SLOW_ABOVE) return undefined;
+    if (!this.#room) {
+      let go;
+      const promise = new Promise((done) => { go = done; });
+      this.#room = { promise, go };
+    }
+    return this.#room.promise;
+  }
+
+  /** The command was aborted: it prints little more, and must not wait for the agent to end. */
+  release() {
+    this.#pauses = false;
+    this.#resume();
+  }
+
+  #resume() {
+    this.#room?.go();
+    this.#room = undefined;
+  }
+
+  #add(text) {
+    if (!text || this.#ended) return;
+    const last = this.#waiting.length - 1;
+    if (last >= 0 && this.#waiting[last].length < PIECE) this.#waiting[last] += text;
+    else this.#waiting.push(text);
+    this.#size += text.length;
+    while (this.#size > WAITING) this.#omitted += this.#take().length;
+    this.#sending ??= this.#sendAll();
+  }
+
+  #take() {
+    const text = this.#waiting.shift();
+    this.#size -= text.length;
+    return text;
+  }
+
+  async #sendAll() {
+    while (this.#waiting.length > 0) {
+      let text = this.#take();
+      if (this.#omitted > 0) {
+        text = `\n[... ${this.#omitted} characters omitted ...]\n${text}`;
+        this.#omitted = 0;
+        this.isCut = true;
+      }
+      try {
+        await this.#send(text);
+      } catch {
+        // The agent knows the command no more, or has closed its session.
+        this.#ended = true;
+        this.isCut = true;
+        this.#waiting = [];
+        this.#size = 0;
+      }
+      if (this.#size <= SLOW_ABOVE) this.#resume();
+      await new Promise((go) => setTimeout(go, PIECE_EVERY * Pieces.#open));
+    }
+    this.#sending = undefined;
+  }
+
+  /** Sends the rest. */
+  async end() {
+    this.#add(this.#decoder.end());
+    this.#ended = true;
+    await this.#sending;
+    Pieces.#open -= 1;
+  }
+}
+
+/**
+ * The answer to a `user_bash` event whose handler gave operations. The output goes to `send`.
+ * @param {(text: string) => Promise<void>} send resolves when the agent takes more
+ */
+async function operationsToolBash(operations, { command, cwd }, signal, send) {
+  const pieces = new Pieces(send);
+  signal?.addEventListener("abort", () => pieces.release(), { once: true });
   let code;
+  let failure;
   try {
-    ({ exitCode: code } = await operations.exec(command, cwd, { onData: (data) => output.push(data), signal }));
+    ({ exitCode: code } = await operations.exec(command, cwd, { onData: (data) => pieces.push(data), signal }));
   } catch (error) {
-    // An aborted command still has the output that it printed before.
-    if (!signal?.aborted) throw Object.assign(new Error(error?.message ?? String(error)), { printed: output.cut.content });
+    failure = { error };
   }
   const cancelled = signal?.aborted === true;
-  const { content, truncated } = output.cut;
-  return { output: content, exitCode: cancelled ? undefined : code ?? undefined, cancelled, truncated };
+  await pieces.end();
+  // An aborted command still has the output that it printed before.
+  if (failure && !cancelled) throw failure.error;
+  return { exitCode: cancelled ? undefined : code ?? undefined, cancelled, truncated: pieces.isCut };
 }
 
 /** Silence of the outputs after a shell's end, in ms. Its descendants may keep the pipes open for any time. */
@@ -244,11 +357,15 @@ function createLocalBashOperations({ shellPath } = {}) {
   };
 }
 
-/** @returns {Promise<number|null>} the exit code, once the outputs are closed or nothing comes from them any more */
+/**
+ * Output that `onData` answers with a promise pauses the pipe until it is settled.
+ * @returns {Promise<number|null>} the exit code, once the outputs are closed or nothing comes from them any more
+ */
 function exited(child, onData) {
   return new Promise((resolve, reject) => {
     let code;
     let idle;
+    let paused = 0;
     const end = () => {
       clearTimeout(idle);
       for (const pipe of [child.stdout, child.stderr]) pipe.destroy();
@@ -256,16 +373,29 @@ function exited(child, onData) {
     };
     const endWhenIdle = () => {
       clearTimeout(idle);
+      idle = undefined;
+      // What waits in a paused pipe still counts.
+      if (paused > 0) return;
       // When the event loop was busy, timers run before the pipes are read: what waits in them comes first.
       const own = setTimeout(() => setImmediate(() => { if (own === idle) end(); }), IDLE);
       idle = own;
     };
-    const heard = (data) => {
-      onData(data);
+    const listen = (pipe) => pipe.on("data", (data) => {
+      const room = onData(data);
+      if (typeof room?.then === "function") {
+        paused += 1;
+        pipe.pause();
+        const go = () => {
+          paused -= 1;
+          pipe.resume();
+          if (code !== undefined) endWhenIdle();
+        };
+        room.then(go, go);
+      }
       if (code !== undefined) endWhenIdle();
-    };
-    child.stdout.on("data", heard);
-    child.stderr.on("data", heard);
+    });
+    listen(child.stdout);
+    listen(child.stderr);
     child.on("error", reject);
     child.on("exit", (status, name) => {
       code = status ?? (name ? 137 : null);

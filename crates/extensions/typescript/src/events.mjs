@@ -64,6 +64,9 @@ export class Events {
     const errors = [];
     const event = raw && typeof raw === "object" ? raw : {};
     event.type ??= name;
+    // For the agent's method `bash.output`; the event of pi does not have it.
+    const { outputId } = event;
+    if (name === "user_bash") delete event.outputId;
     if (signal && (name === "session_before_compact" || name === "session_before_tree")) event.signal ??= signal;
     // As in pi, where the event of the provider has the message so far, too.
     if (name === "message_update" && event.assistantMessageEvent) event.assistantMessageEvent.partial ??= event.message;
@@ -92,7 +95,10 @@ export class Events {
     }
     combine.done?.();
     let value = combine.value() ?? null;
-    if (value?.operations && name === "user_bash") value = await runOperations(value.operations, event, signal);
+    if (value?.operations && name === "user_bash") {
+      // After an abort, or when a handler before has failed, the agent does not run the command either.
+      value = signal?.aborted || errors.length > 0 ? null : await runOperations(session, value.operations, { ...event, outputId }, signal);
+    }
     return { value, errors };
   }
 }
@@ -107,13 +113,16 @@ function listeners(session, name, event) {
   return calls;
 }
 
-/** A user's shell command by an extension's own means; answers as the agent's would. A failure is no result: the command was not run. */
-async function runOperations(operations, event, signal) {
+/** A user's shell command by an extension's own means. Its output is sent while it runs. */
+async function runOperations(session, operations, { command, cwd, outputId }, signal) {
   const { operationsToolBash } = createRequire(import.meta.url)("../modules/tool-ops.cjs");
+  // A reload closes the session while the command runs, and a piece without an answer would hold back its end.
+  const options = { signal: session.closing.signal };
+  const send = (text) => session.host.peer.call(session.handle, "bash.output", { outputId, text }, options);
   try {
-    return { result: await operationsToolBash(operations, event, signal), printed: true };
+    return { result: await operationsToolBash(operations, { command, cwd }, signal, send) };
   } catch (error) {
-    return { result: { output: error.printed ?? "" }, error: describe(error).message };
+    return { error: describe(error).message };
   }
 }
 

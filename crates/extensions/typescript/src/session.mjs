@@ -39,6 +39,8 @@ export class Session {
     /** @type {import("./extension.mjs").Extension[]} in load order */
     this.extensions = [];
     this.closed = false;
+    /** Aborted when the session is closed. The agent may never answer a call that was on its way then. */
+    this.closing = new AbortController();
     this.loading = true;
     /** Timers that extensions of oh-my-pi started through their contexts. */
     this.timers = new Set();
@@ -174,6 +176,7 @@ export class Session {
   /** Forgets the session: whatever still holds on to it throws. */
   close() {
     this.closed = true;
+    this.closing.abort();
     this.#run?.abort();
     for (const timer of this.timers) clearTimeout(timer);
     this.timers.clear();

@@ -132,17 +132,103 @@ test("session_before_*: the first cancel stops, otherwise the last result", asyn
   assert.deepEqual(value, { compaction: { summary: "2true" } });
 });
 
-test("user_bash: the first result; operations are run here", async () => {
+test("user_bash: the first result", async () => {
   const result = await combined("user_bash", { command: "x", cwd: "/" }, `pi.on("user_bash", () => undefined);`,
     `pi.on("user_bash", () => ({ result: { output: "o", exitCode: 0 } }));`);
   assert.deepEqual(result.value, { result: { output: "o", exitCode: 0 } });
-  const operated = await combined("user_bash", { command: "x", cwd: "/" },
-    `pi.on("user_bash", () => ({ operations: { exec: async (command, cwd, { onData }) => { onData(Buffer.from("ran " + command)); return { exitCode: 3 }; } } }));`);
-  assert.deepEqual(operated.value, { result: { output: "ran x", exitCode: 3, cancelled: false, truncated: false }, printed: true });
   const failed = await combined("user_bash", { command: "x", cwd: "/" },
     `pi.on("user_bash", () => ({ operations: { exec: async () => { throw new Error("no host"); } } }));`);
-  assert.deepEqual(failed.value, { result: { output: "" }, error: "no host" });
+  assert.deepEqual(failed.value, { error: "no host" });
   assert.deepEqual(failed.errors, []);
+});
+
+/** Runs a command of the user through operations with this `exec`; `go` of the extension resolves with the next `input` event. */
+async function operated(exec, body) {
+  await withAgent(async (agent) => {
+    await agent.open(pair(`let resume; const go = new Promise((done) => { resume = done; });
+      pi.on("input", () => { resume(); });
+      pi.on("user_bash", (event) => ({ operations: { exec: ${exec} } }));`));
+    // The first request was `open`.
+    await body(agent, agent.event("user_bash", { command: "x", cwd: "/", outputId: 7 }), 2);
+  });
+}
+
+test("user_bash: output of operations is sent while they run, one piece at a time", async () => {
+  const exec = `async (command, cwd, { onData }) => {
+    onData(Buffer.from("ran " + command + JSON.stringify(event)));
+    for (const part of [[0xe2, 0x82], [0xac], [0x20]]) onData(Buffer.from(part));
+    await go;
+    onData("end");
+    return { exitCode: 3 };
+  }`;
+  await operated(exec, async (agent, answer) => {
+    const first = await agent.call("bash.output");
+    assert.deepEqual(first.params, { outputId: 7, text: `ran x${JSON.stringify({ command: "x", cwd: "/", type: "user_bash" })}` });
+    await agent.event("input", { text: "" });
+    agent.answers["bash.output"] = null;
+    agent.send({ type: "result", id: first.id, value: null });
+    const texts = [];
+    const { value } = await answer;
+    for (const { method, params } of agent.seen.filter(({ type }) => type === "call")) if (method === "bash.output") texts.push(params.text);
+    assert.equal(texts.join(""), "\u20ac end");
+    assert.deepEqual(value, { result: { exitCode: 3, cancelled: false, truncated: false } });
+  });
+});
+
+test("user_bash: output that the agent does not take is bounded, and its end is kept", async () => {
+  const exec = `async (command, cwd, { onData }) => {
+    const part = Buffer.alloc(1 << 20, "x");
+    for (let n = 0; n < 32; n += 1) onData(part);
+    onData("the end");
+    return { exitCode: 0 };
+  }`;
+  await operated(exec, async (agent, answer) => {
+    const first = await agent.call("bash.output");
+    agent.answers["bash.output"] = null;
+    agent.send({ type: "result", id: first.id, value: null });
+    const { value } = await answer;
+    const texts = [first, ...agent.seen.filter(({ method }) => method === "bash.output")].map(({ params }) => params.text);
+    const all = texts.join("");
+    assert.ok(all.length < 9 << 20, `${all.length}`);
+    assert.match(all, /\n\[\.\.\. \d+ characters omitted \.\.\.\]\n/);
+    assert.ok(all.endsWith("the end"));
+    assert.equal(value.result.truncated, true);
+  });
+});
+
+test("user_bash: an abort reaches operations, and the output until then counts", async () => {
+  const exec = `async (command, cwd, { onData, signal }) => {
+    onData("begun");
+    await new Promise((aborted) => signal.addEventListener("abort", aborted));
+    onData(", aborted");
+    throw new Error("aborted");
+  }`;
+  await operated(exec, async (agent, answer, id) => {
+    agent.answers["bash.output"] = null;
+    assert.equal((await agent.call("bash.output")).params.text, "begun");
+    agent.send({ type: "cancel", id });
+    assert.equal((await agent.call("bash.output")).params.text, ", aborted");
+    assert.deepEqual((await answer).value, { result: { cancelled: true, truncated: false } });
+  });
+});
+
+test("user_bash: a command whose session is reloaded still ends, with the output until then", async () => {
+  const exec = `async (command, cwd, { onData }) => {
+    onData("begun");
+    return { exitCode: 3 };
+  }`;
+  await operated(exec, async (agent, answer) => {
+    // The agent does not answer calls of a session that it has closed.
+    await agent.call("bash.output");
+    agent.send({ type: "close", session: "s1", reason: "reload" });
+    assert.deepEqual((await answer).value, { result: { exitCode: 3, cancelled: false, truncated: true } });
+  });
+});
+
+test("user_bash: operations do not run after a handler that failed", async () => {
+  const { value, errors } = await combined("user_bash", { command: "x", cwd: "/" }, `pi.on("user_bash", () => { throw new Error("no"); });`,
+    `pi.on("user_bash", () => ({ operations: { exec: async () => ({ exitCode: 0 }) } }));`, { generation: "omp", state: { newestOmp: true } });
+  assert.deepEqual([value, errors.map(({ error }) => error)], [null, ["no"]]);
 });
 
 test("user_bash: an answer that is none fails, and nobody else is asked", async () => {

@@ -207,6 +207,19 @@ test("tools over an extension's operations: long output, an abort before the sta
   assert.equal(exitCode, 3);
 });
 
+test("a local command waits for output that is not taken, and loses nothing", async () => {
+  let size = 0;
+  let taken = 0;
+  const onData = (data) => {
+    assert.equal(taken, 0, "nothing comes while the pipe is paused");
+    size += data.length;
+    taken += 1;
+    return new Promise((go) => setImmediate(() => { taken -= 1; go(); }));
+  };
+  const { exitCode } = await agent.createLocalBashOperations().exec("head -c 3000000 /dev/zero; exit 3", "/", { onData });
+  assert.deepEqual([size, exitCode], [3_000_000, 3]);
+});
+
 test("one change of a file at a time", async () => {
   const order = [];
   const work = (name, ms) => agent.withFileMutationQueue("/tmp/some-file", async () => {

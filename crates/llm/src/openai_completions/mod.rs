@@ -11,6 +11,13 @@ pub(crate) mod stream;
 
 use auth::text::without_markup;
 use serde_json::Value;
+use wire::Model;
+
+/// Returns true if the server takes the level as `reasoning_effort`, as OpenAI does.
+pub(crate) fn takes_efforts(model: &Model) -> bool {
+    let dialect = dialect::Dialect::of(model);
+    dialect.reasoning_effort && matches!(dialect.thinking, dialect::ThinkingFormat::OpenAi)
+}
 
 /// `<status> <error.message>`; other JSON as it is, web pages in a few words.
 pub(crate) fn error_text(status: u16, body: &str) -> String {

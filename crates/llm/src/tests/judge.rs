@@ -1,9 +1,11 @@
 //! Judging error texts: overflow, worth another try, final.
 
+use std::time::Duration;
+
 use wire::{AssistantMessage, StopReason};
 
 use crate::bedrock;
-use crate::{is_context_overflow, is_retryable, is_unavailable};
+use crate::{is_context_overflow, is_retryable, is_unavailable, quota_wait};
 
 fn failed(text: &str) -> AssistantMessage {
     let mut message = AssistantMessage::begin("a", "p", "m", 0);
@@ -184,5 +186,100 @@ fn bedrock_refusals_of_key_or_name_allow_fallback() {
     }
     for message in ["text content blocks must be non-empty", "toolConfig is missing"] {
         assert!(!judge(400, "ValidationException", message), "{message}");
+    }
+}
+
+#[test]
+fn used_up_quotas_have_a_wait() {
+    let details = |reason: &str, delay: &str| {
+        format!(
+            r#"429 {{"error":{{"code":429,"message":"No.","status":"RESOURCE_EXHAUSTED","details":[
+            {{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"{reason}"}},
+            {{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"{delay}"}}]}}}}"#
+        )
+    };
+    let (named, limited) = (
+        details("QUOTA_EXHAUSTED", "34.5s"),
+        details("RATE_LIMIT_EXCEEDED", "600s"),
+    );
+    let table = [
+        (
+            r#"{"error":{"code":429,"message":"Resource has been exhausted (e.g. check quota).","status":"RESOURCE_EXHAUSTED"}}"#,
+            Some(429),
+            1_800_000,
+        ),
+        ("rpc failed: RESOURCE_EXHAUSTED", None, 45_000),
+        (named.as_str(), Some(429), 34_500),
+        (limited.as_str(), Some(429), 600_000),
+        (
+            "429 You exceeded your current quota, please check your plan and billing details.",
+            Some(429),
+            1_800_000,
+        ),
+        (
+            "429 This request would exceed your account's rate limit. Please try again later.",
+            Some(429),
+            1_800_000,
+        ),
+        (
+            "You have exhausted your capacity on this model. Your quota will reset after 1h2m3.5s.",
+            Some(429),
+            3_723_500,
+        ),
+        (
+            "The usage limit has been reached, try again in ~5 min",
+            Some(429),
+            300_000,
+        ),
+        (
+            "402 This request would exceed your available credits",
+            Some(402),
+            1_800_000,
+        ),
+        ("402 Payment Required", Some(402), 1_800_000),
+        ("429 status code (no body)", Some(429), 1_800_000),
+        ("403 Reached overall message rate limit", Some(403), 30_000),
+        ("429 已达到 5 小时的使用上限。", Some(429), 1_800_000),
+    ];
+    for (text, status, ms) in table {
+        assert_eq!(
+            quota_wait(text, status),
+            Some(Duration::from_millis(ms)),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn limits_that_pass_are_no_quotas() {
+    let minute = r#"429 {"error":{"status":"RESOURCE_EXHAUSTED","details":[
+        {"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"RATE_LIMIT_EXCEEDED"}]}}"#;
+    for (text, status) in [
+        (minute, Some(429)),
+        ("429 Too many requests", Some(429)),
+        (
+            "429 Rate limit reached for gpt-4o in organization org-a on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000. \
+          Visit https://platform.openai.com/account/rate-limits to learn more.",
+            Some(429),
+        ),
+        (
+            "429 Online prediction concurrent requests quota exceeded",
+            Some(429),
+        ),
+        ("503 The model is overloaded. Please try again later.", Some(503)),
+        ("401 invalid x-api-key", Some(401)),
+        ("403 Forbidden", Some(403)),
+        ("402 A subscription is required for this endpoint", Some(402)),
+        ("429 每分钟请求数已达上限", Some(429)),
+        (
+            "429 rate_limit_error: This request would exceed the rate limit for your organization of 50,000 input tokens per minute",
+            Some(429),
+        ),
+        (
+            "error-code?x#token-limit: You exceeded your current quota, please check your plan and billing details.",
+            Some(429),
+        ),
+    ] {
+        assert_eq!(quota_wait(text, status), None, "{text}");
     }
 }

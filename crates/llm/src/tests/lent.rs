@@ -95,6 +95,22 @@ async fn delegated_stream_end_completes_missing_events() {
 }
 
 #[tokio::test]
+async fn delegated_call_has_arguments_of_its_end() {
+    let call = json!({"type": "toolCall", "id": "c", "name": "ls", "arguments": {"a": 1, "b": 2}});
+    let events = [
+        json!({"type": "toolcall_start", "contentIndex": 0, "id": "c", "toolName": "ls"}),
+        json!({"type": "toolcall_delta", "contentIndex": 0, "delta": "{\"a\":1 \"b\":2}"}),
+        json!({"type": "toolcall_end", "contentIndex": 0, "toolCall": call}),
+    ];
+    let (streamed, _) = told(events, whole(json!([call]), "toolUse"), CancellationToken::new()).await;
+    let Some(StreamEvent::ToolcallEnd { tool_call, .. }) = streamed.last() else {
+        panic!("{streamed:?}")
+    };
+    assert_eq!(json!(tool_call.arguments), call["arguments"]);
+    assert_eq!(tool_call.arguments_error(), None);
+}
+
+#[tokio::test]
 async fn invalid_delegated_stream_ends_are_errors() {
     let none = CancellationToken::new;
     let (_, message) = told([], Some(Ok(Value::Null)), none()).await;

@@ -425,6 +425,54 @@ async fn refused_strict_tools_are_sent_plain() {
 }
 
 #[tokio::test]
+async fn answer_of_claude_notes_refused_strict_tools() {
+    let whole = format!("{HEAD}{}{}0\r\n\r\n", chunk(TEXT), chunk(END));
+    for (text, is_pi, is_noted) in [
+        ("Too many strict tools (21) in the request", true, true),
+        ("Too many strict tools (21) in the request", false, false),
+        ("Invalid schema for function 'read'", true, false),
+    ] {
+        let body = format!("{{\"error\":{{\"type\":\"invalid_request_error\",\"message\":\"{text}\"}}}}");
+        let server = serve(vec![refusal("400 x", "", &body), say(&whole)]).await;
+        let mut request = ask(&server.url);
+        request.model.api = "anthropic-messages".to_owned();
+        request.conventions.strict_by_flag = true;
+        request.conventions.strict_diagnostics = is_pi;
+        request.tools = vec![wire::ToolSpec {
+            name: "read".to_owned(),
+            description: String::new(),
+            parameters: serde_json::json!({"type": "object", "properties": {}}),
+            prefers_strict: true,
+        }];
+        let timestamp = request.timestamp;
+        let events = answer(request).await;
+        assert_eq!(server.requests.load(Ordering::SeqCst), 2, "{events:?}");
+        let Some(ModelEvent::Start(head)) = events.first() else {
+            panic!("{events:?}");
+        };
+        let Some(notes) = head.extra.get("diagnostics").filter(|_| is_noted) else {
+            assert!(!is_noted && head.extra.is_empty(), "{head:?}");
+            continue;
+        };
+        let note = &notes[0];
+        assert_eq!(
+            (&note["type"], &note["timestamp"], &note["details"]["reason"]),
+            (
+                &"anthropic_strict_tools_fallback".into(),
+                &timestamp.into(),
+                &"strict_tool_limits_exceeded".into()
+            )
+        );
+        assert!(
+            note["error"]["message"].as_str().unwrap().contains(text),
+            "{note}"
+        );
+        // The message of the answer keeps the note in any case.
+        assert_eq!(&last(&events).0["diagnostics"], notes);
+    }
+}
+
+#[tokio::test]
 async fn provider_retries_follow_retry_after() {
     let whole = format!("{HEAD}{}{}0\r\n\r\n", chunk(TEXT), chunk(END));
     let busy = refusal("503 x", "retry-after-ms: 10\r\n", "");

@@ -222,7 +222,7 @@ pub fn default_problem(registry: &Registry, request: &StartRequest) -> Option<St
         _ => "defaultModel",
     };
     Some(format!(
-        "The default model {name} ({keys} in settings.json) is not used: {error}"
+        "The default model {name} ({keys} in the settings) is not used: {error}"
     ))
 }
 
@@ -234,7 +234,7 @@ pub fn unusable(registry: &Registry, request: &StartRequest) -> Vec<String> {
     if !request.models.is_empty() {
         let list = request.models.join(", ");
         out.push(format!(
-            "No usable model matches {list} (--models, or enabledModels in settings.json). List the models: pinion --list-models"
+            "No usable model matches {list} (--models, or enabledModels in the settings). List the models: pinion --list-models"
         ));
     }
     out.extend(default_problem(registry, request));

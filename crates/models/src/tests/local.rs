@@ -232,7 +232,7 @@ fn missing_local_server_error_names_address() {
     };
     let (model, warnings) = begin(&registry, settings);
     assert!(model.starts_with("mock-"), "{model}");
-    let said = "The default model vllm/m (defaultProvider and defaultModel in settings.json) is not used: No vLLM server \
+    let said = "The default model vllm/m (defaultProvider and defaultModel in the settings) is not used: No vLLM server \
                 answers at http://127.0.0.1:8000.";
     assert_eq!(warnings, [said]);
 }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use serde_json::json;
+use wire::ThinkingLevel::{High, Low, Max};
 
 use crate::merge::merge_levels;
 use crate::tests::{names, shop};
@@ -355,7 +356,8 @@ fn broken_models_yml_leaves_other_models() {
     let nested = format!("providers: {}{}", "[".repeat(100), "]".repeat(100));
     let bomb = "a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]
 d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nproviders: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n";
-    let table = ["providers: [", "- 1", "providers: 1", nested.as_str(), bomb];
+    let two = "providers: {a: {}, b: {}}";
+    let table = ["providers: [", "- 1", "providers: 1", two, nested.as_str(), bomb];
     for text in table {
         let shop = shop("", "", &[]);
         fs::write(shop.folder.path().join("models.yml"), text).unwrap();
@@ -364,10 +366,70 @@ d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\npr
             ..shop.sources.clone()
         });
         let error = registry.models_file().error().unwrap();
-        assert!(error.starts_with("Invalid models.yml: "), "{error}");
+        let (lines, _) = error.split_once("\n\nFile: ").unwrap();
+        let is_named = |line: &str| line.starts_with("Invalid models.yml: ");
+        assert!(lines.lines().all(is_named), "{error}");
         assert!(
             registry.find("anthropic", "claude-sonnet-4-5").is_some(),
             "{text}"
         );
     }
+}
+
+#[test]
+fn unnamed_levels_are_those_of_omp() {
+    let yaml = "providers:
+  mine:
+    baseUrl: http://yaml
+    api: anthropic-messages
+    auth: none
+    models:
+      - {id: named, reasoning: true, thinking: {mode: budget, efforts: [low, high, max], effortMap: {low: least}}}
+      - {id: claude-opus-4-6, reasoning: true}
+  router:
+    baseUrl: https://openrouter.ai/api/v1
+    api: openai-completions
+    auth: none
+    models: [{id: m, reasoning: true}]
+";
+    let shop = shop(super::MOCKS, "", &[]);
+    fs::write(shop.folder.path().join("models.yml"), yaml).unwrap();
+    let registry = |is_omp: bool| {
+        Registry::new(Sources {
+            is_omp,
+            ..shop.sources.clone()
+        })
+    };
+    let (omp, pi) = (registry(true), registry(false));
+    let levels = |registry: &Registry, provider: &str, id: &str| {
+        let levels = registry.find(provider, id).unwrap().thinking_levels();
+        levels
+            .iter()
+            .map(|level| level.as_str())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let (usual, more) = ("off minimal low medium high", "off minimal low medium high xhigh");
+    for (provider, id, of_omp, of_pi) in [
+        ("mock-anthropic", "claude-mock", more, usual),
+        ("mock-anthropic", "claude-plain", "off", "off"),
+        ("mock-openai", "gpt-mock", more, usual),
+        ("mock-responses", "resp-mock", more, more),
+        ("mock-google", "gemini-mock", usual, usual),
+    ] {
+        assert_eq!(levels(&omp, provider, id), of_omp, "{provider}/{id}");
+        assert_eq!(levels(&pi, provider, id), of_pi, "{provider}/{id}");
+    }
+    assert_eq!(levels(&omp, "mine", "named"), "off low high max");
+    let named = omp.find("mine", "named").unwrap();
+    assert_eq!(
+        [Low, High, Max].map(|level| named.mapped_thinking(level)),
+        [Some("least"), None, Some("max")]
+    );
+    assert_eq!(
+        levels(&omp, "mine", "claude-opus-4-6"),
+        usual,
+        "its words for levels are in the built-in list"
+    );
+    assert_eq!(levels(&omp, "router", "m"), usual, "it is not asked as OpenAI is");
 }

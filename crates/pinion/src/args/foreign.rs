@@ -38,11 +38,11 @@ fn ignore(_: &mut Args, _: String) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// oh-my-pi's `--approval-mode`. Its `write` asks for commands only, which `ask` covers.
+/// oh-my-pi's `--approval-mode`. Its `write` asks for commands only, which `ask` covers. Rules hold in its `yolo`, too.
 fn set_approval_mode(args: &mut Args, value: String) -> Result<(), UsageError> {
     args.permission_mode = match value.as_str() {
         "always-ask" | "write" => Some(PermissionMode::Ask),
-        "yolo" => Some(PermissionMode::Off),
+        "yolo" => Some(PermissionMode::Auto),
         _ => {
             return Err(UsageError::InvalidValue {
                 flag: "--approval-mode",
@@ -135,7 +135,7 @@ pub(super) const FOREIGN: &[Flag] = &[
         &["--approval-mode"],
         "MODE",
         set_approval_mode,
-        "always-ask and write: --permission-mode ask; yolo: off",
+        "always-ask and write: --permission-mode ask; yolo: auto",
     ),
     switch(&["--no-title"], set::set_vendor, SELECTS_DIALECT),
     switch(&["--no-pty"], set::set_vendor, SELECTS_DIALECT),

@@ -62,7 +62,7 @@ fn problem(registry: &Registry, request: &StartRequest) -> Option<String> {
     usable.is_empty().then(|| {
         let list = request.models.join(", ");
         format!(
-            "No usable model matches {list} (--models, or enabledModels in settings.json). List the models: pinion \
+            "No usable model matches {list} (--models, or enabledModels in the settings). List the models: pinion \
              --list-models"
         )
     })

@@ -209,7 +209,7 @@ fn prompt_during_compaction_refused_in_dialects_words() {
     ] {
         let summary = Reply::text(["Summary."]).gate("summary");
         let world = World::new([Reply::text(["One."]), Reply::text(["Two."]), summary]);
-        world.settings(json!({"compaction": {"keepRecentTokens": 5}}));
+        world.settings(json!({"compaction": {"keepRecentTokens": 6}}));
         let pi = speaking(&world, dialect);
         pi.say(&"Remember the word elephant. ".repeat(40));
         pi.say("And this one, too.");

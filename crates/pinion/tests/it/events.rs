@@ -179,6 +179,47 @@ fn parallel_tools_end_independently_with_ordered_results() {
 }
 
 #[test]
+fn newest_omp_gets_results_as_calls_end() {
+    let slow = "while [ ! -e go ]; do sleep 0.01; done";
+    let world = World::new([
+        Reply::tool("slow", "bash", json!({ "command": slow }))
+            .then_tool("unknown", "no_such_tool", json!({}))
+            .then_tool("fast", "bash", json!({"command": "true"})),
+        Reply::text(["Done."]),
+    ]);
+    let pi = world.start_with(&["--rpc-dialect", "omp-now"]);
+    pi.data(json!({"type": "prompt", "message": "Do"}));
+    // The slow call still runs.
+    pi.agent
+        .wait(
+            |line| line["type"] == "message_end" && line["message"]["toolCallId"] == "fast",
+            LONG,
+        )
+        .unwrap();
+    world.dir.write("go", "").unwrap();
+    pi.wait("session_settled");
+    let ids = |messages: &[Value], member: &str| -> Vec<Value> {
+        let ids = messages.iter().map(|message| message[member].clone());
+        ids.filter(|id| !id.is_null()).collect()
+    };
+    let order = ["unknown", "fast", "slow"];
+    let lines = pi.lines();
+    let told = of_type(&lines, "message_end");
+    let told: Vec<Value> = told.iter().map(|line| line["message"].clone()).collect();
+    assert_eq!(ids(&told, "toolCallId"), order);
+    let of_turn = of_type(&lines, "turn_end")[0]["toolResults"].clone();
+    assert_eq!(ids(of_turn.as_array().unwrap(), "toolCallId"), order);
+    assert_eq!(ids(&pi.messages(), "toolCallId"), order);
+    let sent = world.server.requests()[1].body["messages"][2]["content"].clone();
+    assert_eq!(
+        ids(sent.as_array().unwrap(), "tool_use_id"),
+        ["slow", "unknown", "fast"],
+        "the provider gets them in the order of the calls"
+    );
+    pi.finish();
+}
+
+#[test]
 fn prompt_is_acknowledged_before_provider_responds() {
     let gate = Before {
         gate: Some("head".into()),

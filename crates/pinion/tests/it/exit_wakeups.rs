@@ -282,12 +282,34 @@ fn newest_omp_client_settles_after_wakeup() {
 
 #[test]
 fn newest_omp_client_settles_when_abort_holds_wakeup() {
+    let world = World::new([
+        start("b", "until [ -e go ]; do sleep 0.05; done"),
+        Reply::text(["half"]).gate("never").then_text([" LATE"]),
+    ]);
+    wakes(&world);
+    let pi = world.start_with(&["--rpc-dialect", "omp-now"]);
+    pi.data(json!({"type": "prompt", "message": "Go"}));
+    world.server.wait_gate("never", LONG).unwrap();
+    std::fs::write(world.dir.cwd().join("go"), "").unwrap();
+    pi.wait("process_end");
+    pi.data(json!({"type": "abort"}));
+    pi.wait("session_settled");
+    assert_eq!(pi.state()["hasPendingAsyncWork"], false);
+    pi.finish();
+}
+
+#[test]
+fn running_process_keeps_newest_omp_client_waiting() {
     let world = World::new([start("b", "exec sleep 600"), Reply::text(["I wait"])]);
     wakes(&world);
     let pi = world.start_with(&["--rpc-dialect", "omp-now"]);
     pi.data(json!({"type": "prompt", "message": "Go"}));
     assert_eq!(pi.wait("prompt_result")["sessionSettled"], false);
     pi.data(json!({"type": "abort"}));
+    // Its end would begin a run also after the abort.
+    assert_eq!(pi.state()["hasPendingAsyncWork"], true);
+    assert_eq!(of_type(&pi.lines(), "session_settled").len(), 0);
+    pi.data(json!({"type": "kill_process", "processId": "p1"}));
     pi.wait("session_settled");
     assert_eq!(pi.state()["hasPendingAsyncWork"], false);
     pi.finish();

@@ -757,6 +757,60 @@ fn user_bash_handler_runs_command_or_fails() {
 }
 
 #[test]
+fn output_of_extension_command_is_streamed() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [],
+        r#"
+        let go = () => {};
+        pi.registerCommand("go", { handler: async () => go() });
+        pi.on("user_bash", () => ({ operations: { exec: async (command, cwd, { onData, signal }) => {
+          onData(Buffer.from("\x1b[31mbegun\r\n"));
+          await new Promise((done) => { go = done; signal.addEventListener("abort", done); });
+          if (command === "exit") { process.kill(process.pid, "SIGKILL"); await new Promise(() => {}); }
+          onData(Buffer.from("ended\n"));
+          return { exitCode: 5 };
+        } } }));
+        "#,
+    );
+    let pi = world.start();
+    let begin = |command: &str| {
+        let id = pi.send(json!({"type": "bash", "command": command}));
+        let update = pi.wait("bash_execution_update");
+        assert_eq!((&update["id"], &update["delta"]), (&json!(id), &json!("begun\n")));
+        id
+    };
+    let id = begin("whole");
+    command(&pi, "/go");
+    let ran = pi.response(&id)["data"].clone();
+    assert_eq!(
+        (&ran["output"], &ran["exitCode"], &ran["cancelled"]),
+        (&json!("begun\nended\n"), &json!(5), &json!(false))
+    );
+    pi.agent.skip();
+    let id = begin("aborted");
+    pi.data(json!({"type": "abort_bash"}));
+    let ran = pi.response(&id)["data"].clone();
+    assert_eq!(
+        (&ran["output"], ran.get("exitCode"), &ran["cancelled"]),
+        (&json!("begun\nended\n"), None, &json!(true))
+    );
+    pi.agent.skip();
+    // The extension process ends in the middle.
+    let id = begin("exit");
+    pi.send(json!({"type": "prompt", "message": "/go"}));
+    let response = pi.response(&id);
+    assert!(
+        response["error"].as_str().unwrap().contains("process is gone"),
+        "{response}"
+    );
+    assert_eq!(pi.messages().len(), 2, "a failed command is not stored");
+    pi.finish();
+}
+
+#[test]
 fn extension_input_handlers_apply_to_steering() {
     if !can_run() {
         return;

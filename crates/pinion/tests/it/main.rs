@@ -64,6 +64,7 @@ mod models;
 mod newest_pi_edges;
 mod omp_commands;
 mod omp_extensions;
+mod omp_models;
 mod oneshot;
 mod openings;
 mod output_limits;

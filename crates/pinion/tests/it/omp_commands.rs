@@ -405,13 +405,14 @@ fn outcomes(lines: &[Value]) -> [usize; 4] {
 
 #[test]
 fn run_goes_on_after_compaction() {
-    let (world, pi, before) = answering([Reply::text(["A summary."]), Reply::text(["The rest."])]);
+    let replies = ["A summary.", "Short.", "The rest."].map(|text| Reply::text([text]));
+    let (world, pi, before) = answering(replies);
     assert_eq!(pi.data(json!({"type": "compact"}))["summary"], "A summary.");
     pi.wait("session_settled");
     let lines = pi.lines().split_off(before);
     assert_eq!(outcomes(&lines), [2, 1, 1, 1]);
     assert_eq!(of_type(&lines, "prompt_result")[0]["status"], "completed");
-    let request = world.server.requests()[3].body["messages"].to_string();
+    let request = world.server.requests()[4].body["messages"].to_string();
     assert!(
         request.contains("And this one, too.") && !request.contains("half"),
         "{request}"
@@ -441,6 +442,9 @@ fn abort_of_compaction_ends_interrupted_run() {
     let (world, pi, before) = answering([Reply::text(["A summary."]).gate("summary")]);
     let asked = pi.send(json!({"type": "compact"}));
     world.server.wait_gate("summary", LONG).unwrap();
+    // The second one is refused, so that it does not end the run.
+    let second = pi.error(json!({"type": "compact"}));
+    assert_eq!(second, "Compaction already in progress");
     assert_eq!(outcomes(&pi.lines().split_off(before)), [1, 0, 0, 0]);
     pi.data(json!({"type": "abort"}));
     assert_eq!(pi.response(&asked)["success"], false);
@@ -449,6 +453,77 @@ fn abort_of_compaction_ends_interrupted_run() {
     assert_eq!(outcomes(&lines), [1, 1, 1, 1]);
     assert_eq!(of_type(&lines, "prompt_result")[0]["status"], "aborted");
     assert_eq!(world.server.requests().len(), 3);
+    end(&pi);
+}
+
+/// A process with two turns, the second of which a compaction splits. These replies are for the summaries.
+fn splitting(replies: impl IntoIterator<Item = Reply>) -> (World, Pi) {
+    let turns = [Reply::text(["One."]), Reply::text(["Two."])];
+    let world = World::new(turns.into_iter().chain(replies));
+    world.settings(json!({"compaction": {"keepRecentTokens": 5}}));
+    let pi = world.start_with(&["--rpc-dialect", "omp-now"]);
+    say(&pi, &"Remember the word elephant. ".repeat(40));
+    say(&pi, "And this one, too.");
+    (world, pi)
+}
+
+#[test]
+fn compaction_splits_turn_and_has_short_summary() {
+    let (world, pi) = splitting(["HISTORY", "PREFIX", "SHORT"].map(|text| Reply::text([text])));
+    let result = pi.data(json!({"type": "compact", "customInstructions": "Name the animals."}));
+    assert_eq!(
+        result["summary"],
+        "HISTORY\n\n---\n\n**Turn Context (split turn):**\n\nPREFIX"
+    );
+    assert_eq!(
+        (&result["shortSummary"], &result["tokensBefore"]),
+        (&json!("SHORT"), &json!(120))
+    );
+    assert_eq!(result["usage"]["input"], 300, "that of all three requests");
+    let asked = world.server.requests()[4].body["messages"].to_string();
+    assert!(
+        asked.contains("[Assistant]: Two.")
+            && asked.contains("HISTORY")
+            && !asked.contains("Name the animals."),
+        "{asked}"
+    );
+    let (file, messages) = (pi.file(), pi.messages());
+    assert_eq!(pi.roles(), ["compactionSummary", "assistant"]);
+    assert_eq!(
+        (&messages[0]["shortSummary"], &messages[0]["method"]),
+        (&json!("SHORT"), &json!("soft"))
+    );
+    end(&pi);
+    let again = world.start_with(&["--rpc-dialect", "omp-now", "--session", file.to_str().unwrap()]);
+    assert_eq!(again.messages(), messages);
+    end(&again);
+}
+
+#[test]
+fn compaction_without_short_summary_is_stored() {
+    let refused = Reply::error(ErrorKind::Invalid);
+    let (_world, pi) = splitting([Reply::text(["HISTORY"]), Reply::text(["PREFIX"]), refused]);
+    let result = pi.data(json!({"type": "compact"}));
+    assert_eq!(result.get("shortSummary"), None, "{result}");
+    assert_eq!(pi.roles(), ["compactionSummary", "assistant"]);
+    let lines = pi.lines();
+    let notices = of_type(&lines, "notice");
+    let reason = "The compaction is stored without a short summary: Short summary failed: 400";
+    let is_told = |notice: &&Value| notice["message"].as_str().unwrap().starts_with(reason);
+    assert_eq!(notices.into_iter().filter(is_told).count(), 1, "{lines:?}");
+    end(&pi);
+}
+
+#[test]
+fn abort_of_short_summary_changes_nothing() {
+    let short = Reply::text(["SHORT"]).gate("short");
+    let (world, pi) = splitting([Reply::text(["HISTORY"]), Reply::text(["PREFIX"]), short]);
+    let before = pi.messages();
+    let asked = pi.send(json!({"type": "compact"}));
+    world.server.wait_gate("short", LONG).unwrap();
+    pi.data(json!({"type": "abort"}));
+    assert_eq!(pi.response(&asked)["success"], false);
+    assert_eq!(pi.messages(), before);
     end(&pi);
 }
 

@@ -229,6 +229,21 @@ fn left_session_is_unlocked() {
 }
 
 #[test]
+fn abort_ends_wait_for_session_of_another_process() {
+    let world = World::new([]);
+    let other = made(&world);
+    let holder = world.start_with(&["--session", other.to_str().unwrap()]);
+    holder.state();
+    let (pi, file) = begun(&world);
+    let asked = pi.send(json!({"type": "switch_session", "sessionPath": other}));
+    pi.data(json!({"type": "abort"}));
+    assert_eq!(pi.response(&asked)["error"], "Operation aborted");
+    assert_eq!(pi.file(), file);
+    pi.finish();
+    holder.finish();
+}
+
+#[test]
 fn failed_fork_keeps_current_session() {
     let world = World::new([]);
     let (file, in_the_way) = (

@@ -100,7 +100,7 @@ pub(super) async fn finish(driver: &mut Driver, ended: EndedCompaction) {
 /// Goes on with the run that the compaction has interrupted. `is_done` is false if the conversation is still to be compacted.
 async fn resume(driver: &mut Driver, is_done: bool) {
     let goes_on = is_done && driver.summaries.interrupted == InterruptedRun::Ended;
-    if !goes_on || !driver.core.machine.can_continue() {
+    if !goes_on || !driver.core.machine.can_resume() {
         return settle_interrupted(driver).await;
     }
     // As for a prompt: limits and missing credentials also keep this run from beginning.
@@ -211,9 +211,11 @@ fn finished(value: &Value) -> Result<Box<Finished>, String> {
     }
     // The next compaction does not take over its lists of files (pi-core.md 3.6).
     entry.from_hook = Some(true);
+    let short = entry.extra.get("shortSummary").and_then(Value::as_str);
     Ok(Box::new(Finished {
         result: CompactionResult {
             summary: entry.summary.clone(),
+            short_summary: short.map(str::to_owned),
             first_kept_entry_id: entry.first_kept_entry_id.clone(),
             tokens_before: entry.tokens_before,
             details: entry.details.clone().unwrap_or(Value::Null),

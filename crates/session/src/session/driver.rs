@@ -31,7 +31,7 @@ use super::dialogs::Dialogs;
 use super::extensions::{Extensions, ModelHooks, failure, report};
 use super::interrupted_run::InterruptedRun;
 use super::model_probes::ModelProbes;
-use super::model_request::{Received, RunningRequest, answer_room, request_for};
+use super::model_request::{Judge, Received, RunningRequest, answer_room, request_for};
 use super::running_turn::RunningTurn;
 use super::session_core::SessionCore;
 use super::storage::Batch;
@@ -397,8 +397,8 @@ impl Driver {
         let Some(answering) = &mut self.turn.request else {
             return;
         };
-        let compacts = self.core.conversation.auto_compaction;
-        let Received { input, warning } = answering.accept(event, &self.core.agent.registry, compacts);
+        let judge = Judge::of(&self.core);
+        let Received { input, warning } = answering.accept(event, &self.core.agent.registry, judge);
         if let Some(warning) = warning {
             self.core.outbox.notice("warning", warning).await;
         }

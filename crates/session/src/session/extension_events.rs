@@ -144,6 +144,7 @@ async fn on_hook_answer(
         Continuation::Change(asker, change) => {
             session_change::on_change(driver, asker, change, answer.unwrap_or_default()).await
         }
+        Continuation::Closed(asker, change) => session_change::leave(driver, waiting, asker, change).await,
         Continuation::Leave(asker, change, next) => {
             session_change::carry_out(driver, waiting, asker, change, next).await
         }
@@ -161,6 +162,8 @@ async fn on_client_answer(
         return;
     };
     let (answer, failure) = extension_loading::take_answer(driver, answered.answer).await;
+    let remote = driver.shells.take_remote(answered.number);
+    let lost = answer.as_ref().err().map(ToString::to_string);
     let outbox = &driver.core.outbox;
     match request.complete(answer, failure, outbox).await {
         Completion::Done => {}
@@ -168,23 +171,25 @@ async fn on_client_answer(
         Completion::Cycled(responder, model, is_scoped) => {
             model_switch::cycled(driver, responder, model, is_scoped).await;
         }
+        Completion::RunShell(responder, params) if remote.is_some() => {
+            // Its output has come, so it must not run again here.
+            let error = strings::NO_RESULT.to_owned();
+            shell_commands::end(driver, remote, responder, params, Err(error)).await;
+        }
         Completion::RunShell(responder, _)
             if driver.extensions.client_requests.is_ended_shell(answered.number) =>
         {
             responder.refuse(strings::ABORTED).await;
         }
         Completion::RunShell(responder, params) => shell_commands::run(driver, responder, params).await,
-        Completion::ShellRan(responder, params, run, is_printed) => {
-            let printed = if is_printed {
-                run.output.clone()
-            } else {
-                String::new()
-            };
-            shell_commands::report_all(driver, responder, params, printed, Ok(run)).await;
+        Completion::ShellRan(responder, params, outcome) => {
+            shell_commands::end(driver, remote, responder, params, outcome).await;
         }
-        Completion::ShellFailed(responder, params, printed, error) => {
-            shell_commands::report_all(driver, responder, params, printed, Err(error)).await;
+        Completion::ShellRefused(responder, params, error) if remote.is_some() => {
+            let error = lost.unwrap_or(error);
+            shell_commands::end(driver, remote, responder, params, Err(error)).await;
         }
+        Completion::ShellRefused(responder, _, error) => responder.refuse(error).await,
     }
 }
 

@@ -25,7 +25,7 @@ use super::pending_prompt::{PendingPrompt, PromptSender};
 use super::queue::room_for;
 use super::run_options::RunOptions;
 use super::tool_calls::ChosenBy;
-use super::{model_switch, prompt_delivery, session_change};
+use super::{model_switch, prompt_delivery, session_change, shell_commands};
 
 /// What follows from a request.
 #[derive(Default)]
@@ -100,6 +100,9 @@ pub(super) async fn perform(
             driver.drive(Input::Abort).await;
         }
         ExtensionRequest::Shutdown => driver.extensions.request_shutdown(),
+        ExtensionRequest::ShellOutput { number, text } => {
+            shell_commands::on_output(driver, number, &text).await?;
+        }
         ExtensionRequest::Subsession(method, params) => {
             let subsessions = &mut driver.extensions.subsessions;
             let answer = subsessions.request(place, id, method, &params)?;

@@ -45,7 +45,7 @@ impl Fallbacks {
         };
         let names = self.session.iter().filter(|name| !is_local(name));
         for reason in names.filter_map(|name| unknown(registry, name)) {
-            let notice = format!("fallbackModels in settings.json: {reason}");
+            let notice = format!("fallbackModels in the settings: {reason}");
             outbox.notice("warning", notice).await;
         }
     }

@@ -103,6 +103,8 @@ impl Driver {
         for continuation in self.extensions.questions.give_up(|_| true) {
             prompt_delivery::refuse(self, continuation).await;
         }
+        let outbox = &self.core.outbox;
+        self.shells.give_up_remote(strings::ABORTED, outbox).await;
         self.extensions.client_requests.refuse_all().await;
         self.extensions.providers.refuse_all().await;
     }

@@ -357,7 +357,7 @@ impl Session {
         let quiet = async {
             self.driver.drive(agent::Input::Abort).await;
             self.driver.shells.cancel();
-            self.driver.extensions.client_requests.refuse_shells().await;
+            shell_commands::give_up(&mut self.driver).await;
             self.catch_up().await;
             while !self.driver.core.machine.is_idle()
                 || self.driver.shells.are_running()

@@ -33,7 +33,7 @@ pub(super) type Chosen = (Option<Model>, Option<ThinkingLevel>);
 pub(super) struct LevelSettings {
     /// The level that the model is switched to.
     pub(super) own: Option<ThinkingLevel>,
-    /// The level after a model that cannot reason. Without one, thinking stays off, as in pi 1.5.
+    /// The level after a model that cannot reason. Without one, thinking stays off, as in pi 1.5 and oh-my-pi.
     pub(super) restored: Option<ThinkingLevel>,
 }
 

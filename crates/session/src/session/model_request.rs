@@ -144,9 +144,8 @@ impl RunningRequest {
         }
     }
 
-    /// Takes an event. After [`ModelInput::Finished`] no other comes. `compacts`: the session compacts by itself, so a
-    /// conversation that is too long is not a final failure.
-    pub(super) fn accept(&mut self, event: ModelEvent, registry: &Registry, compacts: bool) -> Received {
+    /// Takes an event. After [`ModelInput::Finished`] no other comes.
+    pub(super) fn accept(&mut self, event: ModelEvent, registry: &Registry, judge: Judge) -> Received {
         let window = self.model.context_window;
         let input = match event {
             ModelEvent::Start(message) => {
@@ -168,7 +167,7 @@ impl RunningRequest {
                 };
             }
             ModelEvent::Done(message) => {
-                let verdict = verdict(&message, window, None, compacts);
+                let verdict = judge.verdict(&message, window, None);
                 ModelInput::Finished(*message, verdict)
             }
             ModelEvent::Error {
@@ -177,7 +176,7 @@ impl RunningRequest {
             } => {
                 let advice = advice(registry, &self.model, &message);
                 let asked = retry_after.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
-                let verdict = verdict(&message, window, asked, compacts);
+                let verdict = judge.verdict(&message, window, asked);
                 // After the verdict, which reads the provider's own words.
                 if let (Some(text), Some(advice)) = (&mut message.error_message, advice) {
                     text.push('\n');
@@ -229,6 +228,7 @@ pub(super) fn request_for(agent: &Agent, model: Model, thinking: ThinkingLevel, 
             error_objects: true,
             dashed_session_header: true,
             names_answering_model: true,
+            strict_diagnostics: true,
             omits_empty_text: false,
         };
     }
@@ -267,29 +267,67 @@ fn advice(registry: &Registry, model: &Model, message: &AssistantMessage) -> Opt
     models::advice(registry, model, error)
 }
 
-/// Says whether the request is worth repeating. After an abort it is not; a conversation that is too long has to be compacted.
-fn verdict(message: &AssistantMessage, window: u64, asked: Option<u64>, compacts: bool) -> Verdict {
-    let text = message.error_message.as_deref().unwrap_or("");
-    match () {
-        // The conversation left no room for an answer (pi-1.5-delta.md 5). A complete answer stands, however full the context is.
-        () if message.stop_reason == StopReason::Length
-            && compacts
-            && llm::is_context_overflow(message, window) =>
-        {
-            Verdict::Overflow
+/// What a session makes of failed requests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Judge {
+    /// The session compacts by itself, so a conversation that is too long is not a final failure.
+    compacts: bool,
+    /// After such a final failure, the answer leaves the conversation.
+    discards: bool,
+    /// Used-up quotas have a verdict of their own.
+    knows_quotas: bool,
+}
+
+impl Judge {
+    /// As the session is now.
+    pub(super) fn of(core: &SessionCore) -> Self {
+        Self {
+            compacts: core.conversation.auto_compaction,
+            discards: core.follows(SessionRule::LeavesOutOverflows),
+            knows_quotas: core.follows(SessionRule::KnowsQuotas),
         }
-        () if message.stop_reason != StopReason::Error => Verdict::Final,
-        // Before retries: the same request would find no more room (pi-core.md 4.1).
-        () if llm::is_context_overflow(message, window) => {
-            if compacts {
+    }
+
+    /// Says whether the request is worth repeating. After an abort it is not; a conversation that is too long has to be compacted.
+    fn verdict(self, message: &AssistantMessage, window: u64, asked: Option<u64>) -> Verdict {
+        match () {
+            // The conversation left no room for an answer (pi-1.5-delta.md 5). A complete answer stands, however full the context is.
+            () if message.stop_reason == StopReason::Length
+                && self.compacts
+                && llm::is_context_overflow(message, window) =>
+            {
                 Verdict::Overflow
-            } else {
-                Verdict::Final
             }
+            () if message.stop_reason != StopReason::Error => Verdict::Final,
+            // Before retries: the same request would find no more room (pi-core.md 4.1).
+            () if llm::is_context_overflow(message, window) => match self.compacts {
+                true => Verdict::Overflow,
+                false if self.discards => Verdict::Discarded,
+                false => Verdict::Final,
+            },
+            () => self.of_failure(message, asked),
         }
-        () if llm::is_retryable(text) => Verdict::Retry(asked),
-        // Another model may answer. A faulty request would fail there, too, so it stays final (GUARANTEES.md, 85).
-        () if llm::is_unavailable(text) => Verdict::Unavailable,
-        () => Verdict::Final,
+    }
+
+    /// What a failure of the provider means.
+    fn of_failure(self, message: &AssistantMessage, asked: Option<u64>) -> Verdict {
+        let text = message.error_message.as_deref().unwrap_or("");
+        // Before retries, which are no use until the quota is there again.
+        if let Some(wait) = self.quota_wait(message) {
+            return Verdict::Exhausted(asked.unwrap_or(wait));
+        }
+        match () {
+            () if llm::is_retryable(text) => Verdict::Retry(asked),
+            // Another model may answer. A faulty request would fail there, too, so it stays final (GUARANTEES.md, 85).
+            () if llm::is_unavailable(text) => Verdict::Unavailable,
+            () => Verdict::Final,
+        }
+    }
+
+    /// The wait for a used-up quota in milliseconds.
+    fn quota_wait(self, message: &AssistantMessage) -> Option<u64> {
+        let text = message.error_message.as_deref().filter(|_| self.knows_quotas)?;
+        let wait = llm::quota_wait(text, message.http_status)?;
+        Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
     }
 }

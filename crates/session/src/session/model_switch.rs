@@ -100,12 +100,13 @@ pub(super) async fn cycled(
 async fn select_model(driver: &mut Driver, model: Model, level: Option<ThinkingLevel>) -> Option<Model> {
     let agent = &driver.core.agent;
     let takes_level = driver.core.follows(SessionRule::SelectedModelsTakeLevel);
+    let restores = !driver.core.follows(SessionRule::LostLevelsStayOff);
     // Today's pi gives each selected model the level of the settings again (pi-1.5-delta.md 6).
     let of_all = agent.options.start.default_thinking.filter(|_| takes_level);
     let of_model = agent.settings.model_thinking_level(&model.provider, &model.id);
     let settings = LevelSettings {
         own: of_model.or(of_all),
-        restored: (!takes_level).then(|| agent.default_thinking(&model)),
+        restored: restores.then(|| agent.default_thinking(&model)),
     };
     let switch = driver.core.conversation.choice.select(model, level, settings);
     switched(driver, &switch).await;

@@ -76,7 +76,8 @@ impl PermissionWait {
         };
         let chosen_mode = chosen.or(options.permission_mode);
         let (policy, notes) = Policy::new(&agent.settings.permissions, chosen_mode, bases);
-        let file = Path::new("settings.json");
+        // Rules of several files are in one policy.
+        let file = Path::new("settings");
         let notes = notes
             .into_iter()
             .map(|note| Diagnostic::new(file, note))

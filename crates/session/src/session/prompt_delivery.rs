@@ -345,12 +345,15 @@ pub(super) async fn enqueue_message(
     Ok(Accepted::new(Disposition::Started))
 }
 
-/// Messages that have not begun do not begin any more.
+/// Messages that have not begun do not begin any more. A switch to a session that another process has open waits no longer.
 pub(super) async fn withdraw_prompts(driver: &mut Driver) {
     for continuation in driver.extensions.questions.give_up(|continuation| {
         matches!(
             continuation,
-            Continuation::Input(_) | Continuation::Begin(_) | Continuation::BeginUnprompted(_)
+            Continuation::Input(_)
+                | Continuation::Begin(_)
+                | Continuation::BeginUnprompted(_)
+                | Continuation::Closed(..)
         )
     }) {
         refuse(driver, continuation).await;
@@ -370,14 +373,19 @@ pub(super) async fn refuse(driver: &mut Driver, continuation: Continuation) {
                 driver.add_message(message).await;
             }
         }
-        Continuation::Change(asker, _) | Continuation::Leave(asker, ..) => match asker {
-            ChangeAsker::Session(responder) => responder.refuse(strings::ABORTED).await,
-            ChangeAsker::Continue(responder, _) => responder.refuse(strings::ABORTED).await,
-            ChangeAsker::Fork(responder) => responder.refuse(strings::ABORTED).await,
-            ChangeAsker::Reload(responder) => responder.refuse(strings::ABORTED).await,
-            // Only `cut_off` gives these up, and by then extensions are muted.
-            ChangeAsker::Extension(_) => {}
-        },
+        Continuation::Change(asker, _) | Continuation::Closed(asker, _) | Continuation::Leave(asker, ..) => {
+            match asker {
+                ChangeAsker::Session(responder) => responder.refuse(strings::ABORTED).await,
+                ChangeAsker::Continue(responder, _) => responder.refuse(strings::ABORTED).await,
+                ChangeAsker::Fork(responder) => responder.refuse(strings::ABORTED).await,
+                ChangeAsker::Reload(responder) => responder.refuse(strings::ABORTED).await,
+                // `cut_off` gives these up when extensions are muted; an abort only those of `Closed`.
+                ChangeAsker::Extension(id) => {
+                    let error = strings::ABORTED.to_owned();
+                    driver.extensions.links.answer(id, Err(error));
+                }
+            }
+        }
         Continuation::Move(Asker::Client(responder), _) => responder.refuse(strings::ABORTED).await,
         // It is stored already, and the machine waits for it.
         Continuation::Compacted(ended) => compaction::finish(driver, *ended).await,

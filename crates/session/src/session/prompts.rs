@@ -94,7 +94,7 @@ pub(super) async fn clear_queue(driver: &mut Driver) -> Queues {
 
 /// Stops what runs. Returns the response, which follows when the session is idle.
 pub(super) async fn abort(driver: &mut Driver, responder: Responder<()>) -> DeferredAction {
-    // An open login refuses every other one, and may wait ten minutes for its user (`auth::login::limits::LOGIN`).
+    // An open login may wait ten minutes for its user (`auth::login::limits::LOGIN`).
     driver.extensions.providers.end_logins(strings::ABORTED).await;
     // Queued messages stay and begin no run by themselves, unlike in pi 1.x (dialects.md 9).
     driver.drive(Input::Abort).await;
@@ -124,21 +124,29 @@ pub(super) async fn abort_and_prompt(
     )
 }
 
-/// Stops what runs. Returns the compaction, which follows when the session is idle.
+/// Stops what runs. Returns the compaction, which follows when the session is idle; none if it is refused.
 pub(super) async fn compact(
     driver: &mut Driver,
     responder: Responder<CompactionResult>,
     params: CompactParams,
-) -> DeferredAction {
-    if driver.core.follows(SessionRule::ResumesAfterCompaction) && driver.core.machine.can_be_interrupted() {
-        driver.summaries.interrupted = InterruptedRun::Wanted;
+) -> Option<DeferredAction> {
+    if driver.core.follows(SessionRule::ResumesAfterCompaction) {
+        // As in oh-my-pi. The abort would end the run that goes on after the first compaction.
+        let is_compacting = driver.core.machine.activity().is_compacting();
+        if is_compacting && driver.summaries.interrupted == InterruptedRun::Ended {
+            responder.refuse(strings::ALREADY_COMPACTING).await;
+            return None;
+        }
+        if driver.core.machine.can_be_interrupted() {
+            driver.summaries.interrupted = InterruptedRun::Wanted;
+        }
     }
     // A manual compaction ends the run, in contrast to an automatic one (pi-core.md 3.2).
     driver.drive(Input::Abort).await;
-    DeferredAction::Compact(Asked {
+    Some(DeferredAction::Compact(Asked {
         asker: Asker::Client(responder),
         instructions: params.custom_instructions,
-    })
+    }))
 }
 
 /// `continue`: one more request after a run that died. Whether one did is decided in `agent`.
@@ -218,7 +226,7 @@ pub(super) async fn hand_off(
         strings::NOTHING_TO_HAND_OFF
     } else {
         let (params, responder) = handoff(params, responder);
-        return Some(compact(driver, responder, params).await);
+        return compact(driver, responder, params).await;
     };
     responder.refuse(refusal).await;
     None

@@ -176,7 +176,7 @@ impl Session {
             is_idle: core.machine.is_idle() && !core.machine.is_holding() && !extensions.holds_requests(),
             is_loading: extensions.is_opening() || core.mcp.is_connecting() || self.awaits_answer(),
             runs_shells: self.driver.shells.are_running(),
-            is_answering: extensions.is_answering_first(),
+            is_answering: extensions.client_requests.is_response_first(),
         }
     }
 
@@ -218,7 +218,8 @@ impl Session {
             DeferredAction::Compact(asked) => compaction::compact_now(driver, asked).await,
             DeferredAction::Move(asker, params) => navigation::move_if_allowed(driver, asker, params).await,
             DeferredAction::Change(asker, change) => {
-                let reloaded = session_change::leave(driver, &mut self.deferred, asker, change).await;
+                let waiting = &mut self.deferred;
+                let reloaded = session_change::leave_when_closed(driver, waiting, asker, change).await;
                 self.defer(reloaded);
             }
             DeferredAction::Held(origin, command) => command.dispatch(self, origin).await,

@@ -29,8 +29,9 @@ use super::file_search::directory;
 use super::newest_pi::with_home;
 use super::router::refuse;
 use super::session_core::SessionCore;
-use super::session_file::NewSession;
+use super::session_file::{NewSession, closed, is_locked};
 use super::session_replacement::{self, is_current};
+use super::shell_commands;
 use super::storage::same_file;
 
 pub(super) async fn new_session(
@@ -250,6 +251,35 @@ pub(super) async fn on_change(
     None
 }
 
+/// The run has ended: waits until no other process has the file of the next session open, then leaves this one. The session works
+/// meanwhile, and an abort ends the wait.
+pub(super) async fn leave_when_closed(
+    driver: &mut Driver,
+    waiting: &mut DeferredActions,
+    asker: ChangeAsker,
+    change: Change,
+) -> Option<DeferredAction> {
+    let log = &driver.core.conversation.log;
+    if let Change::Switch(path, _) = &change
+        // This process has these files open.
+        && !log.has_left()
+        && !is_current(log.path(), path).await
+        && is_locked(path.clone()).await
+    {
+        let closed = closed(path.clone());
+        let wait = async move {
+            closed.await;
+            Ok(extensions::Answer::default())
+        };
+        driver
+            .extensions
+            .questions
+            .ask(Continuation::Closed(asker, change), wait);
+        return None;
+    }
+    leave(driver, waiting, asker, change).await
+}
+
 /// The run has ended: extensions hear that the session is left, for a moment, then it is.
 pub(super) async fn leave(
     driver: &mut Driver,
@@ -300,7 +330,7 @@ pub(super) async fn leave(
 async fn change_now(driver: &mut Driver, asker: ChangeAsker, change: Change) -> DeferredAction {
     if change.ends_shells() {
         // Running commands are killed when the change is deferred (`defer`). The others would begin in the next session.
-        driver.extensions.client_requests.refuse_shells().await;
+        shell_commands::give_up(driver).await;
     }
     // The run ends in order first: its messages belong to the file that is left.
     driver.drive(Input::Abort).await;

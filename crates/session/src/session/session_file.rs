@@ -9,6 +9,7 @@ use wire::SessionHeader;
 use crate::error::SessionError;
 use crate::factory::Agent;
 use crate::limits::{LOCK_PAUSE, LOCK_WAIT};
+use crate::off_thread::off_thread;
 
 /// Which session to begin with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +87,19 @@ pub async fn when_closed<T>(
             opened => return opened,
         }
     }
+}
+
+/// Waits for up to [`LOCK_WAIT`] while another writer has the file open.
+pub(super) async fn closed(path: PathBuf) {
+    let begin = Instant::now();
+    while begin.elapsed() < LOCK_WAIT && is_locked(path.clone()).await {
+        sleep(LOCK_PAUSE).await;
+    }
+}
+
+/// Returns true if another writer has the file open.
+pub(super) async fn is_locked(path: PathBuf) -> bool {
+    off_thread(move || store::is_locked(&path)).await
 }
 
 /// What becomes of a file with nothing in it.

@@ -17,7 +17,7 @@ use super::change_request::{Change, Changed, DONE};
 use super::driver::Driver;
 use super::extension_loading;
 use super::session_core::SessionCore;
-use super::session_file::{Empty, NewSession, open_log, stored_cwd, when_closed};
+use super::session_file::{Empty, NewSession, open_log, stored_cwd};
 use super::storage::same_file;
 
 /// Header and file of the session that a change begins, while the old one is still there; none if they are not known yet.
@@ -245,11 +245,8 @@ async fn open_other(driver: &mut Driver, path: PathBuf, spare: Option<PathBuf>) 
         return replace(driver, log, cwd, false).await;
     }
     let cwd = driver.core.workspace.cwd.clone();
-    let opening = async || {
-        let (path, cwd, spare) = (path.clone(), cwd.clone(), spare.clone());
-        off_thread(move || open_log(&path, &cwd, spare.as_deref(), Empty::IsRefused)).await
-    };
-    let (mut log, cwd) = when_closed(opening).await?;
+    let opening = move || open_log(&path, &cwd, spare.as_deref(), Empty::IsRefused);
+    let (mut log, cwd) = off_thread(opening).await?;
     // What the client chose stays when it goes on in another file.
     log.set_durability(driver.core.conversation.log.durability());
     if log.entries().is_empty() {

@@ -5,15 +5,22 @@ use tools::BashRun;
 use wire::command::BashParams;
 use wire::state::BashResult;
 
+use crate::limits;
 use crate::outbox::Responder;
+use crate::strings;
 
 use super::driver::Driver;
 use super::extensions::ClientRequest;
-use super::user_shells::ShellReport;
+use super::user_shells::{RemoteShell, ShellReport};
 
 /// Runs a shell command of the user, unless an extension replaces it.
 pub(super) async fn bash(driver: &mut Driver, responder: Responder<BashResult>, params: BashParams) {
     let (core, extensions) = (&mut driver.core, &mut driver.extensions);
+    // Each may hold output and a log, as commands that run here do.
+    if extensions.client_requests.open_shells() >= limits::BASH_RUNNING {
+        let error = strings::too_many_commands(limits::BASH_RUNNING);
+        return responder.refuse(error).await;
+    }
     if !extensions.has_listener("user_bash") {
         return run(driver, responder, params).await;
     }
@@ -22,8 +29,10 @@ pub(super) async fn bash(driver: &mut Driver, responder: Responder<BashResult>, 
         "command": params.command,
         "excludeFromContext": params.exclude_from_context == Some(true),
         "cwd": core.workspace.cwd.to_string_lossy(),
+        "outputId": extensions.client_requests.next_number(),
     });
-    let answer = extensions.hook_answer(core, "user_bash", &event);
+    let end = extensions.client_requests.shells_end();
+    let answer = extensions.hook_answer_until(core, "user_bash", &event, end);
     let request = ClientRequest::Shell(responder, params);
     extensions.client_requests.wait(request, answer);
 }
@@ -35,21 +44,52 @@ pub(super) async fn run(driver: &mut Driver, responder: Responder<BashResult>, p
     driver.shells.run(responder, params, place, &core.outbox).await;
 }
 
-/// Reports a command that an extension ran, from its beginning to its outcome. Clients are shown what it `printed`.
-pub(super) async fn report_all(
+/// Takes output of a command that an extension runs. The first output announces the command to clients.
+///
+/// # Errors
+/// A message for the extension if the command has ended.
+pub(super) async fn on_output(driver: &mut Driver, number: u64, text: &str) -> Result<(), String> {
+    let Driver {
+        core,
+        shells,
+        extensions,
+        ..
+    } = driver;
+    if !shells.is_remote(number) {
+        let command = extensions.client_requests.shell(number);
+        let command = command.ok_or(strings::COMMAND_ENDED)?;
+        let output = core.agent.toolbox.user_output();
+        shells.begin_remote(number, command, output, &core.outbox).await;
+    }
+    shells.push(number, text, &core.outbox).await;
+    Ok(())
+}
+
+/// Reports a command that an extension ran. `remote` has its output if that came in pieces.
+pub(super) async fn end(
     driver: &mut Driver,
+    remote: Option<RemoteShell>,
     responder: Responder<BashResult>,
     params: BashParams,
-    printed: String,
     outcome: Result<BashRun, String>,
 ) {
     let outbox = &driver.core.outbox;
-    let shell = driver.shells.begin(responder.origin(), &params, outbox).await;
-    if !printed.is_empty() {
-        on_report(driver, ShellReport::Output(shell.clone(), printed)).await;
-    }
+    let (shell, outcome) = match remote {
+        Some(remote) => remote.finish(outcome, outbox).await,
+        None => {
+            let shell = driver.shells.begin(responder.origin(), &params, outbox).await;
+            (shell, outcome)
+        }
+    };
     let done = ShellReport::Done(Box::new(responder), params, shell, outcome);
     on_report(driver, done).await;
+}
+
+/// Gives up the commands that extensions run or look at.
+pub(super) async fn give_up(driver: &mut Driver) {
+    let outbox = &driver.core.outbox;
+    driver.shells.give_up_remote(strings::ABORTED, outbox).await;
+    driver.extensions.client_requests.refuse_shells().await;
 }
 
 /// Stores the report of a command. During a run it waits, because the messages of the run belong together.

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::compaction::{self, Finished, Plan, Refusal, SummaryRequest};
+use agent::compaction::{self, Finished, Keep, Plan, Refusal, SummaryRequest};
 use llm::{CacheRetention, ModelEvent, ModelRequest};
 use tokio_util::sync::CancellationToken;
 use wire::entry::BranchSummary;
@@ -16,6 +16,7 @@ use wire::{AssistantMessage, Event, Message, Model, SessionRule, ThinkingLevel, 
 use crate::factory::Agent;
 use crate::limits;
 use crate::outbox::Outbox;
+use crate::strings;
 
 use super::access::open;
 use super::asker::{Asked, Asker};
@@ -148,9 +149,12 @@ impl Summaries {
         reason: CompactionReason,
     ) -> (Result<Plan, Refusal>, Option<String>) {
         let log = &core.conversation.log;
-        let settings = core
+        let mut settings = core
             .conversation
             .compaction_settings(&core.agent.settings.compaction);
+        if core.follows(SessionRule::CompactsAsOmp) {
+            settings.keep = Keep::AtMost;
+        }
         // Entries that earlier compactions left out are in their summary and need no second one.
         let plan = compaction::plan(&store::seen_branch(log, log.leaf_id()), settings);
         (plan, self.instructions(reason))
@@ -275,6 +279,20 @@ impl Summariser {
         Ok((compaction::answer_text(request.kind, &answer)?, answer.usage))
     }
 
+    /// The short summary of a compaction, and what it took. None if the model gives none: the summaries are made and paid for, and without
+    /// them the context stays full.
+    async fn shorten(&mut self, plan: &Plan, summary: &str) -> Result<Option<(String, Usage)>, Refusal> {
+        match self.ask(&compaction::short_request(plan, summary)).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(Refusal::Aborted) => Err(Refusal::Aborted),
+            Err(refusal) => {
+                let notice = strings::no_short_summary(&refusal);
+                self.outbox.notice("warning", notice).await;
+                Ok(None)
+            }
+        }
+    }
+
     async fn tell_scheduled(&self, attempt: u32, delay_ms: u64, error: &str) {
         let event = Event::SummarizationRetryScheduled {
             attempt,
@@ -336,7 +354,7 @@ fn room_beside(call: &ModelRequest) -> Option<u64> {
     (window > 0 && room.tokens >= limits::LEAST_OUTPUT).then_some(room.tokens)
 }
 
-/// Asks for each summary, one after the other, and joins them.
+/// Asks for each summary, one after the other, and joins them. In some dialects a short one follows.
 async fn summarise(
     summariser: &mut Summariser,
     plan: &Plan,
@@ -351,6 +369,15 @@ async fn summarise(
         total = Some(total.map_or(usage.clone(), |total| total.plus(&usage)));
     }
     let mut finished = compaction::finish(plan, answers)?;
+    let dialect = summariser.agent.options.dialect;
+    if dialect.follows(SessionRule::CompactsAsOmp) {
+        let answer = summariser.shorten(plan, &finished.entry.summary).await?;
+        let (short, usage) = answer.unzip();
+        finished.complete_as_omp(short);
+        if let Some(usage) = usage {
+            total = Some(total.map_or(usage.clone(), |total| total.plus(&usage)));
+        }
+    }
     finished.entry.usage.clone_from(&total);
     finished.result.usage = total;
     Ok(Box::new(finished))

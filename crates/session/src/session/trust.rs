@@ -77,7 +77,7 @@ pub(super) fn follow(mut current: LoopSettings, before: LoopSettings, after: Loo
     );
     follow_one(&mut current.retry, &before.retry, after.retry);
     follow_one(&mut current.limits, &before.limits, after.limits);
-    // `silent_answers` and `failures` depend on the dialect of the process alone, which no settings change.
+    // `silent_answers`, `failures` and `results` depend on the dialect of the process alone, which no settings change.
     current
 }
 

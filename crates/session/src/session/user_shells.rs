@@ -1,12 +1,13 @@
 //! Shell commands of the user (`bash`). Several may run at once. Their output is stored when no run is active, because a tool call
 //! and its result must stay next to each other, and the model gets it with the next prompt.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tools::{BashRun, Toolbox, UserBash};
+use tools::{BashRun, Toolbox, UserBash, UserOutput};
 use wire::command::BashParams;
 use wire::state::BashResult;
 use wire::table::Respond;
@@ -41,13 +42,23 @@ pub(super) struct Shell {
     bash_id: String,
 }
 
+/// A command that an extension runs, and whose output comes in pieces.
+pub(super) struct RemoteShell {
+    shell: Shell,
+    params: BashParams,
+    output: UserOutput,
+}
+
 /// The shell commands of the user.
 pub(super) struct UserShells {
     /// Few reports, since a piece of output may be long.
     reports: mpsc::Receiver<Box<ShellReport>>,
     sender: mpsc::Sender<Box<ShellReport>>,
     cancel: CancellationToken,
+    /// How many run, including those of extensions.
     running: usize,
+    /// Commands that extensions run, by the number of the request.
+    remote: BTreeMap<u64, RemoteShell>,
     /// How many there were.
     made: u64,
     /// Commands that ended during the active run; they are stored after it.
@@ -62,6 +73,7 @@ impl UserShells {
             sender,
             cancel: CancellationToken::new(),
             running: 0,
+            remote: BTreeMap::new(),
             made: 0,
             parked: Vec::new(),
         }
@@ -77,9 +89,9 @@ impl UserShells {
         self.made = made;
     }
 
-    /// Returns true while a command runs.
+    /// Returns true while a command runs here. A session change does not wait for those of extensions; it gives them up.
     pub(super) fn are_running(&self) -> bool {
-        self.running > 0
+        self.running > self.remote.len()
     }
 
     /// Returns true if a command runs or waits to be stored.
@@ -172,6 +184,50 @@ impl UserShells {
         shell
     }
 
+    /// Returns true if output of a command that an extension runs has come.
+    pub(super) fn is_remote(&self, number: u64) -> bool {
+        self.remote.contains_key(&number)
+    }
+
+    /// Announces a command that an extension runs, when its first output comes.
+    pub(super) async fn begin_remote(
+        &mut self,
+        number: u64,
+        (origin, params): (Origin, BashParams),
+        output: UserOutput,
+        outbox: &Outbox,
+    ) {
+        let shell = self.begin(&origin, &params, outbox).await;
+        let remote = RemoteShell {
+            shell,
+            params,
+            output,
+        };
+        self.remote.insert(number, remote);
+    }
+
+    /// Takes output of a command that an extension runs.
+    pub(super) async fn push(&mut self, number: u64, text: &str, outbox: &Outbox) {
+        if let Some(remote) = self.remote.get_mut(&number) {
+            let delta = remote.output.push(text.as_bytes()).await;
+            send_output(remote.shell.clone(), delta, outbox).await;
+        }
+    }
+
+    /// Takes out a command that an extension ran, if output of it has come.
+    pub(super) fn take_remote(&mut self, number: u64) -> Option<RemoteShell> {
+        self.remote.remove(&number)
+    }
+
+    /// Gives up the commands that extensions run. Their clients get the error from the owner of the responders.
+    pub(super) async fn give_up_remote(&mut self, error: &str, outbox: &Outbox) {
+        for RemoteShell { shell, params, .. } in std::mem::take(&mut self.remote).into_values() {
+            self.running = self.running.saturating_sub(1);
+            let event = ended(shell, params, nothing(), Some(error.to_owned()));
+            outbox.tell(event).await;
+        }
+    }
+
     /// Deals with a report. While no run is active (`is_idle`) the command is stored at once.
     pub(super) async fn accept(
         &mut self,
@@ -181,15 +237,7 @@ impl UserShells {
         outbox: &Outbox,
     ) {
         let (responder, params, shell, outcome) = match report {
-            ShellReport::Output(shell, delta) => {
-                let event = Event::BashExecutionUpdate {
-                    id: shell.id,
-                    command_id: None,
-                    bash_id: Some(shell.bash_id),
-                    delta,
-                };
-                return outbox.tell(event).await;
-            }
+            ShellReport::Output(shell, delta) => return send_output(shell, delta, outbox).await,
             ShellReport::Done(responder, params, shell, outcome) => (*responder, params, shell, outcome),
         };
         self.running = self.running.saturating_sub(1);
@@ -226,6 +274,43 @@ impl UserShells {
         }
         is_stored
     }
+}
+
+impl RemoteShell {
+    /// Ends the output. The outcome has the end of it, also if the extension named another output.
+    pub(super) async fn finish(
+        mut self,
+        outcome: Result<BashRun, String>,
+        outbox: &Outbox,
+    ) -> (Shell, Result<BashRun, String>) {
+        let rest = self.output.finish().await;
+        send_output(self.shell.clone(), rest, outbox).await;
+        let outcome = outcome.map(|run| {
+            let seen = self.output.outcome(run.exit_code, run.cancelled);
+            BashRun {
+                // The extension left out a part itself.
+                truncated: seen.truncated || run.truncated,
+                full_output_path: seen.full_output_path.filter(|_| !run.truncated),
+                ..seen
+            }
+        });
+        (self.shell, outcome)
+    }
+}
+
+/// Sends output of a command to the clients.
+async fn send_output(shell: Shell, delta: String, outbox: &Outbox) {
+    // An escape sequence alone leaves no text.
+    if delta.is_empty() {
+        return;
+    }
+    let event = Event::BashExecutionUpdate {
+        id: shell.id,
+        command_id: None,
+        bash_id: Some(shell.bash_id),
+        delta,
+    };
+    outbox.tell(event).await;
 }
 
 /// The event for clients that did not send the command.

@@ -87,6 +87,19 @@ fn compaction_keeps_from_first_kept_entry() {
 }
 
 #[test]
+fn summary_of_omp_has_its_members() {
+    let entry = r#"{"type":"compaction","id":"c1","parentId":"e1","timestamp":"2025-11-01T10:00:00.500Z","summary":"sum","shortSummary":"s","firstKeptEntryId":"e1","tokensBefore":7,"tokensAfter":3,"method":"soft","preserveData":{}}"#;
+    let lines = [HEADER.to_owned(), user_line("e1", None, "one"), entry.to_owned()];
+    let (_dir, path) = on_disk(text(&lines));
+    let (log, _) = SessionLog::open(&path, "/").unwrap();
+    let summary = json!({
+        "role": "compactionSummary", "summary": "sum", "tokensBefore": 7, "timestamp": 1_761_991_200_500_i64,
+        "shortSummary": "s", "tokensAfter": 3, "method": "soft",
+    });
+    assert_eq!(messages(&log)[0], summary);
+}
+
+#[test]
 fn last_compaction_with_unknown_first_kept_keeps_nothing() {
     let mut lines = vec![HEADER.to_owned(), user_line("e1", None, "one")];
     lines.push(r#"{"type":"compaction","id":"c1","parentId":"e1","timestamp":"2025-11-01T10:00:00.500Z","summary":"old","firstKeptEntryId":"e1","tokensBefore":7}"#.into());

@@ -18,7 +18,7 @@ pub use background::{BackgroundCommand, StartedCommand};
 use process::Reaper;
 use process::sandbox::Guard;
 pub(crate) use shell::Shell;
-pub use user::{BashRun, UserBash};
+pub use user::{BashRun, UserBash, UserOutput};
 use wire::Dialect;
 
 /// What commands are run with.

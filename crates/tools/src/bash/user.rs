@@ -1,11 +1,12 @@
 //! The user's `bash` command (pi-core.md 1.13): clients get all of the cleaned output, the record gets its end.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use wire::Dialect;
 use wire::state::OutputCounts;
 
 use super::Means;
@@ -47,6 +48,64 @@ pub struct BashRun {
     pub counts: OutputCounts,
 }
 
+/// The output of a command of the user: cleaned, cut and logged. A command that an extension runs elsewhere has the same.
+#[derive(Debug)]
+pub struct UserOutput {
+    cleaner: Cleaner,
+    collector: Collector,
+}
+
+impl UserOutput {
+    /// No output yet; a log would go to `tmp_dir`.
+    pub(crate) fn new(tmp_dir: &Path, dialect: Dialect) -> Self {
+        Self {
+            cleaner: Cleaner::default(),
+            collector: Collector::new(tmp_dir, dialect.into()),
+        }
+    }
+
+    /// Takes the next bytes. Returns their cleaned text.
+    pub async fn push(&mut self, bytes: &[u8]) -> String {
+        let mut text = String::new();
+        self.cleaner.push(bytes, &mut text);
+        self.collector.push(text.as_bytes());
+        self.collector.flush(false).await;
+        text
+    }
+
+    /// Ends the output. Returns the rest of its cleaned text.
+    pub async fn finish(&mut self) -> String {
+        let mut text = String::new();
+        self.cleaner.finish(&mut text);
+        self.collector.push(text.as_bytes());
+        self.collector.flush(true).await;
+        text
+    }
+
+    /// The outcome of the command, with the end of the output.
+    #[must_use]
+    pub fn outcome(&self, exit_code: Option<i32>, cancelled: bool) -> BashRun {
+        let cut = self.collector.snapshot(true);
+        BashRun {
+            exit_code,
+            cancelled,
+            truncated: cut.truncated,
+            full_output_path: if cut.truncated {
+                self.collector.path()
+            } else {
+                None
+            },
+            counts: OutputCounts {
+                total_lines: cut.total_lines,
+                total_bytes: cut.total_bytes,
+                output_lines: cut.output_lines,
+                output_bytes: cut.output_bytes,
+            },
+            output: cut.content,
+        }
+    }
+}
+
 /// Runs a command of the user.
 pub(crate) async fn run(request: UserBash, means: &Means<'_>) -> Result<BashRun, ToolsError> {
     let UserBash {
@@ -62,11 +121,8 @@ pub(crate) async fn run(request: UserBash, means: &Means<'_>) -> Result<BashRun,
         spec = guard.command(spec, &policy).map_err(ToolsError::Sandbox)?;
     }
     let started = start(means.reaper, spec, &cancel).await?;
-    let collector = Collector::new(means.tmp_dir, means.dialect.into());
     let mut sink = Clean {
-        cleaner: Cleaner::default(),
-        text: String::new(),
-        collector,
+        output: UserOutput::new(means.tmp_dir, means.dialect),
         deltas,
         cancel: &cancel,
     };
@@ -74,72 +130,41 @@ pub(crate) async fn run(request: UserBash, means: &Means<'_>) -> Result<BashRun,
         Some((child, pipe)) => drive(child, pipe, None, &cancel, &mut sink).await,
         None => Stop::Aborted,
     };
-    sink.finish().await;
-    let cut = sink.collector.snapshot(true);
-    Ok(BashRun {
-        exit_code: match stop {
-            Stop::Ended(Ended::Code(code)) => Some(code),
-            // As shells report it. pi left it out before 1.0.
-            Stop::Ended(Ended::Signal(number)) if means.dialect.is_newest_pi() => Some(128 + number),
-            _ => None,
-        },
-        cancelled: stop == Stop::Aborted,
-        truncated: cut.truncated,
-        full_output_path: if cut.truncated {
-            sink.collector.path()
-        } else {
-            None
-        },
-        counts: OutputCounts {
-            total_lines: cut.total_lines,
-            total_bytes: cut.total_bytes,
-            output_lines: cut.output_lines,
-            output_bytes: cut.output_bytes,
-        },
-        output: cut.content,
-    })
+    let rest = sink.output.finish().await;
+    sink.pass_on(rest).await;
+    let exit_code = match stop {
+        Stop::Ended(Ended::Code(code)) => Some(code),
+        // As shells report it. pi left it out before 1.0.
+        Stop::Ended(Ended::Signal(number)) if means.dialect.is_newest_pi() => Some(128 + number),
+        _ => None,
+    };
+    Ok(sink.output.outcome(exit_code, stop == Stop::Aborted))
 }
 
 struct Clean<'a> {
-    cleaner: Cleaner,
-    text: String,
-    collector: Collector,
+    output: UserOutput,
     deltas: Option<mpsc::Sender<String>>,
     cancel: &'a CancellationToken,
 }
 
 impl Clean<'_> {
-    async fn pass_on(&mut self) {
-        if self.text.is_empty() {
+    async fn pass_on(&mut self, delta: String) {
+        let Some(deltas) = self.deltas.as_ref().filter(|_| !delta.is_empty()) else {
             return;
+        };
+        // A reader that has stopped reading must not hold up an abort.
+        tokio::select! {
+            biased;
+            sent = deltas.send(delta) => if sent.is_err() { self.deltas = None },
+            () = self.cancel.cancelled() => {}
         }
-        self.collector.push(self.text.as_bytes());
-        self.collector.flush(false).await;
-        match &self.deltas {
-            Some(deltas) => {
-                let delta = std::mem::take(&mut self.text);
-                // A reader that has stopped reading must not hold up an abort.
-                tokio::select! {
-                    biased;
-                    sent = deltas.send(delta) => if sent.is_err() { self.deltas = None },
-                    () = self.cancel.cancelled() => {}
-                }
-            }
-            None => self.text.clear(),
-        }
-    }
-
-    async fn finish(&mut self) {
-        self.cleaner.finish(&mut self.text);
-        self.pass_on().await;
-        self.collector.flush(true).await;
     }
 }
 
 impl Sink for Clean<'_> {
     async fn data(&mut self, bytes: &[u8]) {
-        self.cleaner.push(bytes, &mut self.text);
-        self.pass_on().await;
+        let delta = self.output.push(bytes).await;
+        self.pass_on(delta).await;
     }
 
     fn due(&self) -> Option<Instant> {

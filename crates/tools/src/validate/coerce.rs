@@ -96,7 +96,9 @@ fn object(
     budget: &mut Budget,
 ) -> Map<String, Value> {
     let properties = schema.get("properties").and_then(Value::as_object);
+    // It does not hold for members with a pattern. Patterns are not followed here.
     let rest = schema.get("additionalProperties");
+    let rest = rest.filter(|_| !schema.contains_key("patternProperties"));
     map.into_iter()
         .map(|(key, value)| {
             let part = properties.and_then(|properties| properties.get(&key)).or(rest);

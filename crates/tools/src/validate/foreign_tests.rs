@@ -71,6 +71,15 @@ fn newest_pi_converts_more_arguments() {
 }
 
 #[test]
+fn members_with_pattern_are_not_converted() {
+    let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } },
+        "patternProperties": { "^x-": {} }, "additionalProperties": { "type": "string" } });
+    let newest = ForeignSchema::new(schema).with_dialect(wire::Dialect::PiDelta);
+    let prepared = newest.prepare("t", &map(json!({ "n": "", "x-a": 5 })));
+    assert_eq!(prepared.map(Value::Object), Ok(json!({ "n": 0, "x-a": 5 })));
+}
+
+#[test]
 fn empty_optional_arguments_are_removed() {
     let schema = json!({ "type": "object", "required": ["must"], "properties": {
         "must": { "type": ["string", "null"] },

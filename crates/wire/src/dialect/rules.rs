@@ -23,6 +23,8 @@ pub enum SessionRule {
     BranchSummariesThink,
     /// The error of `clone` for a session without messages says that the session is not saved.
     ClonesSavedSessionsOnly,
+    /// A compaction keeps at most `keepRecentTokens`, and asks for a short summary, too.
+    CompactsAsOmp,
     /// The statistics of a session count its whole file, with compacted messages and summaries.
     CountsWholeFile,
     /// The next model is chosen also if the scope has one model only.
@@ -35,10 +37,16 @@ pub enum SessionRule {
     ExtensionsSeeOmp,
     /// Images of a prompt are made fit for the model, and notes about them follow the text.
     FitsImages,
+    /// A failure by a used-up quota is tried again only if the quota comes back soon.
+    KnowsQuotas,
     /// An answer that failed and is tried again leaves the context by an entry of the file.
     LeavesOutFailedAnswers,
+    /// An answer that failed for good because the prompt is too long leaves the context.
+    LeavesOutOverflows,
     /// The ends of messages and turns are sent also after the input has ended.
     LostClientsGetMessages,
+    /// Reasoning stays off after a model that cannot reason.
+    LostLevelsStayOff,
     /// An extension may go to another place of the tree only while the session is idle.
     MovesIdleSessionsOnly,
     /// The client cannot negotiate the version of the protocol with which a connection begins.
@@ -65,6 +73,8 @@ pub enum SessionRule {
     RefusesPromptsInCompactions,
     /// Requests to models have the conventions of today's pi.
     RequestsOfNewestPi,
+    /// The result of each of several calls of an answer is stored and sent when its call ends.
+    ResultsFollowEnds,
     /// A run that `compact` interrupts goes on after it.
     ResumesAfterCompaction,
     /// A run is active until the session settles, also while it compacts by itself or waits for a retry.
@@ -127,13 +137,19 @@ impl Dialect {
             | SessionRule::ToolsKeepOrder => self.is_newest_pi(),
             // Points of oh-my-pi 18 (dialects.md 14.1).
             SessionRule::AnnouncesCommands
+            | SessionRule::CompactsAsOmp
             | SessionRule::ExportsEmptySessions
             | SessionRule::ExtensionsSeeOmp
+            | SessionRule::KnowsQuotas
+            | SessionRule::LeavesOutOverflows
             | SessionRule::LostClientsGetMessages
             | SessionRule::NegotiatesNewVersionsOnly
             | SessionRule::OmitsEmptyText
+            | SessionRule::ResultsFollowEnds
             | SessionRule::ResumesAfterCompaction
             | SessionRule::ShowsPrompt => self.is_newest_omp(),
+            // Both.
+            SessionRule::LostLevelsStayOff => self.is_newest_pi() || self.is_newest_omp(),
             // As in pi since 0.74.
             SessionRule::AbortedAnswersEndRetries => matches!(self, Self::Auto | Self::Pi | Self::PiDelta),
             // As in pi 0.74.
@@ -148,10 +164,16 @@ mod tests {
 
     #[test]
     fn rules_hold_in_their_dialects_only() {
-        let rows: [(SessionRule, &[Dialect]); 3] = [
+        let rows: [(SessionRule, &[Dialect]); 6] = [
+            (SessionRule::CompactsAsOmp, &[Dialect::OmpNow]),
             (SessionRule::DeclaresTools, &[Dialect::PiDelta]),
+            (
+                SessionRule::LostLevelsStayOff,
+                &[Dialect::OmpNow, Dialect::PiDelta],
+            ),
             (SessionRule::OmitsEmptyText, &[Dialect::OmpNow]),
             (SessionRule::PromptsJoinRetries, &[Dialect::Auto, Dialect::Pi]),
+            (SessionRule::ResultsFollowEnds, &[Dialect::OmpNow]),
         ];
         for (rule, dialects) in rows {
             for dialect in Dialect::ALL {

@@ -246,6 +246,13 @@ fn event_members() -> Vec<Member> {
             "`select`: an object for each option, with its description if it has one.",
             Dialect::is_newest_omp,
         ),
+        (
+            "ThinkingLevelChangedEvent",
+            "thinkingLevel",
+            json!({ "$ref": "#/$defs/ThinkingLevel" }),
+            "The new level, in place of `level`.",
+            |dialect| dialect == Dialect::OmpNow,
+        ),
         id("MessageStartEvent"),
         id("MessageUpdateCumulativeEvent"),
         id("MessageUpdateEvent"),

@@ -1,7 +1,7 @@
 //! What must hold for the tool calls of one answer.
 
 use pinion_agent::limits::MAX_PARALLEL_TOOLS;
-use pinion_agent::{HooksOutcome, Prepared, ToolInput};
+use pinion_agent::{HooksOutcome, Prepared, ResultOrder, ToolInput};
 use wire::{AssistantMessage, StopReason, ToolCall, ToolResult};
 
 use super::check::{Checked, must};
@@ -32,13 +32,16 @@ struct Call {
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     calls: Vec<Call>,
+    order: ResultOrder,
+    /// The calls in the order of their ends.
+    ended: Vec<usize>,
     cut_off: bool,
     /// Steering came in mode `immediate`; the call whose end noticed it keeps its result.
     interrupted: Option<usize>,
 }
 
 impl Calls {
-    pub(crate) fn of(answer: &AssistantMessage) -> Self {
+    pub(crate) fn of(answer: &AssistantMessage, order: ResultOrder) -> Self {
         let calls = answer.tool_calls().map(|call| Call {
             call: call.clone(),
             started: false,
@@ -53,6 +56,8 @@ impl Calls {
         });
         Self {
             calls: calls.collect(),
+            order,
+            ended: Vec::new(),
             cut_off: answer.stop_reason == StopReason::Length,
             interrupted: None,
         }
@@ -252,18 +257,30 @@ impl Calls {
             }
         };
         call.ended = Some((result.clone(), is_error));
+        self.ended.push(slot);
         must(right, "a call ended with a result that is not its own")
     }
 
-    /// Is this the result message of call number `at`?
+    /// Is this the result message that is due after `at` others?
     pub(crate) fn on_result(&self, at: usize, told: &wire::ToolResultMessage) -> Checked {
-        must(self.all_ended(), "a result was told before all calls ended")?;
-        let call = self
-            .calls
-            .get(at)
+        let slot = match self.order {
+            ResultOrder::Calls => {
+                must(self.all_ended(), "a result was told before all calls ended")?;
+                Some(at)
+            }
+            ResultOrder::Ends => {
+                must(
+                    self.ended.len() == at + 1,
+                    "a result was not told when its call ended",
+                )?;
+                self.ended.last().copied()
+            }
+        };
+        let call = slot
+            .and_then(|slot| self.calls.get(slot))
             .ok_or("a result that belongs to no call of this turn")?;
         let (result, is_error) = call.ended.as_ref().ok_or("a result without an end")?;
-        must(told.tool_call_id == call.call.id, "results are not in call order")?;
+        must(told.tool_call_id == call.call.id, "results are out of order")?;
         must(
             told.content == result.content && told.details == result.details && told.is_error == *is_error,
             "a result message says something else than the end of the call",

@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pinion_agent::{
-    Activity, Change, CompactOutcome, Effect, HookPoint, Input, LoopSettings, Machine, ModelInput, ToolInput,
-    Verdict, is_nested,
+    Activity, Change, CompactOutcome, Effect, FailureRules, HookPoint, Input, LoopSettings, Machine,
+    ModelInput, ToolInput, Verdict, is_nested,
 };
 use wire::event::CompactionReason;
-use wire::{AssistantMessage, Event, Message};
+use wire::{AssistantMessage, Event, Message, StopReason};
 
 use super::calls::Calls;
 use super::hooked::Hooked;
@@ -33,6 +33,8 @@ enum Next {
     Told(Arc<Message>),
     Said(String),
     RetrySucceeded,
+    /// Before the compaction after an overflow.
+    RetryGivenUp,
     RetryStart,
     Timer(u64),
     CompactionStart(CompactionReason),
@@ -257,6 +259,29 @@ impl Checker {
         }
     }
 
+    fn is_newest_pi(&self) -> bool {
+        self.settings.failures == FailureRules::NewestPi
+    }
+
+    /// Does this answer end the retries before it as a success?
+    fn ends_retries(&self, answer: &AssistantMessage) -> bool {
+        match self.settings.failures {
+            FailureRules::General => !answer.failed(),
+            // Also if it was aborted.
+            FailureRules::Pi | FailureRules::NewestPi => answer.stop_reason != StopReason::Error,
+        }
+    }
+
+    /// A run has failed for good. In today's pi, messages that wait begin another one.
+    fn note_failure(&mut self) {
+        if self.is_newest_pi() && !self.aborted {
+            self.rest = true;
+            self.fresh = self.queues.len();
+            self.seen
+                .extend((self.fresh > 0).then_some("run after a failure"));
+        }
+    }
+
     /// Does steering wait that skips calls?
     fn is_steered(&self) -> bool {
         let immediate = self.run.as_ref().is_some_and(|run| run.immediate);
@@ -430,6 +455,7 @@ impl Checker {
             (Next::Told(message), Some(Event::MessageEnd { message: told })) => Arc::ptr_eq(message, told),
             (Next::Said(text), Some(Event::MessageStart { message })) => said(message) == *text,
             (Next::RetrySucceeded, Some(Event::AutoRetryEnd { success, .. })) => *success,
+            (Next::RetryGivenUp, Some(Event::AutoRetryEnd { success, .. })) => !success,
             (Next::RetryStart, Some(Event::AutoRetryStart { .. })) => true,
             (Next::Timer(ms), None) => *effect == Effect::StartRetryTimer(*ms),
             (Next::CompactionStart(reason), Some(Event::CompactionStart { reason: started })) => {
@@ -445,6 +471,9 @@ impl Checker {
             _ => false,
         };
         must(right, &format!("{next:?} had to come next"))?;
+        if next == Next::RetryGivenUp {
+            self.next = Next::CompactionStart(CompactionReason::Overflow);
+        }
         if matches!(effect, Effect::Idle) && next != Next::Idle {
             // A compaction or a move by itself is no run, so there is nothing to settle.
             must(!self.has_run, "idle without being settled")?;

@@ -23,6 +23,10 @@ pub(crate) struct Played {
     pub(crate) seen: BTreeSet<&'static str>,
 }
 
+/// Seeds of each set of rules, in their order: the general rules for failures, those of pi 0.74, those of pi 1.5, and the general rules
+/// with results in the order of the ends of their calls.
+pub(crate) const SEEDS_OF_RULES: u64 = 1_000_000_000_000;
+
 /// How much of the end of a failing run is shown.
 const SHOWN: usize = 60;
 

@@ -6,22 +6,22 @@ mod twin;
 
 use std::sync::Arc;
 
-use pinion_agent::compaction::Settings;
+use pinion_agent::compaction::{Keep, Settings};
 use pinion_agent::record::{Recorder, replay, sessions};
 use pinion_agent::todo::{TodoSettings, Todos};
 use pinion_agent::{
-    Activity, Change, CompactOutcome, Deferred, Effect, HookPoint, Input, LoopSettings, Machine, ModelInput,
-    Prepared, QueueKind, Queued, ToolInput,
+    Activity, Change, CompactOutcome, Deferred, Effect, FailureRules, HookPoint, Input, LoopSettings,
+    Machine, ModelInput, Prepared, QueueKind, Queued, ResultOrder, ToolInput,
 };
 use wire::event::CompactionReason;
 use wire::state::{InterruptMode, QueueMode};
 use wire::{BashExecutionMessage, Message, ToolResult};
 
-use super::Played;
 use super::check::{Checked, Checker, calls_answered, must};
 use super::disk::Disk;
 use super::model::{Habits, Reply};
 use super::rng::Rng;
+use super::{Played, SEEDS_OF_RULES};
 
 use self::twin::Twin;
 
@@ -157,6 +157,13 @@ impl World {
         let mut rng = Rng::new(seed);
         let mut settings = LoopSettings::default();
         change(&mut rng, &mut settings);
+        // Not drawn, so that a seed stays what it was.
+        (settings.failures, settings.results) = match seed / SEEDS_OF_RULES {
+            0 => (FailureRules::General, ResultOrder::Calls),
+            1 => (FailureRules::Pi, ResultOrder::Calls),
+            2 => (FailureRules::NewestPi, ResultOrder::Calls),
+            _ => (FailureRules::General, ResultOrder::Ends),
+        };
         let habits = Habits {
             calls: 1 + rng.below(3),
             fails: rng.pick(&[0, 0, 2, 5, 12]).unwrap_or(0),
@@ -559,6 +566,7 @@ impl World {
         let settings = Settings {
             reserve_tokens: 100,
             keep_recent_tokens: self.rng.next() % 60,
+            keep: Keep::default(),
         };
         match self.disk.compact(settings) {
             Err(refusal) => CompactOutcome::Failed(refusal),

@@ -178,14 +178,14 @@ async fn denied_device_logins_store_nothing() {
 async fn stored_device_logins_of_pi_are_refreshed() {
     for device in &DEVICES {
         let fake = device_servers(tokens());
-        let home = expired(device.id, "rt-stored-by-pi", &json!({}));
+        let home = expired(device.id, "rt-stored-by-pi", &json!({"accountId": "a"}));
         let given = token(&home, &fake, device.id).await.unwrap();
         let entry = home.entry(device.id);
         assert_eq!(entry["access"], json!(given));
-        // No answer names a new refresh token here, so the old one stays.
+        // No answer names a new refresh token or an account here, so the old ones stay.
         assert_eq!(
-            (&entry["refresh"], &entry["note"]),
-            (&json!("rt-stored-by-pi"), &json!("mine"))
+            (&entry["refresh"], &entry["accountId"], &entry["note"]),
+            (&json!("rt-stored-by-pi"), &json!("a"), &json!("mine"))
         );
         assert!(milliseconds_left(&entry) > 3_000_000);
         if device.id == "meta" {

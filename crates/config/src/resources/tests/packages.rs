@@ -185,6 +185,11 @@ fn named_package_is_found_where_it_was_installed() {
             "x",
         ),
         ("agent/npm/node_modules/@s/mine/prompts/mine.md", "x"),
+        (
+            "agent/npm/node_modules/both/package.json",
+            r#"{"version": "1.0.0"}"#,
+        ),
+        ("agent/git/h.org/a/b/prompts/b.md", "x"),
     ]);
     let (agent, cwd) = (place.path("agent"), place.path("work"));
     let found = |source: &str| {
@@ -198,10 +203,18 @@ fn named_package_is_found_where_it_was_installed() {
     assert_eq!(found("npm:both@2"), Ok(temporary));
     assert_eq!(found("npm:both"), Ok(agent.join("npm/node_modules/both")));
     assert_eq!(found("npm:@s/mine"), Ok(agent.join("npm/node_modules/@s/mine")));
+    // The packages of the user count only if they are the wanted version.
+    assert_eq!(found("npm:both@1.0.0"), Ok(agent.join("npm/node_modules/both")));
+    assert_eq!(found("git:h.org/a/b"), Ok(agent.join("git/h.org/a/b")));
+    for source in ["npm:both@3.0.0", "npm:both@^1", "git:h.org/a/b@v2"] {
+        let other = "is not installed, and the installed package of the user may be another version. \
+                     Start again with network access";
+        assert_eq!(found(source), Err(format!("package {source} {other}")));
+    }
     let missing = "package npm:gone is not installed. Run: pinion install npm:gone";
     assert_eq!(found("npm:gone"), Err(missing.to_owned()));
-    let secret = "package git:h.org/a/b is not installed: its address contains a password";
-    assert_eq!(found("git:https://me:word@h.org/a/b"), Err(secret.to_owned()));
+    let secret = "package git:h.org/a/c is not installed: its address contains a password";
+    assert_eq!(found("git:https://me:word@h.org/a/c"), Err(secret.to_owned()));
 }
 
 #[test]

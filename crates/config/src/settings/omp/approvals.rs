@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use wire::state::PermissionMode;
 
 use crate::diagnostic::Diagnostic;
+use crate::settings::keys::distance;
 use crate::settings::layers::at;
 use crate::settings::permissions::misspelled_tool;
 use crate::source::Scope;
@@ -31,6 +32,7 @@ pub(super) fn permissions(
     found.mode(config);
     found.policies(config);
     found.patterns(config);
+    found.misspelled(config);
     let mut rules = found.rules;
     if scope == Scope::Project {
         // A project allows nothing by itself.
@@ -164,6 +166,29 @@ impl Found<'_> {
             }
         }
     }
+
+    /// oh-my-pi ignores such a key. It looks like an approval that holds, as a misspelled key of settings.json does.
+    fn misspelled(&mut self, config: &Map<String, Value>) {
+        for (top, name) in [
+            ("tools", "approvalMode"),
+            ("tools", "approval"),
+            ("bash", "patterns"),
+        ] {
+            let key = format!("{top}.{name}");
+            if config.contains_key(&key) {
+                self.fault(&key, &format!("is not a key; write {name} as a member of {top}"));
+            }
+            let Some(Value::Object(members)) = config.get(top) else {
+                continue;
+            };
+            for member in members.keys().filter(|member| *member != name) {
+                if distance(member, name) <= 2 {
+                    let wrong = format!("{top}.{member}");
+                    self.fault(&wrong, &format!("is not a key (did you mean \"{key}\"?)"));
+                }
+            }
+        }
+    }
 }
 
 /// Returns true if `allow` for this tool allows the same as in oh-my-pi. There, commands that it holds for critical are asked about all
@@ -188,7 +213,8 @@ fn rules_for(tool: &str, tools: &[&str]) -> Vec<String> {
     }
     match tool {
         "glob" => vec!["find".to_owned()],
-        "read" => vec!["read".to_owned(), "fetch".to_owned()],
+        // It reads directories and web pages as well.
+        "read" => ["read", "ls", "fetch"].map(str::to_owned).to_vec(),
         // The name differs by dialect.
         "todo" => vec!["todo*".to_owned()],
         // Without the star, a rule for a tool that only oh-my-pi has would count as a misspelled one for a tool of ours.
@@ -198,17 +224,28 @@ fn rules_for(tool: &str, tools: &[&str]) -> Vec<String> {
 }
 
 /// The rule for a pattern of oh-my-pi, which compares it with the text of the whole line as well. Rules are compared with single
-/// commands without their quotes, so that a pattern counts up to the first character that is not in them.
+/// commands without their quotes, so that a pattern counts up to the first character that is not in them. They are without assignments,
+/// too, which only the whole line has.
 fn command_rule(pattern: &str) -> String {
     let end = pattern.find([
         '|', '&', ';', '<', '>', '(', ')', '{', '}', '$', '`', '"', '\'', '\\', '\n', '#',
     ]);
-    let Some(end) = end else {
-        return format!("bash({pattern})");
+    let (head, rest) = pattern.split_at(end.unwrap_or(pattern.len()));
+    let head = if rest.starts_with(['<', '>']) {
+        // The number belongs to the redirection: `make 2>&1`.
+        head.trim_end_matches(|letter: char| letter.is_ascii_digit())
+    } else {
+        head
     };
-    match pattern.get(..end).map(str::trim_end) {
-        None | Some("") => "bash".to_owned(),
-        Some(head) => format!("bash({head}*)"),
+    let first = head.split_whitespace().next().unwrap_or_default();
+    let (before, after) = match (first.contains('='), rest.is_empty()) {
+        (true, _) => ("*", "*"),
+        (false, true) => ("", ""),
+        (false, false) => ("", "*"),
+    };
+    match head.trim_end() {
+        "" => "bash".to_owned(),
+        head => format!("bash({before}{head}{after})"),
     }
 }
 
@@ -217,9 +254,12 @@ fn command_rule(pattern: &str) -> String {
 pub(super) fn join(own: Option<Value>, config: Value) -> Value {
     let (mut own, config) = match (own, config) {
         (Some(Value::Object(own)), Value::Object(config)) => (own, config),
-        (None, config) => return config,
-        // Its reader reports it, and asks about every call.
-        (Some(own), _) => return own,
+        // An unknown mode: its reader reports it, and asks about every call.
+        (Some(wrong), Value::Object(config)) => {
+            let mode = Value::Array(vec![wrong]);
+            (Map::from_iter([("mode".to_owned(), mode)]), config)
+        }
+        (_, config) => return config,
     };
     let said = config.get("mode").and_then(mode_of);
     let has_rules = config.contains_key("ask") || config.contains_key("deny");

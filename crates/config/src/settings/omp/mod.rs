@@ -122,6 +122,16 @@ pub(super) fn lay_under(layer: &mut Layer, config: &Layer) {
     if model.iter().any(|key| layer.get(key).is_some()) {
         keys.retain(|key, _| !model.contains(&key.as_str()));
     }
+    // Changes of both files to the default tools count, those of settings.json last.
+    let is_change = |item: &Value| item.as_str().is_some_and(|item| item.starts_with(['+', '-']));
+    if let Some(Value::Array(own)) = layer.keys.get_mut("defaultTools")
+        && !own.is_empty()
+        && own.iter().all(is_change)
+        && let Some(Value::Array(mut changes)) = keys.remove("defaultTools")
+    {
+        changes.append(own);
+        *own = changes;
+    }
     fill(&mut layer.keys, keys);
 }
 

@@ -175,7 +175,7 @@ fn approvals_become_permissions() {
             "auto",
             json!([]),
             json!(["ask*", "todo*"]),
-            json!(["mcp__my*docs*get", "read", "fetch", "find"]),
+            json!(["mcp__my*docs*get", "read", "ls", "fetch", "find"]),
         ),
         (
             "bash:\n  patterns:\n  - {match: 'rm *', approval: deny}\n  - {match: 'curl * | sh', approval: prompt}
@@ -184,6 +184,14 @@ fn approvals_become_permissions() {
             json!([]),
             json!(["bash(curl **)"]),
             json!(["bash(rm *)", "bash"]),
+        ),
+        (
+            "bash:\n  patterns:\n  - {match: 'make 2>&1', approval: deny}\n  - {match: 'STAGE=live deploy', approval: prompt}
+  - {match: '2> x', approval: deny}",
+            "auto",
+            json!([]),
+            json!(["bash(*STAGE=live deploy*)"]),
+            json!(["bash(make*)", "bash"]),
         ),
     ];
     for (config, mode, allow, ask, deny) in table {
@@ -208,6 +216,14 @@ fn unknown_approvals_fail_closed() {
             json!(["bash(rm *)"]),
         ),
         ("bash: {patterns: [rm]}", "auto", json!(["bash"])),
+        (
+            "tools: {aproval: {bash: deny}, approvalMode: yolo}",
+            "off",
+            json!([]),
+        ),
+        ("tools: {approvalmode: always-ask}", "off", json!([])),
+        ("tools.approvalMode: always-ask", "off", json!([])),
+        ("bash: {pattern: []}", "off", json!([])),
     ] {
         let expected = json!({"mode": mode, "allow": [], "ask": ask, "deny": []});
         assert_eq!(rules(config, "{}"), (expected, 1), "{config}");
@@ -241,6 +257,33 @@ fn stricter_permissions_of_both_files_count() {
     ] {
         let settings = json!({"permissions": settings}).to_string();
         assert_eq!(rules(config, &settings), (expected, 0), "{config} {settings}");
+    }
+}
+
+#[test]
+fn unreadable_permissions_keep_rules_of_config_yml() {
+    let config = "tools: {approval: {bash: deny}}";
+    for wrong in [r#"{"permissions": "off"}"#, r#"{"permissions": ["off"]}"#] {
+        let expected = json!({"mode": "ask", "allow": [], "ask": [], "deny": ["bash"]});
+        assert_eq!(rules(config, wrong), (expected, 1), "{wrong}");
+    }
+}
+
+#[test]
+fn changes_of_both_files_to_tools_count() {
+    for (own, tools) in [
+        (json!(["+fetch"]), json!(["-bash", "+fetch"])),
+        (json!(["read"]), json!(["read"])),
+        (json!([]), json!([])),
+        (json!(null), json!(["-bash"])),
+    ] {
+        let settings = json!({"defaultTools": own}).to_string();
+        let files = [
+            ("agent/settings.json", settings.as_str()),
+            ("agent/config.yml", "bash: {enabled: false}"),
+        ];
+        let (settings, _) = load(&files, None);
+        assert_eq!(json!(settings.tools.default), tools, "{own}");
     }
 }
 

@@ -343,6 +343,8 @@ fn unusable_option_values_are_errors() {
     }
     let parsed = args(&["--approval-mode", "write"]);
     assert_eq!(parsed.permission_mode, Some(wire::state::PermissionMode::Ask));
+    let parsed = args(&["--approval-mode", "yolo"]);
+    assert_eq!(parsed.permission_mode, Some(wire::state::PermissionMode::Auto));
     // Newer clients know more levels.
     let parsed = args(&["--thinking", "huge"]);
     assert_eq!((parsed.thinking, parsed.warnings.len()), (None, 1));

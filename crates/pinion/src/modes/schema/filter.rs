@@ -81,6 +81,9 @@ fn drop_properties(schema: &mut Value, dialect: Dialect) {
 
 /// Members whose form depends on the dialect.
 fn change_forms(defs: &mut Map<String, Value>, dialect: Dialect) {
+    if dialect == Dialect::OmpNow {
+        rename(defs, "ThinkingLevelChangedEvent", "level", "thinkingLevel");
+    }
     let mut set = |line: &str, member: &str, schema: Value| {
         let fields = defs.get_mut(line).and_then(|line| line.get_mut("properties"));
         if let Some(field) = fields.and_then(|fields| fields.get_mut(member)) {
@@ -101,6 +104,18 @@ fn change_forms(defs: &mut Map<String, Value>, dialect: Dialect) {
             "role",
             json!({ "type": "string", "enum": [role, "custom"] }),
         );
+    }
+}
+
+/// A member that lines of the dialect have in place of another one.
+fn rename(defs: &mut Map<String, Value>, line: &str, old: &str, new: &str) {
+    let Some(line) = defs.get_mut(line) else { return };
+    if let Some(fields) = line.get_mut("properties").and_then(Value::as_object_mut) {
+        fields.shift_remove(old);
+    }
+    let required = line.get_mut("required").and_then(Value::as_array_mut);
+    for name in required.into_iter().flatten().filter(|name| *name == old) {
+        *name = new.into();
     }
 }
 

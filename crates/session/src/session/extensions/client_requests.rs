@@ -7,6 +7,7 @@ use std::pin::Pin;
 use extensions::{Answer, ProcessError};
 use serde_json::{Value, json};
 use tokio::time::Sleep;
+use tokio_util::sync::CancellationToken;
 use tools::BashRun;
 use wire::command::{BashParams, CompleteParams, ShortcutParams};
 use wire::reply::{Accepted, CommandStage, Completions, CycledModel, CycledThinking};
@@ -15,7 +16,7 @@ use wire::table::Respond;
 use wire::{Model, ThinkingLevel};
 
 use crate::limits;
-use crate::outbox::{Outbox, Responder};
+use crate::outbox::{Origin, Outbox, Responder};
 use crate::strings;
 
 use super::failures::{failure, report};
@@ -50,6 +51,8 @@ pub(crate) struct ClientRequests {
     open: Pending<ClientRequest, Result<Answer, ProcessError>>,
     /// Shell commands up to this number must not begin any more.
     ended_shells: u64,
+    /// Cancelled when they are aborted: extensions that run some of them end them.
+    shells: CancellationToken,
     /// How long a run that a slash command began waits for the response to the command.
     response_first: Option<Pin<Box<Sleep>>>,
     /// Slash commands that have ended and that a run may follow, for clients that had the response to the beginning.
@@ -64,10 +67,10 @@ pub(crate) enum Completion {
     Done,
     /// Run the shell command: no extension replaced it.
     RunShell(Responder<BashResult>, BashParams),
-    /// An extension ran the shell command. True if clients are shown what it printed.
-    ShellRan(Responder<BashResult>, BashParams, BashRun, bool),
-    /// An extension could not run the shell command, which printed this before the error.
-    ShellFailed(Responder<BashResult>, BashParams, String, String),
+    /// An extension ran the shell command, or could not run it.
+    ShellRan(Responder<BashResult>, BashParams, Result<BashRun, String>),
+    /// The shell command must not run.
+    ShellRefused(Responder<BashResult>, BashParams, String),
     /// Say that the session has this model.
     Cycled(Responder<Option<CycledModel>>, Box<Model>, bool),
 }
@@ -106,10 +109,36 @@ impl ClientRequests {
         Some(request)
     }
 
-    /// The client has aborted its shell commands. Commands that extensions run themselves come to their own end; others that extensions
-    /// still look at must not begin.
+    /// The client has aborted its shell commands. Extensions end the commands that they run themselves; commands that
+    /// extensions still look at must not begin.
     pub(crate) fn end_shells(&mut self) {
         self.ended_shells = self.open.newest();
+        // Commands that come from now on are not aborted.
+        std::mem::take(&mut self.shells).cancel();
+    }
+
+    /// Cancelled when the client aborts the shell commands of now.
+    pub(crate) fn shells_end(&self) -> CancellationToken {
+        self.shells.clone()
+    }
+
+    /// The number of the next request that waits.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.open.newest() + 1
+    }
+
+    /// A shell command of this number that an extension runs or looks at.
+    pub(crate) fn shell(&self, number: u64) -> Option<(Origin, BashParams)> {
+        match self.open.get(number)? {
+            ClientRequest::Shell(responder, params) => Some((responder.origin().clone(), params.clone())),
+            _ => None,
+        }
+    }
+
+    /// How many shell commands extensions run or look at.
+    pub(crate) fn open_shells(&self) -> usize {
+        self.open
+            .count(|request| matches!(request, ClientRequest::Shell(..)))
     }
 
     /// Returns true if a shell command was aborted before it could begin.
@@ -135,7 +164,7 @@ impl ClientRequests {
     }
 
     /// Returns true while a run waits for the response to the slash command that began it.
-    pub(super) fn is_response_first(&self) -> bool {
+    pub(crate) fn is_response_first(&self) -> bool {
         // The timer alone is not enough: once the command is answered, the run need not wait for it.
         self.response_first.is_some() && self.has_command()
     }
@@ -341,28 +370,7 @@ impl ClientRequest {
                     .respond(outcome.map_err(|error| error.to_string()))
                     .await;
             }
-            Self::Shell(responder, params) => match (answer, failed) {
-                (Ok(answer), None) => {
-                    // An extension that runs commands elsewhere could not run this one, and it must not run here instead.
-                    if let Some(error) = answer.get("error").and_then(Value::as_str) {
-                        let output = answer.pointer("/result/output").and_then(Value::as_str);
-                        let output = output.unwrap_or_default().to_owned();
-                        return Completion::ShellFailed(responder, params, output, error.to_owned());
-                    }
-                    let is_printed = answer.get("printed") == Some(&Value::Bool(true));
-                    match shell_run(&answer) {
-                        Ok(Some(run)) => return Completion::ShellRan(responder, params, run, is_printed),
-                        Ok(None) => return Completion::RunShell(responder, params),
-                        Err(error) => responder.refuse(error).await,
-                    }
-                }
-                // The extension that failed may have had a reason to stop the command (pi 0.86).
-                (_, failed) => {
-                    let error = failed.filter(|error| !error.is_empty());
-                    let error = error.as_deref().unwrap_or(strings::UNSEEN_COMMAND);
-                    responder.refuse(error).await;
-                }
-            },
+            Self::Shell(responder, params) => return shell_completion(responder, params, answer, failed),
             // A handler that failed was reported; the model has changed all the same.
             Self::SetModel(responder, model) => responder.respond(Ok(*model)).await,
             Self::SetLevel(responder) => responder.respond(Ok(())).await,
@@ -378,6 +386,33 @@ impl ClientRequest {
 async fn report_error(answer: Result<Value, ProcessError>, path: &str, event: &str, outbox: &Outbox) {
     if let Err(error) = answer {
         report(failure(path, event, error), outbox).await;
+    }
+}
+
+/// What the answer to `user_bash` says about the command.
+fn shell_completion(
+    responder: Responder<BashResult>,
+    params: BashParams,
+    answer: Result<Value, ProcessError>,
+    failed: Option<String>,
+) -> Completion {
+    let answer = match (answer, failed) {
+        (Ok(answer), None) => answer,
+        // The extension that failed may have had a reason to stop the command (pi 0.86).
+        (_, failed) => {
+            let error = failed.filter(|error| !error.is_empty());
+            let error = error.unwrap_or_else(|| strings::UNSEEN_COMMAND.to_owned());
+            return Completion::ShellRefused(responder, params, error);
+        }
+    };
+    // An extension that runs commands elsewhere could not run this one, and it must not run here instead.
+    if let Some(error) = answer.get("error").and_then(Value::as_str) {
+        return Completion::ShellRan(responder, params, Err(error.to_owned()));
+    }
+    match shell_run(&answer) {
+        Ok(Some(run)) => Completion::ShellRan(responder, params, Ok(run)),
+        Ok(None) => Completion::RunShell(responder, params),
+        Err(error) => Completion::ShellRefused(responder, params, error.to_owned()),
     }
 }
 
@@ -448,7 +483,7 @@ mod tests {
 
     #[tokio::test]
     async fn shell_command_is_refused_after_failed_check() {
-        let (outbox, mut sent) = outbox(4);
+        let (outbox, _sent) = outbox(4);
         for (answer, failed, error) in [
             (
                 Err(ProcessError::Gone("killed".to_owned())),
@@ -462,21 +497,31 @@ mod tests {
             let failed = failed.map(str::to_owned);
             let request = ClientRequest::Shell(responder(&outbox), shell());
             let next = request.complete(answer, failed, &outbox).await;
-            assert!(matches!(next, Completion::Done));
-            let Ok(Outgoing::Response(_, response)) = sent.try_recv() else {
-                panic!("no response");
-            };
-            assert_eq!(response.outcome.err().as_deref(), Some(error));
+            assert!(matches!(next, Completion::ShellRefused(_, _, why) if why == error));
         }
         let request = ClientRequest::Shell(responder(&outbox), shell());
         let next = request.complete(Ok(Value::Null), None, &outbox).await;
         assert!(matches!(next, Completion::RunShell(..)), "nothing was against it");
         let request = ClientRequest::Shell(responder(&outbox), shell());
-        let failed = json!({"result": {"output": "x"}, "error": "no host"});
-        let next = request.complete(Ok(failed), None, &outbox).await;
-        assert!(
-            matches!(next, Completion::ShellFailed(_, _, output, error) if output == "x" && error == "no host")
+        let next = request
+            .complete(Ok(json!({"error": "no host"})), None, &outbox)
+            .await;
+        assert!(matches!(next, Completion::ShellRan(_, _, Err(error)) if error == "no host"));
+    }
+
+    #[tokio::test]
+    async fn aborted_shell_commands_are_cancelled_in_extensions() {
+        let (outbox, _sent) = outbox(4);
+        let mut requests = ClientRequests::default();
+        let (number, end) = (requests.next_number(), requests.shells_end());
+        requests.wait(
+            ClientRequest::Shell(responder(&outbox), shell()),
+            std::future::pending(),
         );
+        assert_eq!(requests.shell(number).unwrap().1.command, "make");
+        requests.end_shells();
+        assert!(end.is_cancelled() && requests.is_ended_shell(number));
+        assert!(!requests.shells_end().is_cancelled(), "later ones go on");
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@ use extensions::combining::{Rule, rule};
 use extensions::{Answer, ExtensionPool, ProcessError};
 use process::Reaper;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::hooks::{Asked, Facts};
 
@@ -26,6 +27,17 @@ impl Listeners {
         name: &str,
         event: &Value,
     ) -> impl Future<Output = Result<Answer, ProcessError>> + Send + use<> {
+        self.ask_until(name, event, CancellationToken::new())
+    }
+
+    /// Asks all of them, until `cancel` is cancelled. Then the process that is asked learns of it, its answer still counts, and the others
+    /// are not asked any more.
+    pub(crate) fn ask_until(
+        self,
+        name: &str,
+        event: &Value,
+        cancel: CancellationToken,
+    ) -> impl Future<Output = Result<Answer, ProcessError>> + Send + use<> {
         let process = self.process.as_ref();
         let asking = process.map(|(process, handle)| process.event(handle, name, event));
         let after = self
@@ -33,10 +45,10 @@ impl Listeners {
             .map(|(hooks, facts)| (hooks, facts, event.clone(), name.to_owned()));
         async move {
             let first = match asking {
-                Some(asking) => asking?.await,
+                Some(asking) => asking?.cancelled_by(&cancel).await,
                 None => Ok(Answer::default()),
             };
-            let Some((hooks, facts, event, name)) = after else {
+            let Some((hooks, facts, event, name)) = after.filter(|_| !cancel.is_cancelled()) else {
                 return first;
             };
             let first = match first {

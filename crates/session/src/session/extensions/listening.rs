@@ -3,6 +3,7 @@
 
 use extensions::{Answer, ProcessError};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::super::session_core::SessionCore;
 use super::listeners::Listeners;
@@ -82,13 +83,24 @@ impl Extensions {
         name: &str,
         event: &Value,
     ) -> impl Future<Output = Result<Answer, ProcessError>> + Send + use<> {
+        self.hook_answer_until(core, name, event, CancellationToken::new())
+    }
+
+    /// Asks all listeners of an event, until `cancel` is cancelled (see [`Listeners::ask_until`]).
+    pub(crate) fn hook_answer_until(
+        &mut self,
+        core: &mut SessionCore,
+        name: &str,
+        event: &Value,
+        cancel: CancellationToken,
+    ) -> impl Future<Output = Result<Answer, ProcessError>> + Send + use<> {
         debug_assert!(table::lists(name), "{name} is not in heard.txt");
         self.sync_state(core);
         // Executables without an answer run concurrently with the processes; the others come after them in `Listeners::ask`.
         if !self.hooks.answers(name) {
             self.tell_hooks(core, name, event);
         }
-        self.listeners(core, name, event).ask(name, event)
+        self.listeners(core, name, event).ask_until(name, event, cancel)
     }
 
     /// Tells something that no answer is awaited to.

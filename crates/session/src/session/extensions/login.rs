@@ -20,7 +20,7 @@ pub(super) async fn log_in_by_extension(
     let login = credentials(delegate, "provider.oauth.login", &params);
     let longest = auth::login::limits::LOGIN;
     let late = || format!("The login took longer than {} s", longest.as_secs());
-    // Bounded, since an open login refuses all others (`ExtensionProviders::log_in`).
+    // Bounded as the logins of the agent are: the client waits for the response.
     tokio::time::timeout(longest, login)
         .await
         .unwrap_or_else(|_| Err(late()))

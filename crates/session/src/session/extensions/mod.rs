@@ -137,6 +137,8 @@ pub(super) enum Continuation {
     Hooks(u64, Box<HookPoint>),
     /// Another session may be refused.
     Change(ChangeAsker, Change),
+    /// Another process should close the file of the next session. No extension is asked.
+    Closed(ChangeAsker, Change),
     /// The session was left. The new session is none if another one is opened, or if nothing is known of it yet.
     Leave(ChangeAsker, Change, Option<NewSession>),
     /// Another place of the tree may be refused.
@@ -225,6 +227,7 @@ impl Extensions {
                     | Continuation::Begin(_)
                     | Continuation::BeginUnprompted(_)
                     | Continuation::Change(..)
+                    | Continuation::Closed(..)
                     | Continuation::Leave(..)
                     | Continuation::Move(..)
             )
@@ -265,11 +268,6 @@ impl Extensions {
     /// Returns true while a client waits for an answer of extensions.
     pub(super) fn has_open_answers(&self) -> bool {
         self.holds_requests() || !self.client_requests.is_empty() || self.providers.is_logging_in()
-    }
-
-    /// Returns true while a run waits for the response to the slash command that began it.
-    pub(super) fn is_answering_first(&self) -> bool {
-        self.client_requests.is_response_first()
     }
 
     /// Returns true if an extension wants the agent to end, and all earlier commands have their responses.

@@ -294,6 +294,7 @@ fn budgets(options: &Value) -> Option<Budgets> {
         low: number(given, "low"),
         medium: number(given, "medium"),
         high: number(given, "high"),
+        above_high: None,
     })
 }
 

@@ -100,6 +100,11 @@ impl<Q, A: FromPanic + Send + 'static> Pending<Q, A> {
         self.newest
     }
 
+    /// An open question.
+    pub(crate) fn get(&self, number: u64) -> Option<&Q> {
+        self.open.get(&number).map(|open| &open.question)
+    }
+
     /// Removes a question. `None` if it was given up.
     pub(crate) fn take(&mut self, number: u64) -> Option<Q> {
         self.open.remove(&number).map(|open| open.question)

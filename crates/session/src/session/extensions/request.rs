@@ -42,6 +42,11 @@ pub(crate) enum ExtensionRequest {
     Shutdown,
     /// The registration itself arrives with the next `changed`.
     RegisterProvider,
+    /// Show output of a shell command of the user that the extension runs. The number is that of the command's `user_bash`.
+    ShellOutput {
+        number: u64,
+        text: String,
+    },
     /// Run a built-in tool, without hooks and permissions.
     RunBuiltIn(BuiltInCall),
     /// Call a tool as the model does.
@@ -148,6 +153,10 @@ impl ExtensionRequest {
             "abort" => Self::Abort,
             "shutdown" => Self::Shutdown,
             "registerProvider" | "unregisterProvider" => Self::RegisterProvider,
+            "bash.output" => Self::ShellOutput {
+                number: member(&params, "outputId")?.ok_or("bash.output needs the outputId of an event")?,
+                text: text(&params, "text").unwrap_or_default(),
+            },
             "tool.builtin" => Self::RunBuiltIn(read(params)?),
             "tool.execute" => Self::CallTool(params),
             "compact" => Self::Compact(text(&params, "customInstructions")),

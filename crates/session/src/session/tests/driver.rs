@@ -231,6 +231,7 @@ async fn message_after_summary_stays_in_the_conversation() {
     // The summary is stored, and extensions hear of it. Meanwhile a message joins the conversation.
     let ended = EndedCompaction::Stored(CompactionResult {
         summary: "s".to_owned(),
+        short_summary: None,
         first_kept_entry_id: "e".to_owned(),
         tokens_before: 1,
         details: json!({}),

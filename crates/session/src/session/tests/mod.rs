@@ -15,6 +15,7 @@ mod model_choice;
 mod outline;
 mod prompts;
 mod queue;
+mod remote_shells;
 mod run_limits;
 mod running_turn;
 mod session_change;

@@ -7,10 +7,13 @@ use wire::EntryBody;
 use wire::entry::ModelChange;
 
 use super::super::Session;
-use super::super::session_file::{Empty, NewSession, Opening, forked_log, open_log, stored_cwd, when_closed};
+use super::super::session_file::{
+    Empty, NewSession, Opening, closed, forked_log, open_log, stored_cwd, when_closed,
+};
 use super::stage::CoreStage;
 use super::{kinds, user};
 use crate::error::SessionError;
+use crate::limits::LOCK_PAUSE;
 
 /// Stores a session of one message that works in `cwd`.
 fn stored(path: &Path, cwd: &str) {
@@ -69,6 +72,21 @@ async fn locked_file_opens_when_its_holder_closes_it() {
     let (log, _) = opened.await.unwrap();
     assert_eq!(log.entries().len(), 1);
     assert_eq!(tries, 3);
+}
+
+#[tokio::test]
+async fn wait_ends_when_holder_closes_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.jsonl");
+    stored(&path, "");
+    let holder = store::SessionLog::open(&path, "/").unwrap();
+    let wait = tokio::spawn(closed(path.clone()));
+    tokio::time::sleep(LOCK_PAUSE * 5).await;
+    assert!(!wait.is_finished());
+    drop(holder);
+    wait.await.unwrap();
+    assert!(!store::is_locked(&path));
+    assert!(!store::is_locked(&dir.path().join("none")));
 }
 
 #[test]

@@ -71,7 +71,11 @@ impl Checker {
             Event::AutoRetryStart {
                 attempt, delay_ms, ..
             } => self.on_retry_start(*attempt, *delay_ms),
-            Event::AutoRetryEnd { success, attempt, .. } => self.on_retry_end(*success, *attempt),
+            Event::AutoRetryEnd {
+                success,
+                attempt,
+                final_error,
+            } => self.on_retry_end(*success, *attempt, final_error.as_deref()),
             Event::TodoAutoClear => {
                 self.cleared = self
                     .cleared
@@ -99,6 +103,7 @@ impl Checker {
         if queued {
             self.seen.push("run for what was queued meanwhile");
             must(self.rest && self.fresh > 0, "a run that nothing called for")?;
+            must(self.retry.is_none(), "messages that wait begin a retry")?;
         }
         must(
             !self.aborted || !self.prompts.is_empty(),
@@ -163,7 +168,13 @@ impl Checker {
                     "an answer that nobody asked for",
                 )
             }
-            Message::ToolResult(result) => turn.calls.on_result(turn.results.len(), result),
+            Message::ToolResult(result) => {
+                let told = turn.calls.on_result(turn.results.len(), result);
+                let is_early = !turn.calls.all_ended();
+                self.seen
+                    .extend(is_early.then_some("result before the end of another call"));
+                told
+            }
             _ => match turn.script.pop_front() {
                 Some(Say::Prompt(prompt)) => must(Arc::ptr_eq(&prompt, message), "another prompt was due"),
                 Some(Say::Queued(text)) => {
@@ -194,7 +205,7 @@ impl Checker {
     }
 
     fn on_answer(&mut self, message: &Arc<Message>, answer: &AssistantMessage) -> Checked {
-        let aborted = self.aborted;
+        let (aborted, order) = (self.aborted, self.settings.results);
         let asked = self.turn()?.asked;
         let right = match &self.given {
             Input::Model(ModelInput::Finished(given, _)) if asked => {
@@ -210,13 +221,15 @@ impl Checker {
         let turn = self.turn()?;
         turn.answer = Some(Arc::clone(message));
         if !answer.failed() {
-            turn.calls = Calls::of(answer);
+            turn.calls = Calls::of(answer, order);
             let cut_off = answer.stop_reason == StopReason::Length && turn.calls.len() > 0;
             self.seen.extend(cut_off.then_some("cut off calls"));
             self.overflowed = false;
-            if self.retry.is_some() {
-                self.next = Next::RetrySucceeded;
-            }
+        }
+        if asked && self.retry.is_some() && self.ends_retries(answer) {
+            self.seen
+                .extend(answer.failed().then_some("retry ended by an abort"));
+            self.next = Next::RetrySucceeded;
         }
         Ok(())
     }
@@ -263,8 +276,14 @@ impl Checker {
             Verdict::Retry(_) if settings.enabled && self.retry.unwrap_or(0) < settings.max_retries => {
                 Next::RetryStart
             }
+            Verdict::Overflow if !self.overflowed && self.retry.is_some() && self.is_newest_pi() => {
+                Next::RetryGivenUp
+            }
             Verdict::Overflow if !self.overflowed => Next::CompactionStart(CompactionReason::Overflow),
-            _ => return must(!will_retry, "a run is to be tried again for no reason"),
+            _ => {
+                self.note_failure();
+                return must(!will_retry, "a run is to be tried again for no reason");
+            }
         };
         let popped = self.expected.pop().ok_or("no answer to leave")?;
         self.left.push(popped);
@@ -355,6 +374,10 @@ impl Checker {
                 && !will_retry
                 && !aborted
                 && error_message.is_some();
+            must(
+                self.retry.is_none() || !self.is_newest_pi(),
+                "retries ended after the recovery",
+            )?;
             return must(twice && told, "a compaction ended that never began");
         };
         let Input::Compacted(outcome) = &self.given else {
@@ -379,6 +402,8 @@ impl Checker {
         self.healed = again;
         if again {
             self.next = Next::AgentStart;
+        } else if started == CompactionReason::Overflow {
+            self.note_failure();
         }
         must(right, "compaction_end tells the wrong thing")
     }
@@ -401,7 +426,7 @@ impl Checker {
         Ok(())
     }
 
-    fn on_retry_end(&mut self, success: bool, attempt: u32) -> Checked {
+    fn on_retry_end(&mut self, success: bool, attempt: u32, error: Option<&str>) -> Checked {
         self.seen.push(match (success, &self.given) {
             (true, _) => "retry succeeded",
             (false, Input::Abort | Input::AbortRetry) => "retry cancelled",
@@ -415,7 +440,14 @@ impl Checker {
             .turn
             .as_ref()
             .and_then(|turn| turn.answer.as_deref())
-            .is_some_and(|answer| good(answer).is_some());
+            .and_then(Message::as_assistant)
+            .is_some_and(|answer| self.ends_retries(answer));
+        if matches!(self.given, Input::AbortRetry) && self.joined.is_none() {
+            self.note_failure();
+        }
+        let names_abort =
+            success || !self.aborted || !self.is_newest_pi() || error == Some("Retry cancelled");
+        must(names_abort, "auto_retry_end names no abort")?;
         must(success == answered, "auto_retry_end tells the wrong thing")
     }
 }

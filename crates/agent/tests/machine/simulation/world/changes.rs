@@ -78,9 +78,13 @@ impl World {
         let mut expected = messages.clone();
         if self.check.has_open_calls() {
             self.check.seen.push("conversation replaced while tools run");
-            let answer = self.check.expected.last().ok_or("calls without an answer")?;
+            let known = &self.check.expected;
+            let answer = known.iter().rposition(|message| message.as_assistant().is_some());
+            let turn = answer.and_then(|answer| known.get(answer..)).unwrap_or_default();
+            let (answer, results) = turn.split_first().ok_or("calls without an answer")?;
             let at = expected.iter().rposition(|message| message == answer);
             expected.truncate(at.ok_or("the file does not have the answer")? + 1);
+            expected.extend(results.iter().cloned());
         }
         self.check.expected = expected;
         self.check.left.clear();

@@ -405,14 +405,18 @@ async fn tell(owner: &Weak<Owned>, event: Event) -> bool {
 }
 
 impl Known {
-    /// Returns true if a process runs whose end would wake the session, or has ended and is about to. Wakeups that are held back, and
+    /// Returns true if a process runs whose end would wake the session, or has ended and is about to. Ends that an abort holds back, and
     /// those beyond the limit, begin no run by themselves.
     fn has_pending_wakeup(&self) -> bool {
         let wakeups = &self.wakeups;
+        let may_wake = |process: &Arc<Process>| match wakeups.are_held {
+            // Its end releases the others (`watch_over`).
+            true => process.is_running(),
+            false => process.may_wake(),
+        };
         wakeups.are_on
-            && !wakeups.are_held
             && wakeups.count < limits::PROCESS_WAKEUPS
-            && (self.starting > 0 || self.processes.iter().any(|process| process.may_wake()))
+            && (self.starting > 0 || self.processes.iter().any(may_wake))
     }
 
     /// Ended processes make room for new ones; the oldest go first.
