@@ -1,7 +1,8 @@
 // What browser tests of the page's dialogs share: opening one with a command, its buttons by their text.
 
-/** Types a command of the page and sends it. */
+/** Types a command of the page and sends it. The dialog before it has closed by then. */
 export async function command(page, text) {
+  await page.until("!document.querySelector('dialog[open]')");
   await page.focus('#field');
   await page.type(text);
   // A phone's Enter is a new line; with Control it sends there, too.

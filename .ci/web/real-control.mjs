@@ -62,7 +62,7 @@ try {
 
   // Three requests were allowed, and three were made: the next prompt is refused until the limit is raised.
   await command(page, '/limits');
-  same('the limit', await page.evaluate("document.querySelector('dialog input').value"), '3');
+  same('the limit', await page.evaluate("document.querySelector('dialog[open] input').value"), '3');
   await page.type('9');
   await press(page, 'Save');
   await page.until("!document.querySelector('dialog[open]')");

@@ -22,7 +22,7 @@ mod trees;
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -145,9 +145,13 @@ impl Web {
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(LONG)).unwrap();
-        stream
+        self.try_connect().unwrap()
+    }
+
+    fn try_connect(&self) -> io::Result<TcpStream> {
+        let stream = TcpStream::connect(&self.address)?;
+        stream.set_read_timeout(Some(LONG))?;
+        Ok(stream)
     }
 
     /// Sends bytes as they are; gives status, head and body of the answer. Status 0: the connection was closed.
@@ -234,7 +238,11 @@ impl Web {
         let config = WebSocketConfig::default()
             .max_message_size(None)
             .max_frame_size(None);
-        match tungstenite::client::client_with_config(request, self.connect(), Some(config)) {
+        // A server that has ended refuses connections.
+        let Ok(stream) = self.try_connect() else {
+            return Err(0);
+        };
+        match tungstenite::client::client_with_config(request, stream, Some(config)) {
             Ok((socket, _)) => Ok(Tab {
                 socket,
                 next: Cell::new(0),
