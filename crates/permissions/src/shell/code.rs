@@ -295,7 +295,7 @@ pub(super) fn script_in<'w>(
         // Long options may be shortened.
         let is_long = |option: &str| name.len() > 2 && name.starts_with("--") && option.starts_with(name);
         let is_short = |option: &&str| option.len() == 2 && text.starts_with(*option);
-        if glued_script(steps, word, input, is_quiet) {
+        if glued_script(steps, word, input, is_quiet, valued.contains(&"-v")) {
             has_script = true;
         } else if files.iter().copied().any(is_long) || files.iter().any(is_short) {
             has_script = true;
@@ -347,21 +347,23 @@ fn glued_script<'w>(
     word: &Word,
     input: &'w Input,
     is_quiet: fn(&str) -> bool,
+    is_awk: bool,
 ) -> bool {
     let text = word.text();
     let letters = text.strip_prefix('-').unwrap_or_default();
+    let valued = if is_awk { "-DEFLWZdefilopv" } else { "-Iefil" };
     // The first letter that takes a value takes the rest of the word.
     let mut letters = letters
         .char_indices()
-        .skip_while(|(_, letter)| !"-DFdefilopv".contains(*letter));
-    let Some((at @ 1.., letter @ ('e' | 'f'))) = letters.next() else {
+        .skip_while(|(_, letter)| !valued.contains(*letter));
+    let Some((at @ 1.., letter @ ('e' | 'f' | 'E'))) = letters.next() else {
         return false;
     };
     let rest = text.get(at + 2..).unwrap_or_default();
     if rest.is_empty() {
         return false;
     }
-    if letter == 'f' {
+    if letter != 'e' {
         script_file(
             steps,
             &Word::literal_of(&format!("-f{rest}")),
@@ -575,7 +577,10 @@ fn has_perl_subscript(text: &str) -> bool {
         let is_word = |subscript: &str| {
             let end = subscript.find([']', '}']).unwrap_or(0);
             let inner = subscript.get(..end).unwrap_or_default();
+            let behind = subscript.get(end + 1..).unwrap_or_default();
+            let behind = behind.strip_prefix("->").unwrap_or(behind);
             rest.len() < after.len()
+                && !behind.starts_with(['[', '{'])
                 && !inner.is_empty()
                 && inner
                     .chars()

@@ -248,8 +248,7 @@ fn git_config(steps: &mut Steps<'_>, words: &[Word]) {
         steps.guess(word.text().trim_start_matches('!'));
         if word.text().to_ascii_lowercase().starts_with("alias.") {
             // The value is a subcommand with its arguments.
-            let values = words.iter().skip(at + 1).map(Word::text);
-            steps.guess(&format!("git {}", values.collect::<Vec<_>>().join(" ")));
+            steps.guess_words("git ", words.get(at + 1..).unwrap_or_default());
         }
     }
     if words

@@ -14,7 +14,7 @@ use super::grammar::CommandParser;
 use super::planted::Planted;
 use super::programs::{self, Class};
 use super::simple::DECLARING;
-use super::steps::{Input, Language, Step, Steps};
+use super::steps::{Input, Language, MAX_GUESSED_BYTES, Step, Steps};
 use super::variables::Variables;
 use super::{builtins, runs, values};
 
@@ -22,8 +22,6 @@ use super::{builtins, runs, values};
 const MAX_DEPTH: usize = 16;
 /// How often commands are judged with values that commands before gave to variables; a line that needs more is opaque.
 const VALUE_ROUNDS: usize = 6;
-/// Bytes of texts that may be lines; a line with more is opaque. Each such text can contain others.
-const MAX_GUESSED_BYTES: usize = 4 << 20;
 
 /// What a line does, as far as it has been walked over.
 #[derive(Debug)]

@@ -163,6 +163,8 @@ const COMPILER: [&str; 10] = [
     "-ccc-",
     "--config@",
 ];
+/// Commands in one address of `socat` that are looked at. Each takes the rest of the word.
+const MAX_ADDRESSES: usize = 8;
 /// Programs whose options of one letter take commands only.
 const GROUPING: [&str; 8] = ["bsdtar", "nc", "ncat", "rsync", "scp", "sftp", "tar", "tcpdump"];
 /// The options whose values the program runs.
@@ -302,9 +304,12 @@ fn addresses(steps: &mut Steps<'_>, word: &Word) {
     let text = word.text();
     let small = text.to_ascii_lowercase();
     for keyword in ["exec:", "system:", "shell:"] {
-        for (at, _) in small.match_indices(keyword) {
-            if word.changes() {
+        for (count, (at, _)) in small.match_indices(keyword).enumerate() {
+            if word.changes() || count >= MAX_ADDRESSES {
                 steps.hide();
+            }
+            if count >= MAX_ADDRESSES {
+                break;
             }
             let line = text.get(at + keyword.len()..).unwrap_or_default();
             steps.line(line);
@@ -344,8 +349,7 @@ fn suspect(steps: &mut Steps<'_>, arguments: &[Word], at: usize) {
         let value = behind.first().map(Word::text).unwrap_or_default();
         if !value.is_empty() && !value.starts_with('-') {
             // It may also be a value like any other, which needs no rule.
-            let texts: Vec<String> = behind.iter().map(Word::text).collect();
-            steps.guess(&texts.join(" "));
+            steps.guess_words("", behind);
             value.split(',').for_each(|piece| steps.guess(piece));
         }
     }
@@ -369,11 +373,12 @@ fn grouped(steps: &mut Steps<'_>, name: &str, options: &[&str], arguments: &[Wor
         .iter()
         .filter(|option| option.len() == 2 && !option.starts_with("--"));
     for letter in valued.filter_map(|option| option.strip_prefix('-')) {
-        let Some((_, rest)) = letters.split_once(letter) else {
+        let Some((before, rest)) = letters.split_once(letter) else {
             continue;
         };
         steps.guess(rest);
-        if GROUPING.contains(&name) {
+        // Behind another letter stands its value, as in `tar -C/Files`.
+        if GROUPING.contains(&name) && before.chars().all(char::is_alphanumeric) {
             // A rule that allows the program does not allow the command, as where the option stands alone. This line stands for it.
             steps.line(":");
         }
@@ -445,9 +450,7 @@ fn repository(steps: &mut Steps<'_>, arguments: &[Word], input: &Input) {
         if word.changes() {
             steps.hide();
         }
-        let behind = arguments.get(at..).unwrap_or_default();
-        let texts: Vec<String> = behind.iter().map(Word::text).collect();
-        steps.guess(&texts.join(" "));
+        steps.guess_words("", arguments.get(at..).unwrap_or_default());
         steps.guess(word.text().trim_start_matches('!'));
     }
     if !matches!(input, Input::Session) {
@@ -500,7 +503,7 @@ fn option_value(steps: &mut Steps<'_>, program: &str, word: &Word, option: &str)
             let is_flag = program == "cmake" && text.chars().all(is_plain);
             if text.contains(['$', '!', '(', '|', '&', ';'])
                 || program == "cargo" && text.contains(['=', '['])
-                || program == "less" && text.contains('\\')
+                || program == "less" && option != "+" && text.contains('\\')
             {
                 steps.hide();
             } else if !is_flag || program == "cmake" {
@@ -545,5 +548,6 @@ fn is_editing(text: &str) -> bool {
 /// Long options may be shortened.
 fn is_shortened(option: &str, given: &str) -> bool {
     let given = given.split('=').next().unwrap_or_default();
-    !given.is_empty() && option.len() > given.len() && option.starts_with(given)
+    // `--no` turns an option off, as in `npm exec --no`.
+    !["", "no"].contains(&given) && option.len() > given.len() && option.starts_with(given)
 }

@@ -151,9 +151,11 @@ impl Planted {
         let writes = ["write", ">", "'w", "\"w", "'a", "\"a"]
             .iter()
             .any(|sign| code.contains(sign));
+        // Without quotes it is the name of a variable.
+        let has_quoted = code.contains("'config'") || code.contains("\"config\"");
         let is_settings = |word: &&str| {
             let mut folders = word.split('/').rev().skip(1);
-            programs::has(SETTINGS, programs::base_name(word))
+            (*word != "config" || has_quoted) && programs::has(SETTINGS, programs::base_name(word))
                 || folders.any(|folder| programs::has(FOLDERS, folder))
         };
         if writes && words(code).iter().any(is_settings) {
@@ -197,7 +199,8 @@ impl Planted {
             }
             match commands(&text) {
                 Some(commands) => {
-                    if self.runs_git && text.to_ascii_lowercase().contains("alias") {
+                    let is_for_git = matches!(reader, Reader::Any | Reader::Another);
+                    if self.runs_git && is_for_git && text.to_ascii_lowercase().contains("alias") {
                         // The value of an alias is a subcommand with its arguments.
                         let aliases = commands.iter().map(|command| format!("git {command}"));
                         found.commands.extend(aliases);

@@ -90,10 +90,15 @@ pub(super) enum Step<'w> {
     Declared(String),
 }
 
+/// Bytes of texts that may be lines; a line with more is opaque. Each such text can contain others.
+pub(super) const MAX_GUESSED_BYTES: usize = 4 << 20;
+
 /// The steps of one program.
 #[derive(Debug)]
 pub(super) struct Steps<'w> {
     steps: Vec<Step<'w>>,
+    /// Bytes of the texts that may be lines.
+    guessed_bytes: usize,
     /// The program stands in a text that may be no line.
     is_guess: bool,
 }
@@ -102,6 +107,7 @@ impl<'w> Steps<'w> {
     pub(super) fn new(is_guess: bool) -> Self {
         Self {
             steps: Vec::new(),
+            guessed_bytes: 0,
             is_guess,
         }
     }
@@ -127,7 +133,19 @@ impl<'w> Steps<'w> {
     }
 
     pub(super) fn guess(&mut self, text: &str) {
-        self.push(Step::Guess(text.to_owned()));
+        // Behind the bound the line is opaque in any case.
+        if self.guessed_bytes <= MAX_GUESSED_BYTES {
+            self.guessed_bytes += text.len();
+            self.push(Step::Guess(text.to_owned()));
+        }
+    }
+
+    /// Words that may be a line behind this text. Joins nothing behind the bound: callers do this for each word of a line.
+    pub(super) fn guess_words(&mut self, before: &str, words: &[Word]) {
+        if self.guessed_bytes <= MAX_GUESSED_BYTES {
+            let texts: Vec<String> = words.iter().map(Word::text).collect();
+            self.guess(&format!("{before}{}", texts.join(" ")));
+        }
     }
 
     /// An argument that is a line.

@@ -11,6 +11,7 @@ use super::Script;
 use crate::{Bases, Call, PermissionLayer, PermissionSettings, Policy, Verdict};
 
 mod computed;
+mod spellings;
 
 const PROGRAM: &str = "forbidden-program";
 const ATTACKS: &str = include_str!("corpus/attacks.txt");

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::llm::Reply;
@@ -241,6 +242,24 @@ fn abort_ends_wait_for_session_of_another_process() {
     assert_eq!(pi.file(), file);
     pi.finish();
     holder.finish();
+}
+
+#[test]
+fn commands_after_switch_wait_for_closed_file_at_end_of_input() {
+    let world = World::new([]);
+    let other = made(&world);
+    let (pi, _) = begun(&world);
+    let holder = fs::File::open(&other).unwrap();
+    holder.lock().unwrap();
+    let asked = pi.send(json!({"type": "switch_session", "sessionPath": other}));
+    let named = pi.send(json!({"type": "set_session_name", "name": "The other"}));
+    pi.agent.close_stdin();
+    std::thread::sleep(Duration::from_millis(300));
+    drop(holder);
+    assert_eq!(pi.response(&asked)["success"], true);
+    assert_eq!(pi.response(&named)["success"], true);
+    assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(0));
+    assert!(fs::read_to_string(&other).unwrap().contains("The other"));
 }
 
 #[test]

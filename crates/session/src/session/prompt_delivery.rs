@@ -345,17 +345,22 @@ pub(super) async fn enqueue_message(
     Ok(Accepted::new(Disposition::Started))
 }
 
-/// Messages that have not begun do not begin any more. A switch to a session that another process has open waits no longer.
+/// Messages that have not begun do not begin any more.
 pub(super) async fn withdraw_prompts(driver: &mut Driver) {
     for continuation in driver.extensions.questions.give_up(|continuation| {
         matches!(
             continuation,
-            Continuation::Input(_)
-                | Continuation::Begin(_)
-                | Continuation::BeginUnprompted(_)
-                | Continuation::Closed(..)
+            Continuation::Input(_) | Continuation::Begin(_) | Continuation::BeginUnprompted(_)
         )
     }) {
+        refuse(driver, continuation).await;
+    }
+}
+
+/// A switch to a session that another process has open waits no longer.
+pub(super) async fn withdraw_switch(driver: &mut Driver) {
+    let is_switch = |continuation: &Continuation| matches!(continuation, Continuation::Closed(..));
+    for continuation in driver.extensions.questions.give_up(is_switch) {
         refuse(driver, continuation).await;
     }
 }

@@ -15,7 +15,7 @@ use super::asker::{Asked, Asker};
 use super::change_request::ChangeAsker;
 use super::deferred::{DeferredAction, DeferredActions, begins_work, defer};
 use super::driver::Driver;
-use super::extensions::{command_list, failure};
+use super::extensions::{Continuation, command_list, failure};
 use super::mcp::McpEvent;
 use super::summaries::Summarised;
 use super::wakeup::Wakeup;
@@ -131,13 +131,19 @@ impl Session {
     /// Refuses what has not begun and would begin after an abort: prompts that hooks still look at or that a server still makes, and
     /// what waits for the session.
     pub(super) async fn withdraw(&mut self) {
+        // Not at the end of input: commands behind the switch are for the other session.
+        prompt_delivery::withdraw_switch(&mut self.driver).await;
         self.withdraw_waiting(DeferredAction::ends_with_abort).await;
     }
 
     /// Returns true while a client may wait for an answer to something that waits here.
     pub(super) fn owes_answers(&self) -> bool {
-        // A `set_model` for which a local server is being asked waits elsewhere (GUARANTEES.md, 2).
-        self.deferred.items().any(DeferredAction::is_owed) || self.driver.probes.are_running()
+        // A `set_model` for which a local server is being asked waits elsewhere (GUARANTEES.md, 2), and so does a switch to a file
+        // that another process has open.
+        let questions = &self.driver.extensions.questions;
+        self.deferred.items().any(DeferredAction::is_owed)
+            || self.driver.probes.are_running()
+            || questions.any(|open| matches!(open, Continuation::Closed(..)))
     }
 
     /// As [`Self::withdraw`], for the actions that end.

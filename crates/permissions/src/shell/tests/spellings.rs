@@ -1,0 +1,83 @@
+//! Options and code in unusual spellings, and lines of every day that look like them.
+
+use super::{is_refused, policy, rule};
+use crate::{Call, Verdict};
+
+/// The letters of `-Lfatal` and `-Ebefore.awk` belong to values, and are no options for code.
+#[test]
+fn value_of_awk_option_is_no_script() {
+    let policy = policy("auto", &[], &[], &rule());
+    for line in [
+        "gawk -Lfatal 'BEGIN { system(\"forbidden\" \"-program\") }'",
+        "gawk -Zfr_FR 'BEGIN { system(\"forbidden\" \"-program\") }'",
+        "echo 'BEGIN { system(\"forbidden\" \"-program\") }' > before.awk; gawk -Ebefore.awk x",
+        "echo 'BEGIN { system(\"forbidden\" \"-program\") }' > x.awk; gawk -bEx.awk x",
+    ] {
+        assert!(is_refused(&policy, line), "{line}");
+    }
+    assert!(!is_refused(&policy, "gawk -Lfatal '{ print $1 }' x"));
+}
+
+#[test]
+fn second_subscript_of_perl_is_code() {
+    let policy = policy("auto", &[], &[], &rule());
+    for line in [
+        "perl -pe 's/a/$x[0]{system(\"forbidden-program\")}/' x",
+        "perl -pe 's/a/$x->[0]->[system(\"forbidden-program\")]/' x",
+    ] {
+        assert!(is_refused(&policy, line), "{line}");
+    }
+    assert!(!is_refused(&policy, "perl -pe 's/(a)/$h{x}: $1/' x"));
+}
+
+#[test]
+fn ordinary_options_need_no_further_rule() {
+    let allow = ["tar", "scp", "npm", "eslint", "less"].map(|program| format!("bash({program} *)"));
+    let policy = policy("ask", &allow, &[], &[]);
+    for line in [
+        "tar -xzf a.tgz -C/Files",
+        "tar -czf a.tgz -C/home/I src",
+        "scp -i/home/me/key a h:b",
+        "npm exec --no -- eslint src",
+    ] {
+        assert_eq!(policy.judge(&Call::command("bash", line)), Verdict::Run, "{line}");
+    }
+    for line in ["tar -xIprogram -f a", "scp -rSprogram a h:b"] {
+        assert_eq!(policy.judge(&Call::command("bash", line)), Verdict::Ask, "{line}");
+    }
+}
+
+#[test]
+fn ordinary_code_and_patterns_are_not_refused() {
+    let policy = policy("auto", &[], &[], &["bash(git push *)".to_owned()]);
+    let words = "word ".repeat(2_500);
+    let code = "config = 1\nopen('out', 'w').write(str(config))\n";
+    for line in [
+        "less '+/foo\\.bar' a".to_owned(),
+        // Such a file has no aliases of `git`.
+        "cat > a.ts <<'EOF'\n// an alias; push it\nEOF\nnpm test; git add a.ts".to_owned(),
+        // The name of a variable is no file with settings.
+        format!("python3 - <<'EOF'\n{code}# {words}\nEOF\ngit status"),
+    ] {
+        assert!(!is_refused(&policy, &line), "{}", line.get(..60).unwrap_or(&line));
+    }
+    let written = "python3 -c 'open(\"config\", \"w\").write(\"[alias] p = push origin\")'; git p";
+    assert!(is_refused(&policy, written));
+}
+
+/// Each of these words takes the rest of the line.
+#[test]
+fn many_words_with_rest_of_line_are_refused_soon() {
+    let policy = policy("auto", &[], &[], &rule());
+    let start = std::time::Instant::now();
+    for line in [
+        format!("socat {}", "exec:".repeat(13_000)),
+        format!("gh alias{}", " x".repeat(32_000)),
+        format!("git config{}", " alias.".repeat(9_000)),
+        format!("tar{}", " -aa x".repeat(10_000)),
+    ] {
+        assert!(is_refused(&policy, &line), "{}", line.len());
+    }
+    // Generous: a debug build on a busy machine.
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+}
