@@ -86,7 +86,7 @@ fn retries_end_before_recovery_in_newest_pi() {
 }
 
 #[test]
-fn full_context_is_compacted_after_failure_in_newest_pi() {
+fn newest_pi_compacts_full_context_after_failure() {
     for verdict in [Verdict::Final, Verdict::Unavailable] {
         let mut world = world(FailureRules::NewestPi);
         world.prompt("go");

@@ -271,7 +271,7 @@ fn answer_of_many_deltas_is_published_once() -> Result<()> {
 }
 
 #[test]
-fn commands_of_one_client_do_not_choose_dialect_of_others() -> Result<()> {
+fn client_does_not_choose_dialect_of_others() -> Result<()> {
     let Some(place) = crate::place()? else {
         return Ok(());
     };

@@ -82,7 +82,7 @@ async fn failed_check_fails_call_but_other_events_continue() {
 }
 
 #[tokio::test]
-async fn user_command_of_ended_process_is_not_passed_on() {
+async fn user_command_of_ended_process_stops_there() {
     let (pool, [mut one, _two], ..) = pair(&["user_bash"]).await;
     let asking = pool.event("s", "user_bash", &json!({"command": "make"})).unwrap();
     one.next().await;

@@ -245,7 +245,7 @@ fn abort_ends_wait_for_session_of_another_process() {
 }
 
 #[test]
-fn commands_after_switch_wait_for_closed_file_at_end_of_input() {
+fn commands_behind_waiting_switch_survive_end_of_input() {
     let world = World::new([]);
     let other = made(&world);
     let (pi, _) = begun(&world);

@@ -67,7 +67,7 @@ fn ordinary_code_and_patterns_are_not_refused() {
 
 /// Each of these words takes the rest of the line.
 #[test]
-fn many_words_with_rest_of_line_are_refused_soon() {
+fn texts_of_many_words_are_refused_soon() {
     let policy = policy("auto", &[], &[], &rule());
     let start = std::time::Instant::now();
     for line in [
