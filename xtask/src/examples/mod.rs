@@ -40,7 +40,7 @@ pub fn run(root: &Path, program: &Path, check: bool) -> Result<bool> {
         (conversation, conversation::record(&program)?),
         (reference::HELP.to_owned(), help::record(&program)?),
     ];
-    files.extend(acp::record(&program)?);
+    files.extend(acp::record(&program, check.then_some(root))?);
     if !check {
         let folder = root.join(acp::FOLDER);
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;

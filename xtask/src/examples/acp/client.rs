@@ -9,9 +9,6 @@ use testkit::driver::{Agent, AgentConfig};
 
 use super::super::PATIENCE;
 
-/// Time without a line after which the agent has nothing more to say. What must come is waited for by name before.
-const QUIET: Duration = Duration::from_millis(100);
-
 /// A running agent and all lines so far.
 pub(super) struct Client {
     agent: Agent,
@@ -20,15 +17,18 @@ pub(super) struct Client {
     heard: usize,
     /// The last id of a request.
     count: u64,
+    /// Time without a line after which the agent has nothing more to say. What must come is waited for by name before.
+    quiet: Duration,
 }
 
 impl Client {
-    pub(super) fn start(config: AgentConfig) -> Result<Self> {
+    pub(super) fn start(config: AgentConfig, quiet: Duration) -> Result<Self> {
         Ok(Self {
             agent: Agent::spawn(config)?,
             lines: Vec::new(),
             heard: 0,
             count: 0,
+            quiet,
         })
     }
 
@@ -59,7 +59,7 @@ impl Client {
     }
 
     fn settle(&mut self) -> Result<()> {
-        if !self.agent.wait_quiet(QUIET, PATIENCE) {
+        if !self.agent.wait_quiet(self.quiet, PATIENCE) {
             bail!("the agent does not stop writing");
         }
         self.hear();

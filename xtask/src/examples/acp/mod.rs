@@ -8,6 +8,7 @@ mod sessions;
 mod tools;
 mod turns;
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -53,21 +54,39 @@ const FEATURES: [(&str, Play); 25] = [
     ("mcp", tools::mcp),
 ];
 
-/// All transcripts: their files, seen from the root, with their texts.
-pub(super) fn record(program: &Path) -> Result<Vec<(String, String)>> {
+/// How long an agent is silent before a client sends its next line. A busy machine can hold up a line of the agent for longer than
+/// that, and then two recordings differ: a transcript that is not the stored one is recorded again with more patience.
+const PACES: [Duration; 3] = [
+    Duration::from_millis(100),
+    Duration::from_millis(500),
+    Duration::from_secs(2),
+];
+
+/// All transcripts: their files, seen from the root, with their texts. With a root to `compare` with, the next pace is tried when a
+/// text is not the stored one.
+pub(super) fn record(program: &Path, compare: Option<&Path>) -> Result<Vec<(String, String)>> {
     let of_feature = |(name, play): (&str, Play)| {
-        let text = transcript(program, play).with_context(|| format!("ACP feature {name}"))?;
-        Ok((format!("{FOLDER}/{name}.jsonl"), text))
+        let file = format!("{FOLDER}/{name}.jsonl");
+        let stored = compare.map(|root| fs::read_to_string(root.join(&file)).unwrap_or_default());
+        let mut text = String::new();
+        for quiet in PACES {
+            text = transcript(program, play, quiet).with_context(|| format!("ACP feature {name}"))?;
+            if stored.as_ref().is_none_or(|stored| *stored == text) {
+                break;
+            }
+        }
+        Ok((file, text))
     };
     FEATURES.into_iter().map(of_feature).collect()
 }
 
-fn transcript(program: &Path, play: Play) -> Result<String> {
+fn transcript(program: &Path, play: Play, quiet: Duration) -> Result<String> {
     let server = ScriptedServer::start([])?;
     let stage = Stage {
         program,
         workspace: Workspace::new(&server.url())?,
         server,
+        quiet,
     };
     stage.settings(json!({}))?;
     let lines = play(&stage)?.end()?;
@@ -81,6 +100,7 @@ struct Stage<'a> {
     program: &'a Path,
     server: ScriptedServer,
     workspace: Workspace,
+    quiet: Duration,
 }
 
 impl Stage<'_> {
@@ -98,7 +118,7 @@ impl Stage<'_> {
     /// connection.
     fn reply(&self, reply: Reply) {
         let before = Before {
-            delay: Some(Duration::from_millis(200)),
+            delay: Some(self.quiet * 2),
             ..Before::default()
         };
         self.server.push(reply.before(before));
@@ -108,7 +128,7 @@ impl Stage<'_> {
     fn connect(&self) -> Result<Client> {
         let model = ["--provider", "mock-anthropic", "--model", "claude-mock"];
         let config = self.workspace.agent(self.program).arg("acp").args(model);
-        Client::start(config)
+        Client::start(config, self.quiet)
     }
 
     /// A client of a new process that has announced these capabilities.

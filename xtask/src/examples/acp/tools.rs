@@ -43,7 +43,9 @@ pub(super) fn terminal(stage: &Stage<'_>) -> Result<Client> {
     let output =
         json!({"output": "2 passed\n", "truncated": false, "exitStatus": {"exitCode": 0, "signal": null}});
     client.serve("terminal/output", output)?;
-    client.serve("terminal/release", json!({}))?;
+    let release = client.asked("terminal/release")?;
+    client.updated("usage_update")?;
+    client.answer(&release, json!({}))?;
     stage.server.release("released");
     client.result(turn)?;
 
@@ -54,12 +56,14 @@ pub(super) fn terminal(stage: &Stage<'_>) -> Result<Client> {
     client.notify("session/cancel", json!({"sessionId": session}))?;
     client.serve("terminal/kill", json!({}))?;
     let killed = json!({"exitCode": null, "signal": "SIGKILL"});
+    let last = client.asked("terminal/wait_for_exit")?;
     client.answer(&waiting, killed.clone())?;
-    client.serve("terminal/wait_for_exit", killed.clone())?;
+    client.answer(&last, killed.clone())?;
     let output = json!({"output": "", "truncated": false, "exitStatus": killed});
     client.serve("terminal/output", output)?;
-    client.serve("terminal/release", json!({}))?;
+    let release = client.asked("terminal/release")?;
     client.result(turn)?;
+    client.answer(&release, json!({}))?;
     Ok(client)
 }
 
