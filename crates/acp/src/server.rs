@@ -119,6 +119,8 @@ async fn serve(
             Wakeup::Posted => post(&mut connection, &port.0),
             Wakeup::LoggedOut(number, outcome) => logged_out(&mut connection, number, outcome),
             Wakeup::Item(item) => {
+                // What a call has posted comes before the event of its end, however busy the machine is.
+                post(&mut connection, &port.0);
                 flushed = take_ready(item, &mut queues, &mut connection, &mut pending, &mut batch).await;
             }
         }
