@@ -19,6 +19,8 @@ import re
 import sys
 from typing import Any
 
+import patience
+
 # Values that differ between two runs, or depend on the length of the agent's own prompt, with what takes their place.
 VOLATILE = {"ttft": "<ms>", "duration": "<ms>", "wallTimeMs": "<ms>",
             "durationMs": "<ms>", "wall_time_seconds": "<s>", "estimatedTokensAfter": "<tokens>"}
@@ -49,6 +51,7 @@ def without_parts(text, names):
 def load_kit(path):
     sys.path.insert(0, path)
     kit: Any = importlib.import_module("run")
+    patience.install(kit)
     kit.Normaliser = normaliser(kit)
     # The kit forgives texts of the JavaScript engine of Node. Those of Bun's engine name minified variables, and the checks of its own
     # functions name their parameters.

@@ -66,13 +66,30 @@ export async function launch(program) {
 }
 
 /** Waits until an expression in the page is true. */
-export async function until(browser, expression, ms = 20000) {
+export async function until(browser, expression, ms = 30000) {
   const end = Date.now() + ms;
+  let failure = '';
   while (Date.now() < end) {
-    if (await browser.evaluate(expression)) return;
+    try {
+      if (await browser.evaluate(expression)) return;
+    } catch (error) {
+      // The page went to another address meanwhile.
+      if (!/context|navigated/.test(error.message)) throw error;
+      failure = ` (${error.message})`;
+    }
     await new Promise((resolve) => { setTimeout(resolve, 20); });
   }
-  throw new Error(`not within ${ms} ms: ${expression}`);
+  throw new Error(`not within ${ms} ms: ${expression}${failure}`);
+}
+
+/** Waits until something outside of the page holds; says whether it did. */
+export async function eventually(holds, ms = 30000) {
+  const end = Date.now() + ms;
+  while (!await holds()) {
+    if (Date.now() > end) return false;
+    await new Promise((resolve) => { setTimeout(resolve, 20); });
+  }
+  return true;
 }
 
 /** Opens an exported page; gives the milliseconds until it could be read. */

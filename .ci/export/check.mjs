@@ -1,7 +1,7 @@
 // What must hold of exported pages in a browser: check.mjs CHROMIUM FOLDER, with the pages of sessions.mjs in the folder.
 
 import { join } from 'node:path';
-import { DESKTOP, PHONE, launch, open as openPage, until } from './browser.mjs';
+import { DESKTOP, PHONE, eventually, launch, open as openPage, until } from './browser.mjs';
 import { poorContrast } from './contrast.mjs';
 
 const [program, folder] = process.argv.slice(2);
@@ -24,6 +24,9 @@ const press = async (key) => {
   await browser.send('Input.dispatchKeyEvent', { type: 'keyUp', key });
 };
 const idle = (ms) => browser.evaluate(`new Promise((done) => setTimeout(done, ${ms}))`);
+/** Whether an expression becomes true in the page. */
+const becomes = (expression) => until(browser, expression).then(() => true, () => false);
+const text = "document.getElementById('transcript').textContent";
 const shown = (words) => browser.evaluate(`document.getElementById('transcript').textContent.includes(${JSON.stringify(words)})`);
 
 function watch() {
@@ -81,13 +84,14 @@ async function checkHostile() {
     () => { const script = document.createElement('script'); script.append('alert(1)'); document.body.append(script); },
     () => { new Image().src = 'https://attacker.invalid/x'; },
   ].forEach((attack) => { try { attack(); } catch { /* refused */ } })`);
+  await eventually(() => seen.violations.length >= 4);
   await idle(300);
   say(seen.dialogs.length === 0 && seen.violations.length >= 4, 'the policy holds where the script would not', `${seen.violations.length} of 4 attacks reported, none worked`);
 }
 
 async function checkUse() {
   await open('sample');
-  say(await shown('MARKER-END') && !(await shown('OTHER-BRANCH')), 'the branch of the leaf is shown');
+  say(await becomes(`${text}.includes('MARKER-END')`) && !(await shown('OTHER-BRANCH')), 'the branch of the leaf is shown');
   say(!(await shown('LAST-LINE-OF-GREP')), 'long output is folded');
   await press('o');
   say(await shown('LAST-LINE-OF-GREP'), 'O unfolds tools');
@@ -104,16 +108,15 @@ async function checkUse() {
   await until(browser, "document.querySelectorAll('.row').length === 1");
   await press('Enter');
   await browser.send('Input.dispatchKeyEvent', { type: 'keyDown', key: 'Enter', windowsVirtualKeyCode: 13 });
-  await idle(200);
-  say(await shown('OTHER-BRANCH') && !(await shown('MARKER-END')), 'search finds other branches and goes there');
+  say(await becomes(`${text}.includes('OTHER-BRANCH') && !${text}.includes('MARKER-END')`), 'search finds other branches and goes there');
   await press('Escape');
-  await idle(200);
-  await browser.evaluate("[...document.querySelectorAll('.row')].find((row) => row.textContent.includes('Finally: summarise')).click()");
-  await idle(200);
-  say(await shown('MARKER-END'), 'a click in the tree changes the branch');
+  const row = "[...document.querySelectorAll('.row')].find((row) => row.textContent.includes('Finally: summarise'))";
+  await until(browser, `Boolean(${row})`);
+  await browser.evaluate(`${row}.click()`);
+  say(await becomes(`${text}.includes('MARKER-END')`), 'a click in the tree changes the branch');
   const hash = await browser.evaluate('location.hash');
   await open('sample', hash.replace(/leafId=[^&]*/, 'leafId=00000000'));
-  say(/targetId=/.test(hash) && await browser.evaluate("document.querySelector('.target')?.textContent.includes('Finally: summarise')"), 'a link leads to its message', hash);
+  say(/targetId=/.test(hash) && await becomes("Boolean(document.querySelector('.target')?.textContent.includes('Finally: summarise'))"), 'a link leads to its message', hash);
   await browser.evaluate("document.querySelectorAll('#filters button')[3].click()");
   say(await browser.evaluate("document.querySelectorAll('.row').length") === 1, 'the filter for labels');
   const before = await browser.evaluate('getComputedStyle(document.body).backgroundColor');
@@ -143,10 +146,10 @@ async function checkVariants() {
   say(hidden === 0 && all >= 6, 'what says nothing to most readers is shown with the filter "All" only', `${hidden}, then ${all}`);
   say(!(await shown('Half an answer')) && await browser.evaluate("[...document.querySelectorAll('.fact')].some((fact) => fact.textContent === 'Cost$0.753')"), 'the cost is that of answers, summaries, tools and the rest', await browser.evaluate("[...document.querySelectorAll('.fact')].map((fact) => fact.textContent).find((text) => text.startsWith('Cost'))"));
   await browser.evaluate("[...document.querySelectorAll('.way')].find((way) => way.textContent.includes('Second way')).click()");
-  say(await shown('A patch is enough') && !(await shown('MARKER-VARIANTS')), 'a branch is changed where it begins');
+  say(await becomes(`${text}.includes('A patch is enough') && !${text}.includes('MARKER-VARIANTS')`), 'a branch is changed where it begins');
   say(seen.errors.length + seen.requests.length + seen.violations.length === 0, 'no error, no request', [...seen.errors, ...seen.violations].slice(0, 3).join('; '));
   await open('old');
-  say(await shown('OLD-QUESTION') && await shown('MARKER-OLD') && await shown('from a hook'), 'version 1 is shown');
+  say(await becomes(`['OLD-QUESTION', 'MARKER-OLD', 'from a hook'].every((words) => ${text}.includes(words))`), 'version 1 is shown');
 }
 
 /** Keys and what a screen reader is told. */
@@ -180,6 +183,8 @@ async function checkLooks() {
       await browser.evaluate("dispatchEvent(new Event('afterprint')); document.querySelectorAll('.drawer').forEach((drawer) => drawer.setOpen(true)); document.querySelectorAll('#filters button')[4].click()");
       await browser.evaluate(`document.documentElement.dataset.theme = '${value}'`);
       await idle(500);
+      // A busy browser may still be blending colours.
+      await until(browser, "document.getAnimations().every((one) => one.playState !== 'running' || one.effect?.getComputedTiming().iterations === Infinity)");
       const poor = await browser.evaluate(`(${poorContrast})()`);
       say(poor.length === 0, `${name}, ${value}: text has the contrast of WCAG AA`, poor.slice(0, 5).join('; '));
     }

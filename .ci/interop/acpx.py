@@ -91,10 +91,12 @@ heard: list[str] = []
 reader = threading.Thread(target=lambda: heard.extend(iter(hanging.stdout.readline, "")), daemon=True)
 reader.start()
 # Before the prompt has reached the agent, acpx cancels only its own preparations.
-for _ in range(100):
+for _ in range(150):
     time.sleep(0.2)
     if "Begun" in "".join(heard):
         break
+else:
+    sys.exit(f"acpx: the prompt does not begin:\n{''.join(heard)}")
 cancelled = run("cancel")
 hanging.wait(timeout=30)
 reader.join(timeout=10)

@@ -91,7 +91,7 @@ def main():
         if status:
             end(program)
             sys.exit(f"FAILED: the client ended with {status}: {COMMAND}")
-        for _ in range(50):
+        for _ in range(300):
             if not left_over(program):
                 break
             time.sleep(0.1)

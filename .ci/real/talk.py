@@ -127,14 +127,15 @@ def stream_and_abort(model):
     pieces = iter(range(5))
     agent.until(lambda line: bool(deltas([line], "text_delta")) and next(pieces, None) is None)
     agent.send(id="abort", type="abort")
-    lines = agent.until(lambda line: line["type"] == "agent_settled", 10)
+    lines = agent.until(lambda line: line["type"] == "agent_settled")
     aborted = answers(lines)[-1]
     if aborted["stopReason"] != "aborted" or not text(aborted):
         fail("the aborted answer:", aborted)
     lines = agent.say("Say hello.")
     answer = answers(lines)[-1]
     usage = answer["usage"]
-    if answer["stopReason"] not in ("stop", "length") or len(deltas(lines, "text_delta")) < 2:
+    # In how many pieces it comes depends on the machine. That of the story came in six at least.
+    if answer["stopReason"] not in ("stop", "length") or "".join(deltas(lines, "text_delta")) != text(answer) or not text(answer):
         fail("the answer after an abort:", answer)
     if min(usage["input"] + usage["cacheRead"], usage["output"], usage["totalTokens"]) <= 0 or usage["cost"]["total"] != 0:
         fail("its tokens:", usage)

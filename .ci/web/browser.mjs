@@ -2,7 +2,7 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { launch, until } from '../export/browser.mjs';
+import { eventually, launch, until } from '../export/browser.mjs';
 import { firefox } from './firefox.mjs';
 
 export const SIZES = {
@@ -129,6 +129,26 @@ export async function open(program) {
     close: () => engine.close(),
   };
   return self;
+}
+
+/** Repeats a check of what the scripted agent was sent until it holds: a page shows what it has done before the agent has read of it. */
+export async function soon(act) {
+  let failure = null;
+  const holds = await eventually(() => {
+    try {
+      act();
+      return true;
+    } catch (error) {
+      failure = error;
+      return false;
+    }
+  });
+  if (!holds) throw failure;
+}
+
+/** Waits until something outside of the page holds. */
+export async function waitFor(what, holds) {
+  if (!await eventually(holds)) throw new Error(`not in time: ${what}`);
 }
 
 export function check(what, holds) {

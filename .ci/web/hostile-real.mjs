@@ -78,15 +78,16 @@ try {
   await page.focus('#field');
   await page.type('Say all of it');
   await page.key('Enter');
-  await page.until("[...document.querySelectorAll('.answer')].at(-1)?.innerText.includes('All of it was said.')", 30000);
+  await page.until("[...document.querySelectorAll('.answer')].at(-1)?.innerText.includes('All of it was said.')");
   await eye.look();
   for (const payload of payloads.slice(0, 30)) await agent.command({ type: 'bash', id: payload.slice(0, 40), command: `printf %s '${payload.replace(/'/g, "'\\''")}'` });
-  await page.until("document.querySelectorAll('.shell').length >= 30", 20000);
+  await page.until("document.querySelectorAll('.shell').length >= 30");
   await eye.look();
   for (const words of ['@', '@a', '@img', '@"x ', '/']) {
     await page.evaluate(`(() => { const field = document.querySelector('#field'); field.value = ${JSON.stringify(words)}; field.setSelectionRange(field.value.length, field.value.length); field.dispatchEvent(new Event('input')); })()`);
     await page.wait(350);
-    if (words === '@') check('names of files', await page.count('.completion-entry.is-file') > 20);
+    // Names of files.
+    if (words === '@') await page.until("document.querySelectorAll('.completion-entry.is-file').length > 20");
     await eye.glance();
   }
   await page.evaluate("(() => { const field = document.querySelector('#field'); field.value = ''; field.dispatchEvent(new Event('input')); })(); document.querySelector('[title=\"New session in a directory…\"]').click()");
@@ -96,12 +97,13 @@ try {
   await page.until("document.querySelectorAll('.crumb').length > 2 && !document.querySelector('.folder')");
   await eye.glance();
   await page.evaluate("document.querySelector('dialog').close(); document.querySelector('#more').click()");
-  await page.until("document.querySelector('.menu')");
+  await page.until("document.querySelector('.menu') && !document.querySelector('dialog')");
   await page.evaluate("[...document.querySelectorAll('.menu-entry')].find((one) => one.textContent.includes('Branches')).click()");
   await page.until("document.querySelectorAll('.tree-row').length > 100");
   await eye.glance();
   await page.evaluate("document.querySelector('dialog').close()");
-  check('other sessions', await page.count('.session') > 30);
+  // Other sessions.
+  await page.until("document.querySelectorAll('.session').length > 30");
   await eye.look();
   failed = await eye.report();
 } catch (error) {

@@ -57,7 +57,8 @@ console.log(`${eye.seen.size} items of ${payloads.length} payloads looked at`);
 const missing = Array.from({ length: payloads.length * 7 }, (_, i) => String(i + 1)).filter((key) => !eye.seen.has(key));
 check(`all items were shown (not ${missing.length}: ${missing[0]} to ${missing.at(-1)})`, !missing.length);
 await page.evaluate("document.querySelector('#scroll').scrollTop = 0");
-check('folded steps, changed files and their diffs were there', await page.count('.steps') > 0 && await page.count('.changes-file .diff') > 0);
+// Folded steps, changed files and their diffs were there.
+await page.until("document.querySelector('.steps') && document.querySelector('.changes-file .diff')");
 
 // The rest in an empty conversation, for it is many events.
 eye.keep();
@@ -99,8 +100,19 @@ for (let i = 0; i < payloads.length; i += 12) {
   agent.say({ type: 'extension_ui_request', id: 'c', method: 'cancel', targetId: `d${i}` });
   await page.until("!document.querySelector('dialog')");
 }
-const pick = (words) => page.evaluate(`[...document.querySelectorAll('.menu-entry')].find((one) => one.textContent.includes('${words}')).click()`);
+/** Picks from a menu that opens. An earlier one may still be on its way out. */
+async function pick(words) {
+  const entry = `[...document.querySelectorAll('.menu-entry')].find((one) => one.textContent.includes('${words}'))`;
+  await page.until(entry);
+  await page.evaluate(`${entry}.click()`);
+}
+/** Closes the dialog, which leaves the document a moment later. */
+async function closeDialog() {
+  await page.evaluate("document.querySelector('dialog').close()");
+  await page.until("!document.querySelector('dialog')");
+}
 for (const button of ['.pick.model', '#more']) {
+  await page.until("!document.querySelector('.menu')");
   await page.evaluate(`document.querySelector('${button}').click()`);
   await page.until("document.querySelector('.menu')");
   await eye.glance();
@@ -109,7 +121,7 @@ for (const button of ['.pick.model', '#more']) {
 }
 await page.until("document.querySelectorAll('.tree-row').length > 100");
 await eye.glance();
-await page.evaluate("document.querySelector('dialog').close()");
+await closeDialog();
 
 const typed = (words) => page.evaluate(`(() => { const field = document.querySelector('#field'); field.value = ${JSON.stringify(words)}; field.setSelectionRange(field.value.length, field.value.length); field.dispatchEvent(new Event('input')); })()`);
 await typed('/');
@@ -137,7 +149,7 @@ await eye.glance();
 await page.evaluate("(() => { const field = document.querySelector('.folder-dialog input'); field.value = '/<img src=x onerror=alert(1)>'; field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true })); })()");
 await page.until("document.querySelector('.folders-trouble').textContent.includes('onerror')");
 await eye.glance();
-await page.evaluate("document.querySelector('dialog').close()");
+await closeDialog();
 
 await page.evaluate("document.querySelector('#more').click()");
 await page.until("document.querySelector('.menu')");

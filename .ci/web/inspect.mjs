@@ -1,6 +1,8 @@
 // What the checks with hostile text look at: elements and attributes that are not ours, what the policy forbade, requests that
 // would have left. Requests to anywhere else are held back by the browser's debugger, and written down.
 
+import { eventually } from '../export/browser.mjs';
+
 const ODD = `(() => {
   const fine = new Set('A ARTICLE ASIDE B BLOCKQUOTE BR BUTTON CIRCLE CODE DEL DETAILS DIALOG DIV EM FORM H1 H2 H3 H4 H5 H6 HEADER HR IMG INPUT KBD LI MAIN MARK NAV NOSCRIPT OL P PATH PRE SECTION SPAN STRONG SUB SUMMARY SUP SVG TABLE TBODY TD TEXTAREA TH THEAD TR UL'.split(' '));
   const bad = [];
@@ -23,6 +25,9 @@ const OPEN = `(() => {
 const TOUCH = `(() => {
   for (const node of document.querySelectorAll('.item *')) for (const kind of ['mouseover', 'focus', 'toggle', 'animationstart', 'error', 'load']) if (!(node instanceof HTMLDetailsElement)) node.dispatchEvent(new Event(kind));
 })()`;
+
+/** The page draws what it scrolled to 60 ms after a frame. Without frames, as in a hidden window, a time limit ends the wait. */
+const PAINTED = 'new Promise((done) => { setTimeout(done, 5000); requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 80))); })';
 
 /** @param {any} page @param {string} home the only address that may be asked */
 export async function watch(page, home) {
@@ -58,7 +63,7 @@ export async function watch(page, home) {
       const before = self.seen.size;
       for (const key of await page.evaluate("[...document.querySelectorAll('.item')].map((node) => node.dataset.key)")) self.seen.add(key);
       await page.evaluate("(() => { const s = document.querySelector('#scroll'); s.scrollTop = 0; s.dispatchEvent(new Event('scroll')); })()");
-      await page.wait(30);
+      await page.evaluate(PAINTED);
       idle = before === self.seen.size ? idle + 1 : 0;
     }
   }
@@ -82,7 +87,7 @@ export async function watch(page, home) {
       if (found.length) { failed += 1; console.log(`FAILED: ${what}: ${found.slice(0, 6).join('\n   ')}`); } else console.log(`ok: ${what}`);
     }
     await page.evaluate("(() => { const b = document.createElement('div'); b.setAttribute('onclick', 'alert(1)'); document.body.append(b); b.click(); const i = new Image(); i.src = 'http://127.0.0.1:9/x.png'; location.href = 'http://127.0.0.1:9/y'; })()");
-    for (let i = 0; i < 40 && !(self.violations.length && self.held.length); i += 1) await page.wait(50);
+    await eventually(() => self.violations.length && self.held.length);
     if (self.violations.length && self.held.length) console.log('ok: the check itself would have noticed');
     else { failed += 1; console.log(`FAILED: an inline handler (${self.violations.length}) or a request (${self.held.length}) was not noticed`); }
     return failed;

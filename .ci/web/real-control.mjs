@@ -3,7 +3,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { check, open, same } from './browser.mjs';
+import { check, open, same, waitFor } from './browser.mjs';
 import { command, press } from './dialog.mjs';
 import { start, stopped } from './started.mjs';
 
@@ -12,7 +12,7 @@ const home = mkdtempSync(join(tmpdir(), 'page-check-'));
 const notes = join(home, 'notes.txt');
 writeFileSync(notes, 'one\n');
 const tool = (name, args) => ({ stream: [{ tool: { name, args } }] });
-const COMMAND = 'printf ready; read line; printf \'\\033[38;2;200;0;0mgot %s\\033[0m in %s\' "$line" "$(stty size)"; exec sleep 600';
+const COMMAND = 'printf ready; while read line; do printf \'\\033[38;2;200;0;0mgot %s\\033[0m in %s\' "$line" "$(stty size)"; done';
 writeFileSync(join(home, 'replies.json'), JSON.stringify([tool('write', { path: notes, content: 'two\n' }), tool('bash', { command: COMMAND, background: true, pty: true }), { stream: [{ text: 'Done.' }] }]));
 const page = await open(program);
 const screen = "(document.querySelector('.xterm-rows')?.innerText.replaceAll('\\u00a0', ' ') || '')";
@@ -32,17 +32,21 @@ try {
 
   await page.click('#processes');
   await page.until(`${screen}.includes('ready')`);
-  await page.wait(300);
-  await page.type('hello');
-  await page.key('Enter');
-  await page.until(`/got hello in \\d+ \\d+/.test(${screen})`);
-  const [, rows] = /in (\d+) \d+/.exec(await page.evaluate(screen));
-  same('the program knows the size', Number(rows), await page.evaluate("document.querySelectorAll('.xterm-rows > div').length"));
+  await page.until("document.activeElement?.classList.contains('xterm-helper-textarea')");
+  // The size of the terminal reaches the program a moment after its output is shown.
+  let said = 0;
+  await waitFor('the program knows the size', async () => {
+    said += 1;
+    await page.type(`hello${said}`);
+    await page.key('Enter');
+    await page.until(`/got hello${said} in \\d+ \\d+/.test(${screen})`);
+    const [, rows] = new RegExp(`got hello${said} in (\\d+) \\d+`).exec(await page.evaluate(screen));
+    return Number(rows) === await page.evaluate("document.querySelectorAll('.xterm-rows > div').length");
+  });
   await page.picture('real-terminal');
   await page.click('dialog .check-row');
   const wakeups = async () => (await agent.command({ type: 'list_processes' })).data.wakeups;
-  for (let i = 0; i < 100 && !await wakeups(); i += 1) await page.wait(50);
-  same('its end may wake the session', await wakeups(), true);
+  await waitFor('its end may wake the session', wakeups);
   await press(page, 'Kill');
   await page.until("document.querySelector('.process-state').innerText === 'killed'");
   await press(page, 'Close');

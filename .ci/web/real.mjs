@@ -29,8 +29,8 @@ try {
   await page.focus('#field');
   await page.type('List the files in this directory');
   await page.key('Enter');
-  await page.until(`${end('.answer')}?.innerText.includes('came back')`, 15000);
-  await page.until("!document.body.classList.contains('running')", 15000);
+  await page.until(`${end('.answer')}?.innerText.includes('came back')`);
+  await page.until("!document.body.classList.contains('running')");
   same('messages', await page.count('.user'), 1);
   same('the tool', await page.evaluate("document.querySelector('.tool').dataset.status"), 'done');
   await page.picture('real-answer');
@@ -57,9 +57,11 @@ try {
   const address = await page.evaluate('location.href');
   await page.click('.new-session');
   await page.until("document.querySelector('.blank h1') && !document.querySelector('.item')");
+  await page.focus('#field');
   await page.type('hello');
+  await page.until("!document.querySelector('.send').disabled");
   await page.key('Enter');
-  await page.until(`${end('.answer')}?.innerText.includes('You wrote')`, 15000);
+  await page.until(`${end('.answer')}?.innerText.includes('You wrote')`);
   await page.until("document.querySelectorAll('.session').length === 2");
 
   await page.click('[title="New session in a directory…"]');
@@ -80,7 +82,7 @@ try {
   await stopped(agent.child);
   await page.until("document.querySelector('.banner.shown')");
   agent = await start(agentProgram, home, ['--port', new URL(url).port, '--web-token', agent.token, ...args]);
-  await page.until("document.body.dataset.phase === 'open' && document.querySelectorAll('.shell').length === 2", 20000);
+  await page.until("document.body.dataset.phase === 'open' && document.querySelectorAll('.shell').length === 2");
   same('the draft', await page.evaluate("document.querySelector('#field').value"), 'a draft');
   same('the address', await page.evaluate('location.href'), address);
   await page.evaluate("(() => { const field = document.querySelector('#field'); field.value = ''; field.dispatchEvent(new Event('input')); })()");
@@ -89,19 +91,20 @@ try {
   // Nothing is sent before the session is there again: it would go into another one.
   await page.until("!document.querySelector('.send').disabled");
   await page.key('Enter');
-  await page.until(`${end('.answer')}?.innerText.includes('Say it again') || document.querySelectorAll('.user').length === 2`, 15000);
-  await page.until("!document.body.classList.contains('running')", 15000);
+  await page.until(`${end('.answer')}?.innerText.includes('Say it again')`);
+  await page.until("!document.body.classList.contains('running')");
 
   await page.evaluate("document.querySelector('#more').click()");
   await page.until("document.querySelector('.menu:popover-open')");
   await page.evaluate("[...document.querySelectorAll('.menu-entry')].find((one) => one.textContent.includes('Branches')).click()");
   await page.until("document.querySelectorAll('.tree-row').length > 4");
   await page.evaluate("document.querySelector('dialog').close()");
+  await page.until("!document.querySelector('dialog')");
 
   await page.focus('#field');
   await page.type('/export page.html');
   await page.key('Enter');
-  await page.until("document.querySelector('.toast')?.innerText.includes('page.html')");
+  await page.until("[...document.querySelectorAll('.toast')].some((one) => one.innerText.includes('page.html'))");
 
   await page.evaluate("document.querySelector('.user [title=\"Edit in a fork\"]').click()");
   await page.until("document.querySelector('#field').value === 'List the files in this directory' && document.querySelector('.blank h1')");
@@ -120,15 +123,16 @@ try {
   await page.focus('#field');
   await page.type('Wait a minute');
   await page.key('Enter');
-  await page.until("document.querySelector('.tool')?.dataset.status === 'running'", 15000);
+  await page.until("document.querySelector('.tool')?.dataset.status === 'running'");
   await page.type('do not lose this');
   await page.key('Enter');
   await page.until("document.querySelectorAll('.queued').length === 1");
   await stopped(agent.child, 'SIGKILL');
   await page.until("document.querySelector('.banner.shown')");
   agent = await start(agentProgram, busy, ['--port', new URL(again).port, '--web-token', agent.token, ...script]);
-  await page.until("document.querySelector('#field').value === 'do not lose this'", 20000);
+  // The toast goes by itself.
   await page.until("[...document.querySelectorAll('.toast')].some((one) => one.innerText.includes('restarted before it took 1 waiting message'))");
+  await page.until("document.querySelector('#field').value === 'do not lose this'");
   await page.until("document.querySelector('.user')?.innerText.includes('Wait a minute') && document.querySelector('.stop').hidden");
   same('no message waits', await page.count('.queued'), 0);
   await page.picture('real-queue-after-restart');

@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 
-const START_MS = 15000;
+const START_MS = 30000;
 
 /**
  * @param {string} program @param {string} home the working directory, also home @param {string[]} args

@@ -142,8 +142,9 @@ fn measure(agent: &Path) -> Result<Start> {
     let mut tree = alone;
     let mut open = children(running.0.id())?;
     while let Some(process) = open.pop() {
-        open.extend(children(process)?);
-        let more = memory(process)?;
+        // A helper process may end before it is looked at.
+        let Ok(more) = memory(process) else { continue };
+        open.extend(children(process).unwrap_or_default());
         tree.resident += more.resident;
         tree.proportional += more.proportional;
     }
@@ -156,7 +157,10 @@ fn children(process: u32) -> Result<Vec<u32>> {
     let tasks =
         std::fs::read_dir(format!("/proc/{process}/task")).context("cannot list the agent's threads")?;
     for task in tasks {
-        let text = std::fs::read_to_string(task?.path().join("children"))?;
+        // Threads end while the list is read.
+        let Ok(text) = std::fs::read_to_string(task?.path().join("children")) else {
+            continue;
+        };
         out.extend(text.split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
     }
     Ok(out)

@@ -1,6 +1,6 @@
 // For everybody: what a screen reader finds and is told, where the focus goes, every key of the help sheet.
 
-import { check, same } from '../browser.mjs';
+import { check, same, soon } from '../browser.mjs';
 import { sayUser, stream } from '../agent.mjs';
 import { fill } from '../scene.mjs';
 
@@ -58,7 +58,7 @@ export async function everyKeyOfTheHelpSheet(page, agent) {
   await page.until("!document.querySelector('.menu')");
   await page.key('o', CTRL | SHIFT);
   await page.until("document.querySelector('#name').innerText.includes('New session')");
-  same('a new session', agent.asked('open_session').length, 1);
+  await soon(() => same('a new session', agent.asked('open_session').length, 1));
   await page.evaluate('document.activeElement.blur()');
   agent.say({ type: 'agent_start' }, 'h1');
   await page.until("document.body.classList.contains('running')");
@@ -77,5 +77,5 @@ export async function whatToolsMayDo(page, agent) {
   await page.until("document.querySelectorAll('.menu:popover-open .menu-entry').length === 4");
   await page.evaluate("[...document.querySelectorAll('.menu-entry')].find((node) => node.textContent.includes('Only look')).click()");
   await page.until("document.querySelector('.permission').innerText === 'Read only'");
-  same('asked', agent.asked('set_permission_mode')[0].mode, 'read-only');
+  await soon(() => same('asked', agent.asked('set_permission_mode')[0].mode, 'read-only'));
 }

@@ -1,6 +1,6 @@
 // Questions of the agent and of extensions, and what they show.
 
-import { check, same } from '../browser.mjs';
+import { check, same, soon } from '../browser.mjs';
 
 const ask = (agent, fields) => agent.say({ type: 'extension_ui_request', ...fields });
 
@@ -12,7 +12,7 @@ export async function choosing(page, agent) {
   check('focus is inside', await page.evaluate("Boolean(document.activeElement.closest('dialog'))"));
   await page.key('2');
   await page.until("!document.querySelector('dialog')");
-  same('the answer', agent.answers[0].value, 'Yes, and do not ask again');
+  await soon(() => same('the answer', agent.answers[0].value, 'Yes, and do not ask again'));
 }
 
 export async function denying(page, agent) {
@@ -27,12 +27,12 @@ export async function denying(page, agent) {
   await page.type('3 is wrong');
   await page.key('Enter');
   await page.until("!document.querySelector('dialog')");
-  same('the answer', [agent.answers[0].value, agent.answers[0].reason], ['Deny', '3 is wrong']);
+  await soon(() => same('the answer', [agent.answers[0].value, agent.answers[0].reason], ['Deny', '3 is wrong']));
   ask(agent, { id: 'q2', method: 'select', title: 'Allow bash?\necho hi', options });
   await page.until("document.querySelectorAll('dialog .choice').length === 3");
   await page.key('Escape');
   await page.until("!document.querySelector('dialog')");
-  same('Escape denies', [agent.answers[1].value, agent.answers[1].reason], ['Deny', undefined]);
+  await soon(() => same('Escape denies', [agent.answers[1].value, agent.answers[1].reason], ['Deny', undefined]));
 }
 
 export async function confirming(page, agent) {
@@ -44,8 +44,8 @@ export async function confirming(page, agent) {
   await page.until("document.querySelector('dialog h2')?.innerText === 'Really?'");
   await page.key('Escape');
   await page.until("!document.querySelector('dialog')");
-  same('answers', agent.answers.map((one) => [one.id, one.confirmed ?? one.cancelled]), [['q1', true], ['q2', true]]);
-  same('the second was cancelled', agent.answers[1].cancelled, true);
+  await soon(() => same('answers', agent.answers.map((one) => [one.id, one.confirmed ?? one.cancelled]), [['q1', true], ['q2', true]]));
+  await soon(() => same('the second was cancelled', agent.answers[1].cancelled, true));
 }
 
 export async function typingAnAnswer(page, agent) {
@@ -59,7 +59,7 @@ export async function typingAnAnswer(page, agent) {
   await page.picture('question-editor');
   await page.click('dialog .primary');
   await page.until("!document.querySelector('dialog')");
-  same('answers', agent.answers.map((one) => one.value), ['develop', 'Fix it']);
+  await soon(() => same('answers', agent.answers.map((one) => one.value), ['develop', 'Fix it']));
 }
 
 export async function answeredElsewhere(page, agent) {

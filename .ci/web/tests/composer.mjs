@@ -1,6 +1,6 @@
 // What the composer does around sending and stopping: where the page scrolls, what becomes of waiting messages and of images.
 
-import { check, same } from '../browser.mjs';
+import { check, same, soon } from '../browser.mjs';
 import { sayUser, stream, user } from '../agent.mjs';
 
 const PICTURE = 'iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAIAAAACUFjqAAAAEklEQVR42mMo+1OGBzGMSmNDAHLTvqGrtjuvAAAAAElFTkSuQmCC';
@@ -36,7 +36,7 @@ export async function stopReturnsWaitingMessages(page, agent) {
   await page.click('.stop');
   await page.until("document.querySelector('#field').value === 'first\\n\\nsecond\\n\\ntyped meanwhile'");
   await page.until("!document.querySelectorAll('.queued').length && document.querySelector('.stop').hidden");
-  same('aborts', agent.asked('abort').length, 1);
+  await soon(() => same('aborts', agent.asked('abort').length, 1));
   await page.picture('stopped-with-queue');
 }
 
@@ -51,8 +51,9 @@ export async function restartReturnsLostQueue(page, agent, server) {
   Object.assign(agent, { instance: 'process-2', seq: 0, log: [] });
   Object.assign(agent.first, { queue: [], running: false });
   server.cut();
-  await page.until("document.querySelector('#field').value === 'do not lose this'");
+  // The toast goes by itself.
   await page.until("[...document.querySelectorAll('.toast')].some((one) => one.innerText.includes('restarted before it took 1 waiting message'))");
+  await page.until("document.querySelector('#field').value === 'do not lose this'");
   await page.picture('queue-after-restart');
 }
 
@@ -109,7 +110,7 @@ export async function panelOffersModelAndUsesIt(page, agent) {
   agent.models = [agent.models[0], { ...agent.models[0], id: 'llama', name: 'Llama', provider: 'ollama' }];
   await page.click('[data-test=local]');
   await page.until("document.querySelector('.pick.model').innerText === 'Llama' && document.querySelector('#no-model').hidden");
-  same('the model', agent.asked('set_model')[0].modelId, 'llama');
+  await soon(() => same('the model', agent.asked('set_model')[0].modelId, 'llama'));
 }
 panelOffersModelAndUsesIt.prepare = (agent) => {
   agent.models = [{ ...agent.models[0], id: 'echo', name: 'Offline echo (not an AI)' }];
@@ -128,6 +129,6 @@ export async function userMessageActionsAreClickable(page, agent) {
   await page.picture('message-actions');
   await page.click('.user [aria-label="Edit in a fork"]');
   await page.until("document.querySelector('#field').value === 'text of u0'");
-  same('forks', agent.asked('fork').length, 1);
+  await soon(() => same('forks', agent.asked('fork').length, 1));
 }
 userMessageActionsAreClickable.prepare = (agent) => { agent.first.messages = [user('First'), { role: 'assistant', content: [{ type: 'text', text: 'Yes.' }], stopReason: 'stop', timestamp: 1 }, user('Second')]; };

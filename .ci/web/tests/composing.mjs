@@ -1,6 +1,6 @@
 // The composer: sending, keys, steering, the queue, the shell, images, commands.
 
-import { check, same } from '../browser.mjs';
+import { check, same, soon } from '../browser.mjs';
 import { sayUser, stream } from '../agent.mjs';
 
 const field = "document.querySelector('#field')";
@@ -16,7 +16,7 @@ export async function sendingAndNewLines(page, agent) {
   if (page.size === 'phone') await page.click('.send');
   else await page.key('Enter');
   await page.until(`${field}.value === ''`);
-  same('the prompt', agent.asked('prompt')[0].message, 'one\ntwo');
+  await soon(() => same('the prompt', agent.asked('prompt')[0].message, 'one\ntwo'));
 }
 
 export async function anInputMethodKeepsItsEnter(page, agent) {
@@ -40,7 +40,7 @@ export async function steeringAndTheQueue(page, agent) {
   await page.type('then write the notes');
   await page.key('Enter', ALT);
   await page.until("document.querySelectorAll('.queued').length === 2");
-  same('how', agent.asked('prompt').map((one) => one.streamingBehavior), ['steer', 'followUp']);
+  await soon(() => same('how', agent.asked('prompt').map((one) => one.streamingBehavior), ['steer', 'followUp']));
   await page.until("document.querySelectorAll('.queued .icon-button').length === 4");
   await page.picture('queue');
   await page.click('li.queued .icon-button');
@@ -61,7 +61,7 @@ export async function stopping(page, agent) {
   if (page.size === 'phone') await page.click('.stop');
   else await page.key('Escape');
   await page.until("document.querySelector('.stop').hidden");
-  same('aborts', agent.asked('abort').length, 1);
+  await soon(() => same('aborts', agent.asked('abort').length, 1));
 }
 
 export async function shellCommands(page, agent) {
@@ -83,8 +83,8 @@ export async function shellCommands(page, agent) {
   await page.type('!!secret');
   await page.key('Enter', CTRL);
   await page.until("document.querySelectorAll('.shell').length === 2");
-  same('kept from the model', agent.asked('bash').map((one) => Boolean(one.excludeFromContext)), [false, true]);
-  same('without marks', agent.asked('bash')[1].command, 'secret');
+  await soon(() => same('kept from the model', agent.asked('bash').map((one) => Boolean(one.excludeFromContext)), [false, true]));
+  await soon(() => same('without marks', agent.asked('bash')[1].command, 'secret'));
 }
 
 export async function stoppingAShellCommand(page, agent) {
@@ -113,7 +113,7 @@ export async function images(page, agent) {
   await page.until("document.querySelectorAll('.attached .thumb').length === 1");
   await page.click('.send');
   await page.until("document.querySelector('.attached').hidden");
-  same('the image', agent.asked('prompt')[0].images, [{ type: 'image', data: picture, mimeType: 'image/png' }]);
+  await soon(() => same('the image', agent.asked('prompt')[0].images, [{ type: 'image', data: picture, mimeType: 'image/png' }]));
 }
 
 export async function slashCommands(page, agent) {
@@ -126,7 +126,7 @@ export async function slashCommands(page, agent) {
   await page.type('now');
   await page.key('Enter', CTRL);
   await page.until(`${field}.value === ''`);
-  same('sent as it is', agent.asked('prompt')[0].message, '/review now');
+  await soon(() => same('sent as it is', agent.asked('prompt')[0].message, '/review now'));
   await page.type('/name Better name');
   await page.key('Enter', CTRL);
   await page.until("document.querySelector('#name').innerText.includes('Better name')");
@@ -140,7 +140,7 @@ export async function commandsOfTheAgentComeFirst(page, agent) {
   await page.type('ee now');
   await page.key('Enter', CTRL);
   await page.until(`${field}.value === ''`);
-  same('sent to the agent', agent.asked('prompt')[0].message, '/tree now');
+  await soon(() => same('sent to the agent', agent.asked('prompt')[0].message, '/tree now'));
 }
 commandsOfTheAgentComeFirst.prepare = (agent) => agent.slash.push({ name: 'tree', description: 'Draw a tree', source: 'extension' });
 
@@ -172,7 +172,7 @@ export async function pickers(page, agent) {
   await page.until("document.querySelectorAll('.menu:popover-open .menu-entry').length === 4");
   await page.evaluate("[...document.querySelectorAll('.menu-entry')].find((node) => node.textContent.includes('high')).click()");
   await page.until("document.querySelector('.thinking-level').innerText.includes('high')");
-  same('asked', agent.asked('set_thinking_level')[0].level, 'high');
+  await soon(() => same('asked', agent.asked('set_thinking_level')[0].level, 'high'));
 }
 
 export async function todosAreAList(page, agent) {

@@ -1,10 +1,13 @@
 // Connecting, losing the connection, coming back; the token.
 
 import { createServer } from 'node:http';
-import { check, same } from '../browser.mjs';
+import { check, same, soon } from '../browser.mjs';
 import { sayUser, stream } from '../agent.mjs';
 
 const field = "document.querySelector('#field')";
+/** Holds timers of the page back from this length on, so that what they would end lasts; they are kept in `held`. */
+const holdTimers = (page, least) => page.evaluate(`(() => { const real = globalThis.setTimeout; globalThis.held = [];
+  globalThis.setTimeout = (act, ms, ...more) => { if (!(ms >= ${least})) return real(act, ms, ...more); globalThis.held.push(act); return 0; }; })()`);
 
 export async function nothingIsLostWhenTheConnectionBreaks(page, agent, server) {
   sayUser(agent, 'Tell me a story');
@@ -18,11 +21,11 @@ export async function nothingIsLostWhenTheConnectionBreaks(page, agent, server) 
   await page.picture('connection-lost');
   agent.say({ type: 'message_update', assistantMessageEvent: { type: 'text_delta', contentIndex: 0, delta: 'there was a rack' } });
   server.cut(false);
-  await page.until("document.body.dataset.phase === 'open'", 15000);
+  await page.until("document.body.dataset.phase === 'open'");
   agent.say({ type: 'message_update', assistantMessageEvent: { type: 'text_delta', contentIndex: 0, delta: ' and a pinion.' } });
   await page.until("document.querySelector('.answer')?.innerText.trim() === 'Once upon a time there was a rack and a pinion.'");
   same('the draft', await page.evaluate(`${field}.value`), 'a draft that must stay');
-  same('one snapshot only', agent.asked('replay').length, 2);
+  await soon(() => same('one snapshot only', agent.asked('replay').length, 2));
 }
 
 export async function anEventBeforeTheReplayHidesNone(page, agent, server) {
@@ -39,7 +42,7 @@ export async function anEventBeforeTheReplayHidesNone(page, agent, server) {
     take.call(agent, client, command);
   };
   server.cut(false);
-  await page.until("document.querySelectorAll('.user').length === 3", 15000);
+  await page.until("document.querySelectorAll('.user').length === 3");
 }
 
 export async function whatIsGoneFromTheLogIsLoadedAnew(page, agent, server) {
@@ -50,7 +53,7 @@ export async function whatIsGoneFromTheLogIsLoadedAnew(page, agent, server) {
   sayUser(agent, 'third');
   agent.log = [];
   server.cut(false);
-  await page.until("document.querySelectorAll('.user').length === 3", 15000);
+  await page.until("document.querySelectorAll('.user').length === 3");
 }
 
 export async function anotherAgentAtTheSamePlaceIsNoticed(page, agent, server) {
@@ -61,7 +64,7 @@ export async function anotherAgentAtTheSamePlaceIsNoticed(page, agent, server) {
   agent.seq = 2;
   agent.first.messages = agent.first.messages.slice(0, 1);
   server.cut(false);
-  await page.until("document.querySelectorAll('.user').length === 1", 15000);
+  await page.until("document.querySelectorAll('.user').length === 1");
   sayUser(agent, 'after');
   await page.until("document.querySelectorAll('.user').length === 2");
 }
@@ -81,8 +84,8 @@ export async function aRestartedAgentIsNoticed(page, agent, server) {
   agent.first.messages = [];
   agent.say({ type: 'notice', level: 'info', message: 'of the other one' });
   server.cut(false);
-  await page.until("document.querySelectorAll('.user').length === 2", 15000);
-  same('the same session, from disk', agent.asked('open_session').map((one) => one.sessionPath), ['/sessions/s-first.jsonl']);
+  await page.until("document.querySelectorAll('.user').length === 2");
+  await soon(() => same('the same session, from disk', agent.asked('open_session').map((one) => one.sessionPath), ['/sessions/s-first.jsonl']));
   check('the address', (await page.evaluate('location.search')).includes('s-first'));
   same('the draft', await page.evaluate(`${field}.value`), 'a draft of before');
   sayUser(agent, 'after', 'h1');
@@ -91,12 +94,13 @@ export async function aRestartedAgentIsNoticed(page, agent, server) {
 }
 
 export async function wakingUpConnectsAtOnce(page, agent, server) {
+  // No attempt is made by itself.
+  await holdTimers(page, 400);
   server.cut(true);
   await page.until("document.body.dataset.phase === 'lost'");
-  await page.wait(1800);
   server.cut(false);
   await page.evaluate("dispatchEvent(new Event('online'))");
-  await page.until("document.body.dataset.phase === 'open'", 1500);
+  await page.until("document.body.dataset.phase === 'open'");
 }
 
 export async function aMessageThatCouldNotBeSentIsKept(page, agent, server) {
@@ -124,7 +128,7 @@ export async function aFailedMessageComesBeforeNewText(page, agent, server) {
 export async function aDraftOutlivesAReload(page, agent, server) {
   await page.focus('#field');
   await page.type('half a thought');
-  await page.wait(600);
+  await page.until("Object.values(localStorage).some((one) => one.includes('half a thought'))");
   await page.goto(server.url);
   await page.ready();
   await page.until(`${field}.value === 'half a thought'`);
@@ -137,7 +141,7 @@ export async function theTokenLeavesTheAddress(page, agent, server) {
   check('no token in the document', !(await page.evaluate('document.documentElement.outerHTML')).includes('secret'));
   await page.goto(server.url);
   await page.ready();
-  check('it was kept for a reload', agent.asked('replay').length === 2);
+  await soon(() => check('it was kept for a reload', agent.asked('replay').length === 2));
   const cached = await page.evaluate("caches.keys().then((names) => Promise.all(names.map((name) => caches.open(name).then((cache) => cache.keys())))).then((all) => all.flat().map((one) => one.url).join(' '))");
   check('no token in what the service worker keeps', !cached.includes('secret'));
 }
@@ -177,16 +181,17 @@ export async function noOtherPageFramesIt(page, agent, server) {
   // The browser asks for the page, reads that it must not be framed, and takes nothing of it. (Whether the service worker of the
   // page that was open before is a newer one it asks by itself.)
   same('what was asked for', server.asked.slice(asked).filter((path) => !['/icon.svg', '/sw.js'].includes(path)), ['/']);
-  same('conversations shown in a frame', agent.asked('replay').length, shown);
+  await soon(() => same('conversations shown in a frame', agent.asked('replay').length, shown));
   for (const list of [page.requests, page.trouble]) list.length = 0;
 }
 // Firefox does not end to load a page whose frame it refused.
 noOtherPageFramesIt.chromium = true;
 
 export async function everyStateOfTheConnectionIsSaid(page, agent, server) {
-  const banner = (words) => page.until(`document.querySelector('.banner.shown')?.innerText.includes(${JSON.stringify(words)})`, 15000);
+  const banner = (words) => page.until(`document.querySelector('.banner.shown')?.innerText.includes(${JSON.stringify(words)})`);
   const spoken = (words) => page.until(`[...document.querySelectorAll('.offscreen[role=status]')].some((one) => one.textContent.includes(${JSON.stringify(words)}))`);
   check('nothing to say', await page.evaluate("!document.querySelector('.banner.shown')"));
+  await holdTimers(page, 400);
   server.end(1001);
   await banner('The agent has ended.');
   await spoken('The agent has ended.');
@@ -205,10 +210,12 @@ export async function everyStateOfTheConnectionIsSaid(page, agent, server) {
   await page.goto(server.url);
   await banner('Connecting');
   await page.picture('connecting');
+  await holdTimers(page, 1500);
   server.silence(false);
   server.cut(false);
-  await page.until("document.querySelector('.banner.back')?.innerText.includes('Connected again')", 15000);
+  await page.until("document.querySelector('.banner.back')?.innerText.includes('Connected again')");
   await page.picture('connected-again');
   await spoken('Connected again');
-  await page.until("!document.querySelector('.banner.shown')", 5000);
+  await page.evaluate('globalThis.held.forEach((act) => act())');
+  await page.until("!document.querySelector('.banner.shown')");
 }

@@ -1,6 +1,6 @@
 // What the conversation shows: answers, reasoning, tool calls, failures, and where one is in it.
 
-import { check, same } from '../browser.mjs';
+import { check, same, soon, waitFor } from '../browser.mjs';
 import { runTool, sayUser, stream, user } from '../agent.mjs';
 import { fill } from '../scene.mjs';
 
@@ -66,8 +66,7 @@ export async function textStreamsIn(page, agent) {
 export async function growingTextIsWhatTheWholeWouldBe(page, agent) {
   const text = 'Intro\n\n- one\n- two\n\n  more of two\n- three\n\n1. a\n2. b\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> quote\n> goes on\n\n```\ncode\n\nmore\n```\n\n[ref]: https://example.org\n\nDone <b>not bold</b> & [x](https://a.example) `code`\n';
   stream(agent, [{ type: 'text', text }], { end: false, chunk: 5 });
-  await page.until(`${last}?.innerText.includes('Done')`);
-  await page.wait(100);
+  await page.until(`${last}?.innerText.includes('Done') && ${last}.innerText.trimEnd().endsWith('code')`);
   const clean = `(${last}.querySelector('.prose').innerText.replace(/\\s+/g, ' '))`;
   const grown = await page.evaluate(clean);
   agent.say({ type: 'message_end', message: { role: 'assistant', content: [{ type: 'text', text }], stopReason: 'stop', timestamp: 1 } });
@@ -111,7 +110,7 @@ export async function failuresAndRetries(page, agent) {
   await page.picture('retry');
   await page.click('#status .link');
   await page.until("document.querySelector('.toast.error')?.innerText.includes('Given up')");
-  same('asked to give up', agent.asked('abort_retry').length, 1);
+  await soon(() => same('asked to give up', agent.asked('abort_retry').length, 1));
 }
 
 export async function whatItDoesIsSaid(page, agent) {
@@ -166,6 +165,8 @@ export async function contextAndCost(page, agent) {
 }
 
 export async function compaction(page, agent) {
+  let finish;
+  agent.oncompact = (done) => { finish = done; };
   sayUser(agent, 'one');
   sayUser(agent, 'two');
   await page.until("document.querySelectorAll('.user').length === 2");
@@ -175,6 +176,7 @@ export async function compaction(page, agent) {
   await page.picture('context');
   await page.evaluate("[...document.querySelectorAll('.menu-entry')].find((node) => node.textContent.includes('Compact now')).click()");
   await page.until("document.querySelector('#status').innerText.includes('Compacting')");
+  finish();
   await page.until("document.querySelector('.divider')");
   await page.click('.divider summary');
   await page.until("document.querySelector('.divider .prose')?.innerText.includes('We built a rack.')");
@@ -194,18 +196,17 @@ export async function scrollingIsNotStolen(page, agent) {
   await page.click('.jump');
   await page.until("(() => { const s = document.querySelector('#scroll'); return s.scrollHeight - s.scrollTop - s.clientHeight < 5; })()");
   stream(agent, [{ type: 'text', text: 'More words '.repeat(200) }]);
-  await page.wait(300);
-  check('it follows the end', await page.evaluate("(() => { const s = document.querySelector('#scroll'); return s.scrollHeight - s.scrollTop - s.clientHeight < 5; })()"));
+  await page.until(`${last}?.innerText.includes('More words')`);
+  // It follows the end.
+  await page.until("(() => { const s = document.querySelector('#scroll'); return s.scrollHeight - s.scrollTop - s.clientHeight < 5; })()");
 }
 
 export async function aLongConversationIsAWindow(page) {
   check('few items in the document', await page.count('.item') < 200);
-  for (let i = 0; i < 120; i += 1) {
+  await waitFor('the first message', async () => {
     await page.evaluate("document.querySelector('#scroll').scrollTop = 0");
-    await page.wait(20);
-    if (await page.evaluate("document.querySelector('.item').innerText.includes('question 0.')")) break;
-  }
-  check('the first message', await page.evaluate("document.querySelector('.item').innerText.includes('question 0.')"));
+    return page.evaluate("document.querySelector('.item').innerText.includes('question 0.')");
+  });
   check('still few', await page.count('.item') < 200);
   await page.click('.jump');
   await page.until("[...document.querySelectorAll('.item')].at(-1).innerText.includes('answer 1999')");

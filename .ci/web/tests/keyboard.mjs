@@ -1,6 +1,6 @@
 // The same features with nothing but the keyboard: Tab reaches what the mouse would click, Enter and the arrows work it.
 
-import { check, same } from '../browser.mjs';
+import { check, same, soon } from '../browser.mjs';
 import { sayUser, stream, user } from '../agent.mjs';
 
 const MOST_TABS = 80;
@@ -67,7 +67,7 @@ export async function tabReachesMessageActions(page, agent) {
   await tabTo(page, '.user [aria-label="Edit in a fork"]');
   await page.key('Enter');
   await page.until("document.querySelector('#field').value.startsWith('text of u')");
-  same('forks', agent.asked('fork').length, 1);
+  await soon(() => same('forks', agent.asked('fork').length, 1));
 }
 tabReachesMessageActions.prepare = (agent) => { agent.first.messages = [user('First'), { role: 'assistant', content: [{ type: 'text', text: 'Yes.' }], stopReason: 'stop', timestamp: 1 }, user('Second')]; };
 
@@ -78,7 +78,7 @@ export async function keysChoosePermissionModeFromOff(page, agent) {
   await page.key('Enter');
   await pick(page, 'Ask before');
   await page.until("document.querySelector('.permission').innerText === 'Ask first'");
-  same('asked', agent.asked('set_permission_mode').map((one) => one.mode), ['ask']);
+  await soon(() => same('asked', agent.asked('set_permission_mode').map((one) => one.mode), ['ask']));
   same('the focus is back', await page.evaluate("document.activeElement.matches('.permission')"), true);
 }
 
@@ -96,7 +96,7 @@ export async function escapeReturnsWaitingMessages(page, agent) {
   await page.key('Escape');
   await page.until("document.querySelector('#field').value === 'first\\n\\nsecond\\n\\ntyped meanwhile'");
   await page.until("!document.querySelectorAll('.queued').length && document.querySelector('.stop').hidden");
-  same('aborts', agent.asked('abort').length, 1);
+  await soon(() => same('aborts', agent.asked('abort').length, 1));
 }
 
 export async function keysFindModelInPanel(page, agent) {
@@ -110,7 +110,7 @@ export async function keysFindModelInPanel(page, agent) {
   await tabTo(page, '[data-test=local]');
   await page.key('Enter');
   await page.until("document.querySelector('.pick.model').innerText === 'Llama' && document.querySelector('#no-model').hidden");
-  same('the model', agent.asked('set_model')[0].modelId, 'llama');
+  await soon(() => same('the model', agent.asked('set_model')[0].modelId, 'llama'));
 }
 keysFindModelInPanel.prepare = (agent) => {
   agent.models = [{ ...agent.models[0], id: 'echo', name: 'Offline echo (not an AI)' }];
@@ -128,13 +128,13 @@ export async function keysAnswerPermissionWithDiff(page, agent) {
   await tabTo(page, 'dialog .choice:first-child');
   await page.key('Enter');
   await page.until("!document.querySelector('dialog')");
-  same('allowed', agent.answers.map((one) => one.value), ['Allow once']);
+  await soon(() => same('allowed', agent.answers.map((one) => one.value), ['Allow once']));
   same('the focus is back', await page.evaluate('document.activeElement.id'), 'field');
   ask('p2');
   await page.until("document.querySelector('dialog .choice')");
   await page.key('Escape');
   await page.until("!document.querySelector('dialog')");
-  same('denied', agent.answers.map((one) => one.value), ['Allow once', 'Deny']);
+  await soon(() => same('denied', agent.answers.map((one) => one.value), ['Allow once', 'Deny']));
 }
 
 const entry = (id, parentId, message) => ({ type: 'message', id, parentId, timestamp: '2026-01-01T00:00:00Z', message });
@@ -152,7 +152,7 @@ export async function keysGoToBranch(page, agent) {
   await page.picture('keyboard-branches');
   await page.key('Enter');
   await page.until('!document.querySelector("dialog")');
-  same('where to', agent.asked('navigate_tree').map((one) => one.targetId), ['e2']);
+  await soon(() => same('where to', agent.asked('navigate_tree').map((one) => one.targetId), ['e2']));
 }
 
 export async function keysCloseEmptyFirstSession(page, agent) {

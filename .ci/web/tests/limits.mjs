@@ -1,6 +1,6 @@
 // Limits of runs, fallback models, results and sub-agents.
 
-import { check, same } from '../browser.mjs';
+import { check, same, soon } from '../browser.mjs';
 import { command, press, tabTo } from '../dialog.mjs';
 import { runTool, sayUser, stream } from '../agent.mjs';
 
@@ -25,8 +25,8 @@ export async function limitThatEndedRunIsRaised(page, agent) {
   await page.type('80');
   await press(page, 'Save and continue');
   await page.until("!document.querySelector('dialog[open]') && document.body.classList.contains('running')");
-  same('set', agent.asked('set_limits')[0].limits, { maxTurns: 80, warn: true });
-  same('continued', agent.asked('continue').length, 1);
+  await soon(() => same('set', agent.asked('set_limits')[0].limits, { maxTurns: 80, warn: true }));
+  await soon(() => same('continued', agent.asked('continue').length, 1));
   check('no bar while it works', !await page.evaluate(visible('#limit')));
 }
 
@@ -41,7 +41,7 @@ export async function keysSetLimits(page, agent) {
   agent.control.refusal = null;
   await page.key('Enter');
   await page.until("!document.querySelector('dialog[open]')");
-  same('set', agent.asked('set_limits')[1].limits, { maxToolCalls: 7 });
+  await soon(() => same('set', agent.asked('set_limits')[1].limits, { maxToolCalls: 7 }));
 }
 
 export async function fallbackIsSaidAndSet(page, agent) {
@@ -56,7 +56,7 @@ export async function fallbackIsSaidAndSet(page, agent) {
   await page.picture('fallback');
   await press(page, 'Save');
   await page.until("!document.querySelector('dialog[open]')");
-  same('set', agent.asked('set_fallback_models')[0].models, ['offline/scripted', 'other/quick']);
+  await soon(() => same('set', agent.asked('set_fallback_models')[0].models, ['offline/scripted', 'other/quick']));
   sayUser(agent, 'Work');
   agent.say({ type: 'agent_start' });
   agent.say({ type: 'model_fallback', from: 'offline/scripted', to: 'other/quick', reason: '529 Overloaded' });
@@ -77,7 +77,7 @@ export async function keysSetFallback(page, agent) {
   await tabTo(page, 'Save');
   await page.key('Enter');
   await page.until("!document.querySelector('dialog[open]')");
-  same('set', agent.asked('set_fallback_models')[0].models, []);
+  await soon(() => same('set', agent.asked('set_fallback_models')[0].models, []));
 }
 
 export async function resultIsAskedForAndShown(page, agent) {
@@ -89,7 +89,7 @@ export async function resultIsAskedForAndShown(page, agent) {
   await page.evaluate("document.querySelectorAll('dialog textarea')[1].value = '{\"type\": \"object\"}'");
   await press(page, 'Send');
   await page.until("!document.querySelector('dialog[open]')");
-  same('asked', [agent.asked('prompt')[0].message, agent.asked('prompt')[0].outputSchema], ['Count the tests', { type: 'object' }]);
+  await soon(() => same('asked', [agent.asked('prompt')[0].message, agent.asked('prompt')[0].outputSchema], ['Count the tests', { type: 'object' }]));
   sayUser(agent, 'Count the tests');
   agent.say({ type: 'agent_start' });
   stream(agent, [{ type: 'text', text: 'I count.' }]);
@@ -116,7 +116,7 @@ export async function keysAskForResult(page, agent) {
   await tabTo(page, 'Send');
   await page.key('Enter');
   await page.until("!document.querySelector('dialog[open]')");
-  same('asked', agent.asked('prompt').map((one) => [one.message, one.outputSchema.required]), [['Count the tests', ['answer']]]);
+  await soon(() => same('asked', agent.asked('prompt').map((one) => [one.message, one.outputSchema.required]), [['Count the tests', ['answer']]]));
   sayUser(agent, 'Count the tests');
   agent.say({ type: 'agent_start' });
   stream(agent, [{ type: 'text', text: 'I count.' }]);

@@ -1,7 +1,7 @@
 // What makes the page usable for everybody: contrast, names of controls, focus, sizes, one column on a phone.
 
 import { poorContrast } from '../../export/contrast.mjs';
-import { check, same } from '../browser.mjs';
+import { check, same, waitFor } from '../browser.mjs';
 import { fill } from '../scene.mjs';
 
 const NAMELESS = `[...document.querySelectorAll('button, input, textarea, a, [role=button], dialog, summary')].filter((node) => node.checkVisibility({ visibilityProperty: true }))
@@ -9,6 +9,8 @@ const NAMELESS = `[...document.querySelectorAll('button, input, textarea, a, [ro
 
 async function readable(page, where) {
   await page.wait(250);
+  // A busy browser may still be blending colours.
+  await page.until("document.getAnimations().every((one) => one.playState !== 'running' || one.effect?.getComputedTiming().iterations === Infinity)");
   same(`contrast, ${where}`, await page.evaluate(`(${poorContrast})()`), []);
   same(`controls without a name, ${where}`, await page.evaluate(NAMELESS), []);
 }
@@ -83,14 +85,14 @@ itCanBeInstalled.chromium = true;
 export async function itOpensWithoutTheAgent(page, agent, server) {
   await page.evaluate('navigator.serviceWorker.ready.then(() => 1)');
   const isKept = "caches.keys().then((names) => Promise.all(names.map((name) => caches.open(name).then((cache) => cache.keys())))).then((all) => all.flat().some((one) => one.url.endsWith('/')))";
-  for (let i = 0; i < 150 && !await page.evaluate(isKept); i += 1) await page.wait(100);
+  await waitFor('the page is kept', () => page.evaluate(isKept));
   const kept = await page.evaluate("caches.keys().then((names) => Promise.all(names.map((name) => caches.open(name).then((cache) => cache.keys())))).then((all) => all.flat().map((one) => one.url))");
   same('nothing with a query is kept, and nothing that the agent says', kept.filter((url) => url.includes('?') || /\/(api|ws)/.test(url)), []);
   await page.goto(server.url);
   await page.ready();
   server.close();
   await page.goto(`${server.url}?session=x`);
-  await page.until("document.querySelector('.banner.shown')?.innerText.includes('lost')", 15000);
+  await page.until("document.querySelector('.banner.shown')?.innerText.includes('lost')");
   check('with its looks', await page.evaluate("getComputedStyle(document.querySelector('.composer')).borderRadius") === '18px');
   await page.picture('without-agent');
 }

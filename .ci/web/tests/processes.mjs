@@ -1,6 +1,6 @@
 // Terminals of background processes: output, input, size, killing.
 
-import { check, same } from '../browser.mjs';
+import { check, same, soon, waitFor } from '../browser.mjs';
 import { print } from '../control.mjs';
 import { command, press, tabTo } from '../dialog.mjs';
 
@@ -18,23 +18,21 @@ export async function terminalShowsOutputAndTakesInput(page, agent) {
   await page.until(`(${SCREEN}).includes('listening on 3000')`);
   check('colours', await page.evaluate("[...document.querySelectorAll('.xterm-rows span')].some((one) => one.innerText.startsWith('listening') && getComputedStyle(one).color !== getComputedStyle(document.querySelector('.xterm-rows')).color)"));
   // The program gets the size of the terminal.
-  await page.until('true');
-  for (let i = 0; i < 100 && !agent.asked('resize_process').length; i += 1) await page.wait(50);
+  await waitFor('a size that the cells fit', async () => agent.asked('resize_process').at(-1)?.rows === await page.evaluate("document.querySelectorAll('.xterm-rows > div').length"));
   const size = agent.asked('resize_process').at(-1);
-  check('its size', size?.processId === 'p1' && size.columns > 20 && size.rows > 5);
-  same('the cells fit', await page.evaluate("document.querySelectorAll('.xterm-rows > div').length"), size.rows);
+  check('its size', size.processId === 'p1' && size.columns > 20 && size.rows > 5);
   agent.control.onwrite = ({ data }) => print(agent, 'p1', data.replace('\r', '\r\n'));
   await page.type('rs');
   await page.key('Enter');
   await page.until(`/^rs$/m.test((${SCREEN}).replace(/ +$/gm, ''))`);
-  same('written', written(agent), 'rs\r');
+  await soon(() => same('written', written(agent), 'rs\r'));
   // Output that comes later, and colours beyond the palette, which are inline styles.
   print(agent, 'p1', '\u001b[38;2;200;30;30mred\u001b[0m line\r\n');
   await page.until(`(${SCREEN}).includes('red line')`);
   await page.picture('terminal');
   await press(page, 'Kill');
   await page.until("document.querySelector('.process-state').innerText === 'killed'");
-  same('killed', agent.asked('kill_process').map((one) => one.processId), ['p1']);
+  await soon(() => same('killed', agent.asked('kill_process').map((one) => one.processId), ['p1']));
   same('none runs', (await page.text('#processes')).trim(), '0');
   await press(page, 'Close');
   await page.until("!document.querySelector('dialog[open]')");
@@ -44,11 +42,10 @@ export async function terminalFollowsWindowSize(page, agent) {
   agent.control.processes.push(process('p1'));
   await command(page, '/processes');
   await page.until("document.querySelector('.xterm-rows')");
-  for (let i = 0; i < 100 && !agent.asked('resize_process').length; i += 1) await page.wait(50);
+  await waitFor('a size', () => agent.asked('resize_process').length > 0);
   const before = agent.asked('resize_process').at(-1);
   await page.evaluate("document.querySelector('.process-screen').style.height = '200px'");
-  for (let i = 0; i < 100 && agent.asked('resize_process').at(-1) === before; i += 1) await page.wait(50);
-  check('fewer lines', agent.asked('resize_process').at(-1).rows < before.rows);
+  await waitFor('fewer lines', () => agent.asked('resize_process').at(-1).rows < before.rows);
 }
 
 export async function processWithoutTerminalTakesLines(page, agent) {
@@ -59,8 +56,8 @@ export async function processWithoutTerminalTakesLines(page, agent) {
   same('the newest that runs', await page.evaluate("document.querySelector('[role=tab][aria-selected=true] b').innerText"), 'p2');
   await page.type('hello');
   await page.key('Enter');
-  for (let i = 0; i < 100 && !written(agent); i += 1) await page.wait(50);
-  same('a line', written(agent), 'hello\n');
+  await waitFor('input', () => written(agent) !== '');
+  await soon(() => same('a line', written(agent), 'hello\n'));
   same('no size is sent', agent.asked('resize_process').length, 0);
   await page.click('.process-tab');
   await page.until("document.querySelector('.process-state').innerText === 'exit 3'");
@@ -73,8 +70,8 @@ export async function keysUseTerminal(page, agent) {
   await page.until("document.activeElement?.classList.contains('xterm-helper-textarea')");
   await page.key('Escape');
   await page.key('Tab');
-  for (let i = 0; i < 100 && written(agent).length < 2; i += 1) await page.wait(50);
-  same('Escape and Tab belong to the program', written(agent), '\u001b\t');
+  await waitFor('two keys', () => written(agent).length >= 2);
+  await soon(() => same('Escape and Tab belong to the program', written(agent), '\u001b\t'));
   check('still open', await page.evaluate("Boolean(document.querySelector('dialog[open]'))"));
   await page.key('Escape', 8);
   same('Shift+Escape leaves it', await page.evaluate('document.activeElement.innerText'), 'Kill');
@@ -94,11 +91,12 @@ export async function terminalFollowsEvents(page, agent) {
   await command(page, '/processes');
   await page.until(`(${SCREEN}).includes('one')`);
   const reads = () => agent.asked('read_process').length;
-  // Without news nothing is asked.
+  // The second read finds nothing and waits for news. Without news nothing is asked.
+  await waitFor('the second read', () => reads() >= 2);
   const before = reads();
   await page.wait(1200);
   same('no polling', reads(), before);
-  check('the event is asked for', agent.asked('read_process').every((one) => one.notify));
+  await soon(() => check('the event is asked for', agent.asked('read_process').every((one) => one.notify)));
   // More than one read brings comes in several reads.
   print(agent, 'p1', `${'x'.repeat(70)}\r\n`.repeat(4000));
   print(agent, 'p1', 'end\r\n');
@@ -130,8 +128,8 @@ export async function wakeupsAreSwitched(page, agent) {
   await page.until(box);
   same('as the session has it', await page.evaluate(`${box}.checked`), false);
   await page.click('dialog .check-row');
-  for (let i = 0; i < 100 && !agent.control.wakeups; i += 1) await page.wait(50);
-  same('set', agent.asked('set_process_wakeups').map((one) => one.enabled), [true]);
+  await waitFor('the switch', () => agent.control.wakeups);
+  await soon(() => same('set', agent.asked('set_process_wakeups').map((one) => one.enabled), [true]));
   // A refusal leaves the switch as it was.
   agent.control.refusal = 'no';
   await page.click('dialog .check-row');
@@ -146,8 +144,8 @@ export async function keysSwitchWakeups(page, agent) {
   await page.until("document.querySelector('dialog input[type=checkbox]')?.checked && document.activeElement?.classList.contains('xterm-helper-textarea')");
   for (let i = 0; i < 20 && !await page.evaluate("document.activeElement?.type === 'checkbox'"); i += 1) await page.key('Tab');
   await page.key(' ');
-  for (let i = 0; i < 100 && agent.control.wakeups; i += 1) await page.wait(50);
-  same('set', agent.asked('set_process_wakeups').map((one) => one.enabled), [false]);
+  await waitFor('the switch', () => !agent.control.wakeups);
+  await soon(() => same('set', agent.asked('set_process_wakeups').map((one) => one.enabled), [false]));
   await tabTo(page, 'Close');
   await page.key('Enter');
   await page.until("!document.querySelector('dialog[open]')");

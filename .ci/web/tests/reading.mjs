@@ -1,7 +1,7 @@
 // What a reader sees: numbers in tables, retries that the user stopped, the changes a permission is asked for, steps of branches; and
 // which session is shown.
 
-import { check, same } from '../browser.mjs';
+import { check, same, soon } from '../browser.mjs';
 import { sayUser, stream, user } from '../agent.mjs';
 
 export async function numericColumnsAlignRight(page, agent) {
@@ -38,7 +38,7 @@ export async function permissionShowsEditAsDiff(page, agent) {
   await page.picture('permission-diff');
   await page.click('dialog .choice:first-child');
   await page.until("!document.querySelector('dialog')");
-  same('allowed', agent.answers.map((one) => one.value), ['Allow once']);
+  await soon(() => same('allowed', agent.answers.map((one) => one.value), ['Allow once']));
 }
 
 export async function permissionForCommandStaysText(page, agent) {
@@ -62,7 +62,7 @@ export async function permissionModeIsChosenFromOff(page, agent) {
   await page.evaluate("[...document.querySelectorAll('.menu-entry')].find((node) => node.textContent.includes('Ask before')).dataset.test = 'ask'");
   await page.click('[data-test=ask]');
   await page.until("document.querySelector('.permission').innerText === 'Ask first'");
-  same('asked', agent.asked('set_permission_mode').map((one) => one.mode), ['ask']);
+  await soon(() => same('asked', agent.asked('set_permission_mode').map((one) => one.mode), ['ask']));
 }
 
 const entry = (id, parentId, message) => ({ type: 'message', id, parentId, timestamp: '2026-01-01T00:00:00Z', message });
@@ -74,6 +74,7 @@ export async function branchesNameTheirSteps(page, agent) {
     node(entry('e3', 'e2', { role: 'toolResult', toolCallId: 'c2', isError: true, content: [] }), node(entry('e4', 'e3', { role: 'assistant', content: [], stopReason: 'aborted' })))))];
   agent.first.leaf = 'e4';
   await page.click('#more');
+  await page.until("document.querySelector('.menu:popover-open')");
   await page.evaluate("[...document.querySelectorAll('.menu-entry')].find((node) => node.textContent.includes('Branches')).dataset.test = 'tree'");
   await page.click('[data-test=tree]');
   await page.until("document.querySelectorAll('.tree-row').length === 3");
@@ -98,6 +99,7 @@ lastUsedSessionOpensFirst.remembered = { 'last-session': 'b1' };
 export async function emptyFirstSessionCanBeClosed(page, agent) {
   await page.until("document.querySelector('.blank h1')");
   await page.click('#more');
+  await page.until("document.querySelector('.menu:popover-open')");
   await page.evaluate("[...document.querySelectorAll('.menu-entry')].find((node) => node.textContent.includes('Close session')).dataset.test = 'close'");
   await page.click('[data-test=close]');
   await page.until("document.querySelector('#name').innerText.includes('Release')");

@@ -1,6 +1,6 @@
 // Sessions: the side bar, several at once, names, forks, the tree, export, keys.
 
-import { check, same } from '../browser.mjs';
+import { check, same, soon, waitFor } from '../browser.mjs';
 import { sayUser, stream, user } from '../agent.mjs';
 import { fill } from '../scene.mjs';
 
@@ -55,12 +55,12 @@ export async function aNewSession(page, agent) {
   await side(page);
   await page.click('.new-session');
   await page.until("document.querySelector('.blank h1')");
-  same('in the same directory', agent.asked('open_session')[0].cwd, '/home/ada/rack');
+  await soon(() => same('in the same directory', agent.asked('open_session')[0].cwd, '/home/ada/rack'));
   await side(page);
   await page.evaluate("document.querySelector('[title=\"New session in site\"]').click()");
   await page.until("document.querySelector('.name')?.innerText.includes('New session')");
-  await page.wait(200);
-  same('in another one', agent.asked('open_session')[1].cwd, '/home/ada/gears/site');
+  await waitFor('the second session', () => agent.asked('open_session').length === 2);
+  await soon(() => same('in another one', agent.asked('open_session')[1].cwd, '/home/ada/gears/site'));
 }
 aNewSession.prepare = fill;
 
@@ -71,7 +71,7 @@ export async function renaming(page, agent) {
   await page.evaluate("document.querySelector('dialog input').value = 'Cut gears'");
   await page.key('Enter');
   await page.until("document.querySelector('#name').innerText.includes('Cut gears')");
-  same('the name', agent.first.name, 'Cut gears');
+  await soon(() => same('the name', agent.first.name, 'Cut gears'));
 }
 
 export async function forking(page, agent) {
@@ -81,7 +81,7 @@ export async function forking(page, agent) {
   await page.until("document.querySelectorAll('.user').length === 3");
   await page.evaluate("document.querySelectorAll('.user')[0].querySelector('[title=\"Edit in a fork\"]').click()");
   await page.until("document.querySelector('#field').value === 'text of u0'");
-  same('where', agent.asked('fork')[0].entryId, 'u0');
+  await soon(() => same('where', agent.asked('fork')[0].entryId, 'u0'));
   await page.evaluate('localStorage.clear()');
 }
 
@@ -98,7 +98,7 @@ export async function forkTextStaysWithItsSession(page, agent) {
   sayUser(agent, 'same');
   await page.until("document.querySelectorAll('.user').length === 1");
   await page.evaluate("document.querySelector('.user [title=\"Edit in a fork\"]').click()");
-  while (forks.length === 0) await page.wait(20);
+  await waitFor('the fork', () => forks.length > 0);
   await side(page);
   await page.click('[data-id=s-second] .session-open');
   await page.until("location.search.includes('s-second')");
@@ -129,7 +129,7 @@ export async function theTree(page, agent) {
   same('the branch that one is on', await page.count('.tree-row.on'), 4);
   await page.evaluate("[...document.querySelectorAll('.tree-row')].find((row) => row.textContent.includes('In steel')).querySelector('.link').click()");
   await page.until("document.querySelector('#field').value === 'Try it otherwise'");
-  same('where', agent.first.wentTo, '3');
+  await soon(() => same('where', agent.first.wentTo, '3'));
   await page.evaluate('localStorage.clear()');
 }
 
@@ -138,7 +138,7 @@ export async function exporting(page, agent) {
   await page.type('/export notes.html');
   await page.key('Enter', CTRL);
   await page.until("document.querySelector('.toast')?.innerText.includes('session.html')");
-  same('where to', agent.asked('export_html')[0].outputPath, 'notes.html');
+  await soon(() => same('where to', agent.asked('export_html')[0].outputPath, 'notes.html'));
 }
 
 export async function keysAndHelp(page) {
@@ -184,7 +184,7 @@ export async function aNewSessionInADirectory(page, agent) {
   await page.until("document.querySelector('.crumb[aria-current]').innerText === 'wheel'");
   await page.click('.folder-dialog .primary');
   await page.until("document.querySelector('.blank h1') && !document.querySelector('dialog')");
-  same('where', agent.asked('open_session')[0].cwd, '/home/ada/gears/wheel');
+  await soon(() => same('where', agent.asked('open_session')[0].cwd, '/home/ada/gears/wheel'));
 }
 aNewSessionInADirectory.prepare = fill;
 
@@ -209,7 +209,7 @@ export async function deletingASession(page, agent) {
   await page.wait(250);
   await page.click('dialog .danger');
   await page.until("!document.querySelector('[data-id=b2]')");
-  same('which', agent.asked('delete_session').map((one) => one.sessionPath), ['/sessions/b2.jsonl']);
+  await soon(() => same('which', agent.asked('delete_session').map((one) => one.sessionPath), ['/sessions/b2.jsonl']));
   // One that is open, and shown, is closed first.
   await side(page);
   await page.click('[data-id=a1] .session-open');
@@ -220,7 +220,7 @@ export async function deletingASession(page, agent) {
   await page.wait(250);
   await page.click('dialog .danger');
   await page.until("!document.querySelector('[data-id=a1]') && location.search.includes('s-first')");
-  same('both', agent.asked('delete_session').length, 2);
+  await soon(() => same('both', agent.asked('delete_session').length, 2));
   await page.evaluate("document.querySelector('[data-id=s-first] .icon-button').click()");
   await page.until("document.querySelector('.menu:popover-open')");
   check('not the first one of the agent', !(await page.text('.menu')).includes('Delete'));

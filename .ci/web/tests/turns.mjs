@@ -17,7 +17,8 @@ export async function longRunsOfStepsAreFolded(page, agent) {
   agent.say({ type: 'agent_start' });
   for (const id of ['a', 'b', 'c', 'd', 'e']) step(agent, id);
   await page.until("document.querySelector('.steps')?.innerText.includes('5 steps')");
-  check('the running one is open', await page.evaluate(shown('a')) && await page.evaluate(shown('e')));
+  // The running one is open.
+  await page.until(`${shown('a')} && ${shown('e')}`);
   await page.picture('steps-running');
   stream(agent, [{ type: 'text', text: 'I have seen enough.' }]);
   agent.say({ type: 'agent_end', messages: [], willRetry: false });
@@ -88,7 +89,8 @@ export async function aTurnOfThousandsOfSteps(page) {
   check('a part of them', await page.count('.item') < 400);
   check('the line stays where it was clicked', await page.evaluate("document.querySelector('.steps').getBoundingClientRect().top > 0"));
   for (let i = 0; i < 12; i += 1) { await page.evaluate("document.querySelector('#scroll').scrollTop += 3000"); await page.wait(60); }
-  check('one gets on', await page.evaluate("Number(/\\d+/.exec(document.querySelector('.tool-subject').textContent)[0]) > 100"));
+  // One gets on.
+  await page.until("Number(/\\d+/.exec(document.querySelector('.tool-subject').textContent)[0]) > 100");
   check('still a part', await page.count('.item') < 400);
   await page.click('.jump');
   await page.until("document.querySelector('.transcript').innerText.includes('That was all.')");

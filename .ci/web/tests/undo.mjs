@@ -1,6 +1,6 @@
 // Undo: the changes of the session, a run or a turn; going back, and taking that back.
 
-import { check, same } from '../browser.mjs';
+import { check, same, soon } from '../browser.mjs';
 import { button, command, press, tabTo } from '../dialog.mjs';
 import { user } from '../agent.mjs';
 
@@ -41,7 +41,7 @@ export async function changesOfTurnAreShownAndUndone(page, agent) {
   await page.until("document.querySelector('.undo-files').innerText.includes('No changes')");
   await choose(page, 'Edit parse.rs');
   await page.until("document.querySelectorAll('.undo-files .changes-file').length === 1");
-  same('asked', agent.asked('get_changes').map((one) => [one.scope, one.entryId]), [['session', undefined], ['run', 'u2'], ['turn', 'a1']]);
+  await soon(() => same('asked', agent.asked('get_changes').map((one) => [one.scope, one.entryId]), [['session', undefined], ['run', 'u2'], ['turn', 'a1']]));
   agent.control.rewound = { restored: [{ path: '/home/ada/rack/src/parse.rs', status: 'modified' }], kept: [{ path: '/home/ada/rack/src/x.rs', reason: 'changed', message: 'changed since by others' }], unknown: [], editorText: 'Write the parser' };
   await press(page, 'Files and conversation');
   await page.until("document.querySelector('.undo-report').innerText.includes('1 file restored.')");
@@ -52,7 +52,7 @@ export async function changesOfTurnAreShownAndUndone(page, agent) {
   await page.until("document.querySelector('.undo-report').innerText.includes('The rewind was undone.')");
   same('it stays, as the second answer names it again', await page.evaluate("document.querySelector('#field').value"), 'Write the parser');
   const asked = (type) => { const { entryId, what, force } = agent.asked(type)[0]; return [entryId, what, force]; };
-  same('the commands', [asked('rewind'), asked('unrewind')], [['u1', 'both', undefined], [undefined, undefined, true]]);
+  await soon(() => same('the commands', [asked('rewind'), asked('unrewind')], [['u1', 'both', undefined], [undefined, undefined, true]]));
   await page.evaluate('localStorage.clear()');
 }
 changesOfTurnAreShownAndUndone.prepare = prepare;
@@ -66,11 +66,11 @@ export async function keysUndoRun(page, agent) {
   await tabTo(page, 'Files only');
   await page.key('Enter');
   await page.until("document.querySelector('.undo-report').innerText.includes('Rewound.')");
-  same('the command', [agent.asked('rewind')[0].entryId, agent.asked('rewind')[0].what], ['u1', 'files']);
+  await soon(() => same('the command', [agent.asked('rewind')[0].entryId, agent.asked('rewind')[0].what], ['u1', 'files']));
   await tabTo(page, 'Undo the last rewind');
   await page.key('Enter');
   await page.until("document.querySelector('.undo-report').innerText.includes('The rewind was undone.')");
-  same('taken back', agent.asked('unrewind').length, 1);
+  await soon(() => same('taken back', agent.asked('unrewind').length, 1));
   await page.key('Escape');
   await page.until("!document.querySelector('dialog[open]')");
 }

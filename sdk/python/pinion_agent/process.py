@@ -145,9 +145,9 @@ class Process:
         except (ConnectionError, ProtocolError) as problem:
             error = problem
         if error is None:
-            # stdout is closed: the code and the last words follow in a moment.
-            waiting = {asyncio.ensure_future(child.wait()), self._tasks[1]}
-            await asyncio.wait(waiting, timeout=1.0)
+            # stdout is closed: the code and the last words follow in a moment, later on a busy machine. Grandchildren may keep stderr open.
+            await asyncio.wait({asyncio.ensure_future(child.wait())}, timeout=10.0)
+            await asyncio.wait({self._tasks[1]}, timeout=1.0)
             error = AgentExited(child.returncode, self.stderr)
         self._on_end(error)
 

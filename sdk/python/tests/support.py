@@ -23,7 +23,7 @@ class Case(unittest.TestCase):
 
     def options(self, **options):
         env = {"HOME": self.home, "PI_CODING_AGENT_DIR": os.path.join(self.home, "agent")}
-        return {"cwd": self.cwd, "env": env, "start_timeout": 30.0, **options}
+        return {"cwd": self.cwd, "env": env, "start_timeout": 30.0, "stop_timeout": 30.0, **options}
 
     def agent(self, **options):
         """The real agent, started, and closed after the test."""

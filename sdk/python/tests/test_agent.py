@@ -48,18 +48,27 @@ class Report:
     findings: list[Finding]
 
 
+# Chosen by the prompt: one that ends early may not have asked the model. The first that fits is taken, and requests repeat old prompts.
+LONG_THEN_NEXT = [when("zebra", reply("next")), when("walrus", reply("a", "b", delay=30.0))]
+
+
 @needs_program
 class Blocking(Case):
     def test_text_arrives_in_pieces_and_ends(self):
-        agent = self.agent(script=[reply("one ", "two ", "three", delay=0.05)])
+        half = {"stream": [{"text": ["first", {"delay": 30.0}, "second"]}]}
+        agent = self.agent(script=[reply("one ", "two ", "three"), half])
         run = agent.run("count")
         self.assertEqual(run.disposition, "started")
-        pieces = list(run.text())
-        self.assertEqual("".join(pieces), "one two three")
-        self.assertGreater(len(pieces), 1)
+        self.assertEqual("".join(run.text()), "one two three")
         result = run.result()
         self.assertEqual((result.text, result.stop_reason, result.error, result.aborted), ("one two three", "stop", None, False))
         self.assertEqual([message["role"] for message in result.messages], ["system", "user", "assistant"])
+        # A piece arrives while the rest of the answer is still to come.
+        run = agent.run("slowly")
+        self.assertEqual(next(run.text()), "first")
+        run.abort()
+        result = run.result()
+        self.assertEqual((result.text, result.aborted), ("first", True))
 
     def test_updates_do_not_repeat_the_whole_message(self):
         agent = self.agent(script=[reply("a", "b", delay=0.02)])
@@ -121,12 +130,16 @@ class Blocking(Case):
         self.assertTrue(caught.exception.unknown_command)
 
     def test_a_prompt_during_a_run_is_refused_or_queued(self):
-        agent = self.agent(script=[reply("a", "b", "c", delay=0.2), "after"])
+        # The run lasts until the file is there.
+        waiting = tool_call("bash", command="until [ -e go ]; do sleep 0.02; done")
+        agent = self.agent(script=[waiting, "first", "after"])
         run = agent.run("long")
         with self.assertRaises(CommandError):
             agent.run("now")
         joined = agent.run("later", streaming_behavior="followUp")
         self.assertEqual(joined.disposition, "queued")
+        with open(os.path.join(self.cwd, "go"), "w"):
+            pass
         self.assertEqual(joined.result().text, "after")
         self.assertEqual(run.result().text, "after")
 
@@ -141,11 +154,11 @@ class Blocking(Case):
             run.result().raise_for_error()
 
     def test_ask_gives_up_and_aborts(self):
-        agent = self.agent(script=[reply("a", "b", delay=30.0), "next"])
+        agent = self.agent(script=LONG_THEN_NEXT)
         with self.assertRaises(TimedOut):
-            agent.ask("long", timeout=0.5)
+            agent.ask("walrus", timeout=0.5)
         agent.abort()
-        self.assertEqual(agent.ask("and now"), "next")
+        self.assertEqual(agent.ask("zebra"), "next")
 
     def test_silence_has_a_limit(self):
         agent = self.agent(script=[reply("a", "b", delay=30.0)])
@@ -368,14 +381,18 @@ class Asyncio(Case):
 
     def test_cancelling_a_question_aborts_the_run(self):
         async def main():
-            async with AsyncAgent(**self.options(script=[reply("a", "b", delay=30.0), "next"])) as agent:
-                asking = asyncio.ensure_future(agent.ask("long"))
-                await asyncio.sleep(0.3)
+            async with AsyncAgent(**self.options(script=LONG_THEN_NEXT)) as agent:
+                events = agent.events(idle_timeout=30.0)
+                asking = asyncio.ensure_future(agent.ask("walrus"))
+                async for event in events:
+                    if event["type"] == "agent_start":
+                        break
+                events.close()
                 asking.cancel()
                 with self.assertRaises(asyncio.CancelledError):
                     await asking
                 await agent.abort()
-                self.assertEqual(await agent.ask("now"), "next")
+                self.assertEqual(await agent.ask("zebra"), "next")
 
         asyncio.run(main())
 

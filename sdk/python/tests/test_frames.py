@@ -229,7 +229,7 @@ class Sessions(Case):
         other = agent.open_session()
         events = other.events()
         other.close()
-        self.assertIsNone(events.next(5.0))
+        self.assertIsNone(events.next(20.0))
 
     def test_events_and_runs_can_be_closed_after_the_agent(self):
         agent = self.fake()

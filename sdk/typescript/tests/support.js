@@ -20,7 +20,7 @@ export function options(t, more = {}) {
 
 /** The real agent, started, and stopped after the test. */
 export async function agent(t, more = {}) {
-  const made = new Agent(options(t, more));
+  const made = new Agent({ stopTimeoutMs: 30_000, ...options(t, more) });
   t.after(() => made.stop());
   await made.start();
   return made;

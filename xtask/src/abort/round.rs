@@ -16,7 +16,9 @@ use super::watch::Watch;
 use crate::fuzz::prng::Prng;
 
 /// How long anything may take before the process is given up.
-const STUCK: Duration = Duration::from_secs(10);
+const STUCK: Duration = Duration::from_secs(30);
+/// Pause between two looks at whether helper processes have ended.
+const POLL: Duration = Duration::from_millis(20);
 /// Longest wait between the beginning of a moment and the abort, us.
 const LATEST_US: usize = 40_000;
 /// Longest pause after the answer in which nothing may come, us.
@@ -189,6 +191,11 @@ impl Process {
                 Ok(status) if status.success() => {}
                 Ok(status) => self.complain(format!("the agent ended with {status}")),
                 Err(error) => self.complain(format!("the agent does not end: {error}")),
+            }
+            // Its helper processes notice its end a moment later.
+            let end = Instant::now() + STUCK;
+            while !processes_marked(self.agent.mark()).is_empty() && Instant::now() < end {
+                thread::sleep(POLL);
             }
             for pid in processes_marked(self.agent.mark()) {
                 self.complain(format!("process {pid} outlives the agent"));

@@ -31,7 +31,7 @@ const STUCK: Duration = Duration::from_secs(30);
 /// How long nothing moves once all answers that must come are there.
 const QUIET: Duration = Duration::from_secs(1);
 /// How long it may take to end after stdin is closed.
-const EXIT: Duration = Duration::from_secs(10);
+const EXIT: Duration = Duration::from_secs(30);
 /// Most growth of its memory after the warm-up, in KiB.
 const MAX_GROWTH: u64 = 20 * 1024;
 /// Share of the lines that are the warm-up, and how many there are at least.
@@ -42,8 +42,6 @@ const SAMPLE: u64 = 2_000;
 const PRINTED: usize = 10;
 /// How long an answer to the agent waits until the agent has read the lines before it.
 const CATCH_UP: Duration = Duration::from_millis(50);
-/// How often the prompt that runs at the end is cancelled, and its last request refused.
-const LAST_LINES: u32 = 20;
 /// An address where nothing listens: no line of the pool asks a model.
 const NO_SERVER: &str = "http://127.0.0.1:9";
 
@@ -170,6 +168,8 @@ struct Run {
     asked: AtomicU64,
     /// One more than the highest number of a line that was answered.
     reached: AtomicU64,
+    /// Answers with the number of a line.
+    numbered: AtomicU64,
     done: AtomicBool,
 }
 
@@ -203,7 +203,7 @@ impl Run {
                 self.progress.fetch_add(1, Ordering::Relaxed);
             }
             if options.is_acp {
-                self.end_prompt(&mut pipe, &workspace.cwd());
+                self.end_prompt(&mut pipe, &workspace.cwd(), tally.expected().0);
             }
             if pipe.flush().is_ok() {
                 self.await_answers(tally.expected());
@@ -245,10 +245,15 @@ impl Run {
         pipe.write_all(b"\n")
     }
 
-    /// Ends the prompt that runs, if the agent still reads.
-    fn end_prompt(&self, pipe: &mut impl Write, cwd: &Path) {
+    /// Cancels the prompt that runs and refuses its last request, again and again: until all lines are answered that must be, the agent
+    /// does not read any more, or the time is over.
+    fn end_prompt(&self, pipe: &mut impl Write, cwd: &Path, least: u64) {
         let lines = acp::last_lines(cwd);
-        for _ in 0..LAST_LINES {
+        let end = Instant::now() + STUCK;
+        if pipe.flush().is_err() {
+            return;
+        }
+        while self.numbered.load(Ordering::Relaxed) < least && Instant::now() < end {
             let asked = self.asked.load(Ordering::Relaxed).to_string();
             for line in &lines {
                 let line = line.replace(ASKED, &asked);
@@ -271,6 +276,7 @@ impl Run {
             }
             self.asked.store(seen.asked.unwrap_or(0), Ordering::Relaxed);
             self.reached.store(seen.reached, Ordering::Relaxed);
+            self.numbered.store(seen.numbered, Ordering::Relaxed);
             line.clear();
         }
         seen

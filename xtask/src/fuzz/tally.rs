@@ -33,6 +33,8 @@ pub(super) struct Seen {
     pub(super) asked: Option<u64>,
     /// One more than the highest number of a line that was answered.
     pub(super) reached: u64,
+    /// Answers with the number of a line.
+    pub(super) numbered: u64,
 }
 
 #[derive(Deserialize)]
@@ -91,6 +93,7 @@ impl Seen {
                 if let Some(count) = self.by_number.get_mut(number) {
                     *count = count.saturating_add(1);
                 }
+                self.numbered += 1;
                 self.reached = self.reached.max(u64::try_from(number).unwrap_or(0) + 1);
                 if let Some(code) = head.error.get("code").and_then(Value::as_i64) {
                     self.codes.insert(number, code);

@@ -14,11 +14,11 @@ use super::check::{self, Saved};
 use crate::fuzz::prng::Prng;
 
 /// How long the agent may take to answer a command.
-pub(super) const ANSWER: Duration = Duration::from_secs(10);
+pub(super) const ANSWER: Duration = Duration::from_secs(30);
 /// Latest moment of the kill after the first prompt, in milliseconds.
 const LATEST_KILL: usize = 700;
-/// How long children may live after the agent is dead.
-const CHILDREN: Duration = Duration::from_secs(2);
+/// How long the guardian may take to kill children after the agent is dead: milliseconds, unless the machine is busy.
+const CHILDREN: Duration = Duration::from_secs(30);
 /// Arguments of every agent.
 pub(super) const ARGS: [&str; 6] = [
     "--mode",

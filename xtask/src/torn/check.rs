@@ -13,10 +13,8 @@ use testkit::workspace::Workspace;
 use super::damage::Case;
 use crate::sample::Sample;
 
-/// How long the agent may take to answer or to end.
-const ANSWER: Duration = Duration::from_secs(10);
-/// How long its stderr may take to arrive after it has ended.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long the agent may take to answer, to end, and its stderr to be read after that.
+const ANSWER: Duration = Duration::from_secs(30);
 /// The name that is appended.
 const NAME: &str = "Named after the damage";
 /// How a session is refused whose working directory is missing (pi-core.md 2.9).
@@ -136,8 +134,8 @@ pub(super) fn is_in_order(wanted: &[String], all: &[String]) -> bool {
 
 /// What an agent that has ended had to say, which is read a moment later.
 fn last_words(agent: &Agent) -> String {
-    let end = Instant::now() + LAST_WORDS;
-    while !agent.stderr().ends_with('\n') && Instant::now() < end {
+    let end = Instant::now() + ANSWER;
+    while !agent.stderr_ended() && !agent.stderr().contains(NO_FOLDER) && Instant::now() < end {
         thread::sleep(Duration::from_millis(5));
     }
     agent.stderr()

@@ -347,17 +347,17 @@ export class App {
 
   async refreshNow() {
     const { session } = this;
-    const [state, stats] = await Promise.all([
-      this.ask({ type: 'get_state' }, session.handle),
-      this.ask({ type: 'get_session_stats' }, session.handle).catch(() => null),
-    ]);
-    const { running } = session;
-    session.takeState(state);
-    const changes = session.changes();
-    if (running !== session.running) {
+    // Taken when it comes: an event may follow it before the figures are there, and is newer.
+    const taken = this.ask({ type: 'get_state' }, session.handle).then((state) => {
+      const { running } = session;
+      session.takeState(state);
       if (!session.running) session.runStarted = null;
-      changes.parts.add('status');
-    }
+      return running !== session.running;
+    });
+    const figures = this.ask({ type: 'get_session_stats' }, session.handle).catch(() => null);
+    const [isOther, stats] = await Promise.all([taken, figures]);
+    const changes = session.changes();
+    if (isOther) changes.parts.add('status');
     changes.parts.add('state').add('todos');
     session.stats = stats;
     this.emit('change', { session, changes });

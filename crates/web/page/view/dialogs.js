@@ -84,7 +84,7 @@ export class Questions {
     const tick = () => {
       const left = Math.ceil((question.askedAt + question.timeout - Date.now()) / 1000);
       setText(clock, isPermission(question)
-        ? (left > 0 ? `Denied automatically in ${left} s` : 'Denied automatically: nobody answered in time')
+        ? (left > 0 ? `Denied automatically in ${left} s` : 'Denied automatically: no answer came in time')
         : (left > 0 ? `Goes on without an answer in ${left} s` : 'No longer waiting for an answer'));
       if (left <= -1) {
         this.hide();
