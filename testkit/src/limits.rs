@@ -37,5 +37,7 @@ pub const STEP_TIMEOUT: Duration = Duration::from_secs(40);
 pub const CONTEXT_LINES: usize = 8;
 /// Characters shown of each such line, and of stderr times eight.
 pub const CONTEXT_CHARS: usize = 300;
+/// How long a failed wait waits for the exit status of an agent whose output has ended.
+pub const EXIT_GRACE: Duration = Duration::from_secs(10);
 /// How long dropping an agent waits for the killed process to be collected.
 pub const REAP_GRACE: Duration = Duration::from_secs(5);

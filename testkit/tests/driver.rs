@@ -179,7 +179,8 @@ fn dropped_agent_takes_children_along() {
 
 #[test]
 fn detached_children_are_found_by_mark() {
-    let script = r#"setsid sh -c 'echo "{\"pid\": $$}"; sleep 300' & wait"#;
+    // The last `:` keeps the shell from becoming `sleep`: a process has no environment for a moment while it does that.
+    let script = r#"setsid sh -c 'echo "{\"pid\": $$}"; sleep 300; :' & wait"#;
     let agent = Agent::spawn(shell(script)).unwrap();
     let child = agent.wait(|v| v["pid"].is_u64(), LONG).unwrap()["pid"]
         .as_u64()

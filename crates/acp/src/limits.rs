@@ -28,4 +28,4 @@ pub const OLD_TEXT: u64 = 1024 * 1024;
 
 /// Time to read the file that a `write` replaces. Longer than the 6 ms that the tool waits before it changes the file, because
 /// a slow disk delays both.
-pub const OLD_TEXT_WAIT: Duration = Duration::from_millis(100);
+pub const OLD_TEXT_WAIT: Duration = Duration::from_secs(1);

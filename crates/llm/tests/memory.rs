@@ -42,6 +42,9 @@ fn serve(body: impl FnOnce(&mut dyn Write) + Send + 'static, headers: String) ->
             .write_all(format!("HTTP/1.1 200 OK\r\n{headers}connection: close\r\n\r\n").as_bytes())
             .unwrap();
         body(&mut stream);
+        // Unread bytes of the request would turn the end into a reset, which discards the rest of the answer.
+        let _closed = stream.shutdown(std::net::Shutdown::Write);
+        let _rest = std::io::copy(&mut stream, &mut std::io::sink());
     });
     url
 }

@@ -188,6 +188,15 @@ impl FileMedium {
     }
 }
 
+/// A process that another thread is starting holds a copy of the descriptor until it runs its program. Closing the file alone
+/// would leave the lock to that copy.
+impl Drop for FileMedium {
+    fn drop(&mut self) {
+        // If it stays, opening the file fails with `StoreError::Locked`.
+        drop(self.unlock());
+    }
+}
+
 impl Medium for FileMedium {
     fn size(&self) -> io::Result<u64> {
         self.file.metadata().map(|m| m.len())

@@ -16,7 +16,7 @@ use super::config::AgentConfig;
 use super::output::{Line, Missed, Output};
 use super::process::{self, MARK, Signal};
 use crate::error::{Error, Result};
-use crate::limits::{POLL, REAP_GRACE};
+use crate::limits::{EXIT_GRACE, POLL, REAP_GRACE};
 
 /// A running agent. Dropping it kills the program, its process group and every descendant that
 /// still carries the mark, and waits for them to be gone.
@@ -228,7 +228,7 @@ impl Agent {
             }
         };
         // The pipe ends a moment before the process can be collected.
-        let status = self.wait_exit(POLL * 20).ok();
+        let status = self.wait_exit(EXIT_GRACE).ok();
         Err(Error::Ended {
             what,
             status,

@@ -69,8 +69,8 @@ fn answer(shared: &Shared, stream: &TcpStream, raw: RawRequest, connection: u64)
             Then::Keep
         };
     }
-    let request = shared.receive(raw, connection);
-    let (picked, n) = match shared.pick(&request) {
+    let (request, picked) = shared.receive(raw, connection);
+    let (picked, n) = match picked {
         Picked::Reply(reply, n) => (Some(reply), n),
         Picked::Rule(rule, n) => (Some(Arc::new(rule(&request))), n),
         Picked::Nothing => (None, 0),

@@ -99,16 +99,16 @@ impl Shared {
         Some(id)
     }
 
-    /// Chooses the reply.
-    pub(crate) fn pick(&self, request: &Request) -> Picked {
+    fn pick(&self, request: &Request) -> Picked {
         if request.api.is_none() {
             return Picked::Nothing;
         }
         lock(&self.script).pick(request)
     }
 
-    /// Records a request.
-    pub(crate) fn receive(&self, raw: RawRequest, connection: u64) -> Arc<Request> {
+    /// Records a request and chooses its reply. Both happen under the lock of the log: a test that has seen the request may
+    /// add a reply or start another request, and neither changes what this request gets.
+    pub(crate) fn receive(&self, raw: RawRequest, connection: u64) -> (Arc<Request>, Picked) {
         // Before the body is parsed: a long one takes longer than a client's whole turn.
         let at = self.started.elapsed();
         let body = match serde_json::from_slice(&raw.body) {
@@ -135,6 +135,7 @@ impl Shared {
             headers: raw.headers,
             connection,
         });
+        let picked = self.pick(&request);
         log.total += 1;
         let entry = Recorded {
             request: Arc::clone(&request),
@@ -147,7 +148,7 @@ impl Shared {
             log.kept.pop_front();
         }
         self.logged.notify_all();
-        request
+        (request, picked)
     }
 
     /// Notes how the answer to request `n` ended.

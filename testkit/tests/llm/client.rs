@@ -7,7 +7,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use testkit::llm::ScriptedServer;
@@ -93,6 +93,23 @@ impl Client {
             "POST {path} HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n{headers}Content-Length: {n}\r\n\r\n{body}"
         );
         self.stream.write_all(request.as_bytes()).unwrap();
+    }
+
+    /// Waits until `n` bytes of the body's first chunk have arrived. They stay unread.
+    pub(crate) fn wait_first_chunk(&self, n: usize) {
+        let end = Instant::now() + LONG;
+        let mut buffer = [0; 4096];
+        loop {
+            let here = self.stream.peek(&mut buffer).unwrap();
+            let here = String::from_utf8_lossy(buffer.get(..here).unwrap());
+            let body = here.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+            // The line with the size stands before the chunk.
+            if body.split_once("\r\n").is_some_and(|(_, chunk)| chunk.len() >= n) {
+                return;
+            }
+            assert!(Instant::now() < end, "{here}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     pub(crate) fn post(&mut self, path: &str, body: &str) -> Response {

@@ -68,8 +68,11 @@ fn orderly_cut_of_unframed_body_looks_complete() {
 #[test]
 fn stalled_connection_stays_open_and_silent() {
     let server = ScriptedServer::start([Reply::text(["Hi"]).cut(60, CutHow::Stall)]).unwrap();
-    let mut client = Client::new(&server).silence_after(SILENCE);
-    let response = client.post(ANTHROPIC, "{}");
+    let mut client = Client::new(&server);
+    client.send(ANTHROPIC, "{}");
+    client.wait_first_chunk(60);
+    let mut client = client.silence_after(SILENCE);
+    let response = client.read();
     assert_eq!((response.body.len(), response.end), (60, End::Silence));
     assert_eq!(server.requests()[0].outcome, Outcome::Pending);
     drop(client);
@@ -101,7 +104,13 @@ fn connections_fail_before_any_byte_of_the_head() {
             drop: Some(how),
             ..Before::default()
         }));
-        let response = Client::new(&server).silence_after(SILENCE).post(ANTHROPIC, "{}");
+        let client = Client::new(&server);
+        let mut client = if how == CutHow::Stall {
+            client.silence_after(SILENCE)
+        } else {
+            client
+        };
+        let response = client.post(ANTHROPIC, "{}");
         assert_eq!((response.status, response.end), (0, end));
     }
 }

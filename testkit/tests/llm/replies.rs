@@ -152,8 +152,10 @@ fn scripted_errors_have_provider_status_and_body() {
             assert_eq!(body["type"] == "error", path == ANTHROPIC);
         }
     }
-    assert_eq!(server.requests()[0].outcome, Outcome::Http(429));
-    assert_eq!(server.requests()[0].outcome.to_string(), "http_429");
+    // The server notes an outcome after the client has the answer.
+    let seen = server.wait_ended(28, LONG).unwrap();
+    assert_eq!(seen[0].outcome, Outcome::Http(429));
+    assert_eq!(seen[0].outcome.to_string(), "http_429");
 }
 
 #[test]

@@ -316,6 +316,10 @@ fn omp_keeps_whole_groups_within_budget() {
     assert_eq!(first_kept(0, 200), Err(Refusal::NothingToCompact));
     // The provider counted ten times the estimate, so that 199 tokens are 19.
     assert_eq!(first_kept(2_000, 199), Ok("e3".to_owned()));
+    // What it counted before an edit is of a context that is gone.
+    let edit = json!({"type": "context_edit", "targetId": "e0", "replacement": long(50)});
+    let edited = cut(&talk(2_000).entry(edit), at_most(199));
+    assert_eq!(edited.map(|(id, _, _)| id), Ok("e1".to_owned()));
     // A call and its result stay together.
     let branch = Branch::default()
         .user("one")

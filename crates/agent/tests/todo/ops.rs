@@ -140,7 +140,7 @@ fn failed_todo_operations_are_reported_remaining_ones_apply() {
 }
 
 #[test]
-fn new_list_that_is_too_large_keeps_the_old_one() {
+fn too_large_list_keeps_the_old_one() {
     let mut todos = empty();
     write(&mut todos, &plan());
     let before = lines(&todos);

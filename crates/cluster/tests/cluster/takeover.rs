@@ -67,12 +67,15 @@ fn stopped_worker_writes_nothing_after_takeover() -> Result<()> {
     let Some(place) = crate::place()? else {
         return Ok(());
     };
-    let slow = json!([{"repeat": true, "stream": [{"text": ["a", {"delay": 3}, "b"]}]}]);
+    // The agent continues without its worker and says the second half while the worker is stopped.
+    let delay = 8;
+    let slow = json!([{"repeat": true, "stream": [{"text": ["a", {"delay": delay}, "b"]}]}]);
     let first = place.worker("a", &slow, &[])?;
     let mut client = place.attach("stopped")?;
     client.ask(json!({"id": 0, "type": "hello", "sequence": true}))?;
     client.ask(json!({"id": 1, "type": "prompt", "message": "Go"}))?;
     client.until("message_update")?;
+    let begin = Instant::now();
     let _second = place.worker("b", &always("two"), &[])?;
     std::thread::sleep(Duration::from_secs(1));
     first.signal("-STOP")?;
@@ -81,6 +84,7 @@ fn stopped_worker_writes_nothing_after_takeover() -> Result<()> {
     client.ask(json!({"id": 2, "type": "prompt", "message": "Again"}))?;
     ensure!(answer(&mut client)?["message"]["content"][0]["text"] == "two");
     client.until("agent_settled")?;
+    std::thread::sleep(Duration::from_secs(delay + 1).saturating_sub(begin.elapsed()));
     first.signal("-CONT")?;
     std::thread::sleep(Duration::from_secs(4));
     client.ask(json!({"id": 3, "type": "get_messages"}))?;
@@ -117,7 +121,15 @@ fn interrupted_run_continues_if_the_worker_resumes() -> Result<()> {
     client.ask(json!({"id": 1, "type": "prompt", "message": "Go"}))?;
     client.until("tool_execution_start")?;
     client.ask(json!({"id": 2, "type": "steer", "message": "Hurry"}))?;
-    std::thread::sleep(Duration::from_secs(1));
+    let ran = place.path("project").join("ran");
+    let begin = Instant::now();
+    while std::fs::read_to_string(&ran).unwrap_or_default() != "x\n" {
+        ensure!(
+            begin.elapsed() < Duration::from_secs(40),
+            "the command does not run"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let _second = place.worker("b", &always("fine"), &["--resume", "auto"])?;
     std::thread::sleep(Duration::from_secs(1));
     first.signal("-KILL")?;
@@ -137,7 +149,7 @@ fn interrupted_run_continues_if_the_worker_resumes() -> Result<()> {
         roles == ["user", "assistant", "toolResult", "user", "assistant"],
         "{roles:?}"
     );
-    ensure!(std::fs::read_to_string(place.path("project").join("ran"))? == "x\n");
+    ensure!(std::fs::read_to_string(ran)? == "x\n");
     Ok(())
 }
 
@@ -183,16 +195,18 @@ fn stopped_worker_begins_no_call_afterwards() -> Result<()> {
     let Some(place) = crate::place()? else {
         return Ok(());
     };
-    let call =
-        json!([{"stream": [{"delay": 1}, {"tool": {"name": "bash", "args": {"command": "echo x >> ran"}}}]}]);
+    let delay = 6;
+    let call = json!([{"stream": [{"delay": delay}, {"tool": {"name": "bash", "args": {"command": "echo x >> ran"}}}]}]);
     let first = place.worker("a", &call, &[])?;
     let mut client = place.attach("gated")?;
     client.ask(json!({"id": 1, "type": "prompt", "message": "Go"}))?;
     client.until("turn_start")?;
+    let begin = Instant::now();
     // The agent continues without its worker and reaches the call.
     first.signal("-STOP")?;
     let _second = place.worker("b", &always("two"), &[])?;
     client.until("agent_settled")?;
+    std::thread::sleep(Duration::from_secs(delay + 1).saturating_sub(begin.elapsed()));
     ensure!(!place.path("project").join("ran").exists());
     first.signal("-CONT")?;
     std::thread::sleep(Duration::from_secs(3));

@@ -41,7 +41,7 @@ async fn connect(port: u16, rest: &str) -> Result<Box<dyn SessionStore>> {
     };
     // A server that has just started says that JetStream is not ready yet.
     let mut last = None;
-    for _ in 0..50 {
+    for _ in 0..300 {
         match NatsStore::connect(&address).await {
             Ok(store) => return Ok(Box::new(store)),
             Err(error) => last = Some(error),

@@ -71,7 +71,7 @@ impl Server {
                 Ok(_) | Err(store::StoreError::Stale { .. }) => return Ok(()),
                 Err(error) => error,
             };
-            ensure!(begin.elapsed() < Duration::from_secs(20), "{error}");
+            ensure!(begin.elapsed() < Duration::from_secs(60), "{error}");
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }

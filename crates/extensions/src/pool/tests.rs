@@ -87,7 +87,7 @@ async fn user_command_of_ended_process_stops_there() {
     let asking = pool.event("s", "user_bash", &json!({"command": "make"})).unwrap();
     one.next().await;
     one.dies.take().unwrap().send("exit code 3".to_owned()).unwrap();
-    let answer = tokio::time::timeout(Duration::from_secs(5), asking).await;
+    let answer = tokio::time::timeout(Duration::from_secs(30), asking).await;
     assert_eq!(
         answer.expect("the other process is not asked"),
         Err(ProcessError::Gone("exit code 3".to_owned()))

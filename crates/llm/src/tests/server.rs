@@ -47,6 +47,13 @@ pub(super) struct Server {
     connections: Arc<AtomicUsize>,
 }
 
+impl Server {
+    /// The next request gets the act with this number.
+    pub(super) fn go_to(&self, number: usize) {
+        self.requests.store(number, Ordering::SeqCst);
+    }
+}
+
 /// Serves the acts in order, the last one again and again.
 pub(super) async fn serve(acts: Vec<Act>) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -165,11 +172,8 @@ async fn connection_is_reused_after_complete_answer() {
 
 #[tokio::test]
 async fn transport_faults_have_retryable_texts() {
-    let free = TcpListener::bind("127.0.0.1:0")
-        .await
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    // No server listens there. A port that was merely free a moment ago can be the next one of another test.
+    let free = "127.0.0.1:1";
     let refused = error_text(&answer(ask(&format!("http://{free}"))).await);
     assert_eq!(
         refused,

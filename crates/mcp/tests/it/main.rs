@@ -18,7 +18,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use play::{Says, becomes, call, is_connected, played, played_with, settled, text, tool};
+use play::{Says, becomes, call, is_connected, played, played_with, played_within, settled, text, tool};
 
 #[tokio::test]
 async fn noise_between_mcp_messages_is_ignored() {
@@ -144,12 +144,14 @@ async fn mcp_message_of_too_many_values_closes_only_that_connection() {
 #[tokio::test]
 async fn unanswered_mcp_call_times_out_and_is_cancelled() {
     let (withdrawn, mut heard) = mpsc::channel(4);
-    let mut server = played(move |mut wire| {
-        let withdrawn = withdrawn.clone();
+    let (called, mut calls) = mpsc::channel(4);
+    let mut server = played_within(2, move |mut wire| {
+        let (withdrawn, called) = (withdrawn.clone(), called.clone());
         async move {
             wire.offer(json!([tool("a")])).await;
             loop {
                 let asked = wire.until("tools/call").await;
+                called.send(()).await.unwrap();
                 let cancelled = wire.until("notifications/cancelled").await;
                 assert_eq!(cancelled["params"]["requestId"], asked["id"]);
                 withdrawn.send(()).await.unwrap();
@@ -160,22 +162,23 @@ async fn unanswered_mcp_call_times_out_and_is_cancelled() {
     let error = call(&server, "a").await.unwrap_err();
     assert_eq!(error, "MCP server p did not answer within 2 s");
     heard.recv().await.unwrap();
+    calls.recv().await.unwrap();
     // The same when the caller gives up.
     let cancel = CancellationToken::new();
     let (progress, _unseen) = mpsc::channel(1);
     let args = Map::new();
     let calling = server.call("a", &args, progress, &cancel);
     let (outcome, ()) = tokio::join!(calling, async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        calls.recv().await.unwrap();
         cancel.cancel();
     });
     assert_eq!(outcome.unwrap_err().to_string(), "Operation aborted");
     heard.recv().await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn progress_extends_mcp_timeout_even_when_flooding() {
-    let mut server = played(async |mut wire| {
+    let mut server = played_within(2, async |mut wire| {
         wire.offer(json!([tool("a")])).await;
         let asked = wire.until("tools/call").await;
         let token = &asked["params"]["_meta"]["progressToken"];
@@ -198,7 +201,7 @@ async fn progress_extends_mcp_timeout_even_when_flooding() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn mcp_timeout_stands_still_while_user_is_asked() {
     let play = |mut wire: play::Wire| async move {
         wire.offer(json!([tool("a")])).await;
@@ -225,7 +228,7 @@ async fn mcp_timeout_stands_still_while_user_is_asked() {
 
 #[tokio::test]
 async fn mcp_server_that_does_not_read_times_out() {
-    let mut server = played(async |mut wire| {
+    let mut server = played_within(2, async |mut wire| {
         wire.offer(json!([tool("a")])).await;
         std::future::pending().await
     });
@@ -240,7 +243,7 @@ async fn mcp_server_that_does_not_read_times_out() {
 
 #[tokio::test(start_paused = true)]
 async fn mcp_server_that_does_not_read_is_restarted() {
-    let mut server = played(async |mut wire| {
+    let mut server = played_within(2, async |mut wire| {
         wire.offer(json!([tool("a")])).await;
         std::future::pending().await
     });

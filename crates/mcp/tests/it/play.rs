@@ -200,15 +200,23 @@ fn around(played: Played, web: Arc<dyn Web>, ask: Says) -> Surroundings {
     }
 }
 
-/// A server that plays this.
+/// A server that plays this, with more time for a call than a test takes.
 pub(crate) fn played<F>(play: impl Fn(Wire) -> F + Send + Sync + 'static) -> Server
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    played_within(60, play)
+}
+
+/// A server that plays this and has this many seconds for a call.
+pub(crate) fn played_within<F>(seconds: u64, play: impl Fn(Wire) -> F + Send + Sync + 'static) -> Server
 where
     F: Future<Output = ()> + Send + 'static,
 {
     played_with(
         play,
         Says(Arc::default(), Some(Reply::Decline)),
-        json!({"timeout": 2}),
+        json!({"timeout": seconds}),
     )
 }
 

@@ -1,5 +1,7 @@
 //! Requests to one local server: bounded in time and size. Which paths are asked is decided by the modules of the servers.
 
+use std::time::Duration;
+
 use llm::{ClientConfig, Connector};
 use reqwest::{Method, Response, StatusCode, Url};
 use serde::Deserialize;
@@ -8,7 +10,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::Place;
-use crate::limits::{LOCAL_ANSWER, LOCAL_BODY};
+use crate::limits::LOCAL_BODY;
 
 /// Why there is no answer to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,13 +26,15 @@ pub(super) enum Miss {
 /// Asks one server at a time.
 pub(super) struct Asker {
     connector: Connector,
+    answer: Duration,
 }
 
 impl Asker {
-    /// One with these proxies and this name.
-    pub(super) fn new(config: ClientConfig) -> Self {
+    /// One with these proxies and this name. `answer` is the timeout for the status of a response.
+    pub(super) fn new(config: ClientConfig, answer: Duration) -> Self {
         Self {
             connector: Connector::new(config),
+            answer,
         }
     }
 
@@ -66,7 +70,7 @@ impl Asker {
             let text = serde_json::to_vec(body).map_err(|_| Miss::Other)?;
             request = request.header("content-type", "application/json").body(text);
         }
-        let answered = timeout(LOCAL_ANSWER, request.send()).await;
+        let answered = timeout(self.answer, request.send()).await;
         let response = answered.map_err(|_| Miss::Absent)?.map_err(|_| Miss::Absent)?;
         match response.status() {
             status if status.is_success() => {}

@@ -1,6 +1,7 @@
 //! Probes all places at once. An absent server must cost little; a present one must answer soon and briefly.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use llm::ClientConfig;
@@ -10,13 +11,35 @@ use wire::Model;
 
 use super::asker::{Asker, Listed, Miss};
 use super::{Kind, Place, Probe, Server, llama_cpp, lm_studio, ollama, vllm};
-use crate::limits::{LOCAL_CONNECT, LOCAL_MODELS, LOCAL_WHOLE};
+use crate::limits::{LOCAL_ANSWER, LOCAL_CONNECT, LOCAL_MODELS, LOCAL_WHOLE};
+
+/// Timeouts of a query.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Timeouts {
+    /// Timeout of a connection.
+    pub(super) connect: Duration,
+    /// Timeout for the status of a response.
+    pub(super) answer: Duration,
+    /// Timeout of the whole query.
+    pub(super) whole: Duration,
+}
+
+const TIMEOUTS: Timeouts = Timeouts {
+    connect: LOCAL_CONNECT,
+    answer: LOCAL_ANSWER,
+    whole: LOCAL_WHOLE,
+};
 
 /// A prober with these proxies and this name. Its threads and connections live as long as one question.
 #[must_use]
 pub fn prober(config: ClientConfig) -> Probe {
+    prober_with(config, TIMEOUTS)
+}
+
+/// A prober with other timeouts, for tests on a busy machine.
+pub(super) fn prober_with(config: ClientConfig, timeouts: Timeouts) -> Probe {
     let config = ClientConfig {
-        connect_timeout: LOCAL_CONNECT,
+        connect_timeout: timeouts.connect,
         ..config
     };
     Arc::new(move |places| {
@@ -25,7 +48,8 @@ pub fn prober(config: ClientConfig) -> Probe {
         let thread = std::thread::spawn(move || {
             let mut builder = tokio::runtime::Builder::new_current_thread();
             let runtime = builder.enable_io().enable_time().build().ok()?;
-            let servers = runtime.block_on(ask(Asker::new(config), &places));
+            let asker = Asker::new(config, timeouts.answer);
+            let servers = runtime.block_on(ask(asker, &places, timeouts.whole));
             runtime.shutdown_background();
             Some(servers)
         });
@@ -33,10 +57,10 @@ pub fn prober(config: ClientConfig) -> Probe {
     })
 }
 
-async fn ask(asker: Asker, places: &[Place]) -> Vec<Server> {
+async fn ask(asker: Asker, places: &[Place], whole: Duration) -> Vec<Server> {
     let asked = places.iter().map(|place| {
         let asker = &asker;
-        async move { timeout(LOCAL_WHOLE, server(asker, place)).await.ok().flatten() }
+        async move { timeout(whole, server(asker, place)).await.ok().flatten() }
     });
     join_all(asked).await.into_iter().flatten().collect()
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use auth::Secret;
 use serde_json::{Value, json};
@@ -11,6 +12,7 @@ use wire::Model;
 use wire::ThinkingLevel::{High, Low, Medium, Off};
 
 use super::places::address;
+use super::probe::{Timeouts, prober_with};
 use super::{Kind, LocalSources, Place, Server, places, prober};
 use llm::ClientConfig;
 
@@ -107,8 +109,15 @@ fn serve(stream: TcpStream, answers: &HashMap<String, String>, log: &Mutex<Vec<S
     }
 }
 
+/// Timeouts that no server of a test exceeds.
+const PATIENT: Timeouts = Timeouts {
+    connect: Duration::from_secs(30),
+    answer: Duration::from_secs(30),
+    whole: Duration::from_secs(60),
+};
+
 fn probe(places: Vec<Place>) -> Vec<Server> {
-    prober(ClientConfig::default())(places)
+    prober_with(ClientConfig::default(), PATIENT)(places)
 }
 
 fn models(place: Place) -> Vec<Model> {
@@ -319,18 +328,25 @@ fn local_server_may_require_key() {
 
 #[test]
 fn unreachable_or_malformed_servers_are_left_out() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let gone = format!("http://{}", free.local_addr().unwrap());
-    drop(free);
+    // No server listens there. A port that was merely free a moment ago can be the next one of another test.
+    let gone = "http://127.0.0.1:1".to_owned();
     // Takes connections and never says a word.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let mute_url = format!("http://{}", mute.local_addr().unwrap());
+    let mute_place = Place {
+        id: Kind::Ollama.id().to_owned(),
+        url: mute_url,
+        kind: Some(Kind::Ollama),
+        is_named: false,
+        key: None,
+    };
+    assert!(prober(ClientConfig::default())(vec![mute_place]).is_empty());
     let odd = Fake::start(&[
         ("/api/tags", json!("no list")),
         ("/v1/models", json!({"data": "no list"})),
     ]);
     let empty = Fake::start(&[("/api/tags", json!({"models": []}))]);
-    let mut places: Vec<Place> = [&gone, &mute_url, &odd.url, &empty.url]
+    let mut places: Vec<Place> = [&gone, &odd.url, &empty.url]
         .into_iter()
         .map(|url| Place {
             url: url.clone(),
@@ -355,7 +371,8 @@ fn local_requests_bypass_proxies() {
     let fake = Fake::start(&[("/api/tags", json!({"models": []}))]);
     let mut config = ClientConfig::default();
     config.proxy.all = Some("http://127.0.0.1:1".to_owned());
-    assert_eq!(prober(config)(vec![fake.place(Kind::Ollama)]).len(), 1);
+    let servers = prober_with(config, PATIENT)(vec![fake.place(Kind::Ollama)]);
+    assert_eq!(servers.len(), 1);
 }
 
 #[test]

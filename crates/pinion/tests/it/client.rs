@@ -10,7 +10,7 @@ use pinion_client::wire::run_limits::SetLimitsParams;
 use pinion_client::wire::subagent::SubagentMessagesParams;
 use pinion_client::wire::{RunLimits, StopReason, ToolResult};
 use pinion_client::{Answer, Client, Error, Event, HostTool, OpenSession, Options, Prompt, Script};
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn options(folder: &tempfile::TempDir, script: Script) -> Options {
     Options::new(env!("CARGO_BIN_EXE_pinion"))
@@ -122,27 +122,31 @@ async fn client_has_method_for_every_command() {
 #[tokio::test]
 async fn client_runs_can_be_aborted_joined_and_dropped() {
     let folder = tempfile::tempdir().unwrap();
+    let of = |prompt: &str, item: Value| json!({"match": {"contains": prompt}, "stream": [item]});
+    let endless = |prompt: &str| of(prompt, json!({"text": ["a", {"delay": 600.0}, "b"]}));
+    let busy = json!({"command": "until [ -e go ]; do sleep 0.05; done"});
+    // A request contains the earlier prompts, so the replies to the last prompt come first.
     let script = Script::new()
-        .slow_reply(&["a", "b"], 8.0)
-        .slow_reply(&["a", "b"], 8.0)
-        .slow_reply(&["a", "b", "c"], 0.2)
-        .reply("after");
+        .raw(of("prompt-4", json!({"text": "after"})))
+        .raw(of("prompt-3", json!({"tool": {"name": "bash", "args": busy}})))
+        .raw(of("prompt-3", json!({"text": "done"})))
+        .raw(endless("prompt-2"))
+        .raw(endless("prompt-1"));
     let client = start(&folder, script).await;
-    let mut run = client.run("long").await.unwrap();
-    // An abort before the model is asked would leave its reply to the next one.
+    let mut run = client.run("prompt-1").await.unwrap();
     assert_eq!(run.next_text().await.unwrap().as_deref(), Some("a"));
     run.abort().await.unwrap();
     assert!(run.finish().await.unwrap().aborted);
-    // Long enough for the model to be asked on a busy machine, for the same reason.
     let error = client
-        .ask_within("long", Duration::from_secs(3))
+        .ask_within("prompt-2", Duration::from_secs(1))
         .await
         .unwrap_err();
     assert!(matches!(error, Error::TimedOut { .. }), "{error}");
     client.abort().await.unwrap();
-    let mut run = client.run("long").await.unwrap();
+    let mut run = client.run("prompt-3").await.unwrap();
     assert!(matches!(client.run("now").await, Err(Error::Refused { .. })));
-    let mut joined = client.run(Prompt::new("later").follow_up()).await.unwrap();
+    let mut joined = client.run(Prompt::new("prompt-4").follow_up()).await.unwrap();
+    std::fs::write(folder.path().join("go"), "").unwrap();
     assert_eq!(joined.finish().await.unwrap().text, "after");
     assert_eq!(run.finish().await.unwrap().text, "after");
 }
@@ -212,7 +216,7 @@ async fn client_supports_host_tools_and_sessions() {
         let n = call
             .arguments()
             .get("n")
-            .and_then(serde_json::Value::as_i64)
+            .and_then(Value::as_i64)
             .unwrap_or_default();
         Ok(ToolResult::text((n * 2).to_string()))
     });

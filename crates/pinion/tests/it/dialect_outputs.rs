@@ -573,12 +573,17 @@ fn row_34_results_follow_last_call_in_order() {
         .then_tool(
             "slow",
             "bash",
-            json!({"command": "while [ ! -e go ]; do sleep 0.01; done; sleep 1"}),
+            json!({"command": "while [ ! -e go ]; do sleep 0.01; done"}),
         )
-        .then_tool("fast", "bash", json!({"command": "touch go"}));
+        .then_tool("fast", "bash", json!({"command": "true"}));
     let world = World::new([calls, Reply::text(["done"])]);
     let pi = speaking(&world, "hooks");
-    let lines = pi.say("go");
+    pi.prompt("go");
+    let is_end = |line: &Value| line["type"] == "tool_execution_end";
+    assert_eq!(pi.agent.wait(is_end, LONG).unwrap()["toolCallId"], "fast");
+    world.dir.write("go", "").unwrap();
+    pi.settled();
+    let lines = pi.lines();
     let at = |kind: &str, id: &str| {
         let place = lines.iter().position(|line| {
             line["type"] == kind && (line["toolCallId"] == id || line["message"]["toolCallId"] == id)

@@ -9,6 +9,14 @@ use crate::background::{TOOLS, process, start};
 use crate::extensions::{can_run, command, extended};
 use crate::kit::{LONG, World, of_type, text, until};
 
+/// A command that ends after [`go`].
+const UNTIL_GO: &str = "until [ -e go ]; do sleep 0.05; done";
+
+/// Ends the process of [`UNTIL_GO`].
+fn go(world: &World) {
+    std::fs::write(world.dir.cwd().join("go"), "").unwrap();
+}
+
 /// Settings with which the end of a process wakes the session.
 fn wakes(world: &World) {
     world.settings(json!({"processes": {"enabled": true, "wake": true}}));
@@ -16,9 +24,9 @@ fn wakes(world: &World) {
 
 #[test]
 fn exit_wakes_idle_session_if_user_allows() {
-    let script = "sleep 1; echo built; exit 3";
+    let script = format!("{UNTIL_GO}; echo built; exit 3");
     let world = World::new([
-        start("b", script),
+        start("b", &script),
         Reply::text(["I wait"]),
         Reply::text(["I see"]),
     ]);
@@ -26,6 +34,7 @@ fn exit_wakes_idle_session_if_user_allows() {
     let pi = world.start();
     assert_eq!(pi.get("list_processes")["wakeups"], true);
     pi.say("Go");
+    go(&world);
     pi.settled();
     let requests = world.server.requests();
     assert_eq!(requests.len(), 3);
@@ -36,7 +45,7 @@ fn exit_wakes_idle_session_if_user_allows() {
         .unwrap()
         .to_string();
     assert!(
-        told.contains("Process p1 exited with code 3: sleep 1") && told.contains("built"),
+        told.contains("Process p1 exited with code 3: until") && told.contains("built"),
         "{told}"
     );
     assert_eq!(pi.get("get_limits")["used"]["turns"], 3);
@@ -50,12 +59,13 @@ fn exit_wakes_idle_session_if_user_allows() {
 #[test]
 fn exit_wakes_only_sessions_that_allow_it() {
     let world = World::new([
-        start("b", "sleep 1; echo built"),
+        start("b", UNTIL_GO),
         Reply::text(["I wait"]),
         Reply::text(["I see"]),
     ]);
     let pi = world.start_with(&TOOLS);
     pi.say("Go");
+    go(&world);
     pi.wait("process_end");
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(world.server.requests().len(), 2);
@@ -93,12 +103,22 @@ fn wakeups_without_prompt_are_bounded() {
     let world = World::new([]);
     // Each time the model starts another process, and waits.
     world.server.set_rule(|request| match request.n % 2 {
-        0 => start(&format!("c{}", request.n), "sleep 0.6; echo again"),
+        0 => {
+            let command = format!("until [ -e go-{} ]; do sleep 0.05; done; echo again", request.n);
+            start(&format!("c{}", request.n), &command)
+        }
         _ => Reply::text(["I wait"]),
     });
+    // Ends the process that the request of this number has started.
+    let end = |number: u32| std::fs::write(world.dir.cwd().join(format!("go-{number}")), "").unwrap();
     wakes(&world);
     let pi = world.start();
     pi.say("Go");
+    for number in [0, 2, 4, 6, 8] {
+        end(number);
+        pi.settled();
+    }
+    end(10);
     let told = "5 background processes have woken the session";
     until("the last wakeup", || {
         pi.lines().iter().any(|line| line.to_string().contains(told))
@@ -107,7 +127,8 @@ fn wakeups_without_prompt_are_bounded() {
     assert_eq!(world.server.requests().len(), 12);
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(world.server.requests().len(), 12);
-    pi.prompt("Go on");
+    pi.say("Go on");
+    end(12);
     until("further wakeups", || world.server.requests().len() > 14);
     pi.data(json!({"type": "set_process_wakeups", "enabled": false}));
     pi.data(json!({"type": "abort"}));
@@ -117,13 +138,14 @@ fn wakeups_without_prompt_are_bounded() {
 #[test]
 fn reached_limit_lets_exit_wake_nothing() {
     let world = World::new([
-        start("b", "sleep 1"),
+        start("b", UNTIL_GO),
         Reply::text(["I wait"]),
         Reply::text(["never"]),
     ]);
     wakes(&world);
     let pi = world.start_with(&["--max-turns", "2"]);
     pi.say("Go");
+    go(&world);
     until("the reason", || {
         let notices = pi.lines();
         let notices = of_type(&notices, "notice")
@@ -147,7 +169,7 @@ fn output_of_refused_wakeup_stays_unread() {
     wakes(&world);
     let pi = world.start_with(&["--max-turns", "2"]);
     pi.say("Go");
-    std::fs::write(world.dir.cwd().join("go"), "").unwrap();
+    go(&world);
     until("the refusal", || {
         let notices = pi.lines();
         let mut notices = of_type(&notices, "notice").into_iter();
@@ -163,7 +185,7 @@ fn output_of_refused_wakeup_stays_unread() {
 #[test]
 fn project_cannot_let_exit_wake_session() {
     let world = World::new([
-        start("b", "sleep 0.6"),
+        start("b", UNTIL_GO),
         Reply::text(["I wait"]),
         Reply::text(["never"]),
     ]);
@@ -174,6 +196,7 @@ fn project_cannot_let_exit_wake_session() {
     std::fs::write(folder.join("settings.json"), project.to_string()).unwrap();
     let pi = world.start();
     pi.say("Go");
+    go(&world);
     pi.wait("process_end");
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(world.server.requests().len(), 2);
@@ -183,7 +206,7 @@ fn project_cannot_let_exit_wake_session() {
 #[test]
 fn exit_wakes_no_session_that_is_left() {
     let world = World::new([
-        start("b", "until [ -e go ]; do sleep 0.05; done"),
+        start("b", UNTIL_GO),
         Reply::text(["half"]).gate("never").then_text([" LATE"]),
         Reply::text(["never"]),
     ]);
@@ -191,7 +214,7 @@ fn exit_wakes_no_session_that_is_left() {
     let pi = world.start();
     pi.prompt("Go");
     world.server.wait_gate("never", LONG).unwrap();
-    std::fs::write(world.dir.cwd().join("go"), "").unwrap();
+    go(&world);
     pi.wait("process_end");
     // The change waits for the end of this command.
     let command = pi.send(json!({"type": "bash", "command": "touch begun; sleep 600"}));
@@ -206,7 +229,7 @@ fn exit_wakes_no_session_that_is_left() {
 #[test]
 fn exit_before_an_abort_waits_for_the_next_prompt() {
     let world = World::new([
-        start("b", "until [ -e go ]; do sleep 0.05; done"),
+        start("b", UNTIL_GO),
         Reply::text(["half"]).gate("never").then_text([" LATE"]),
         Reply::text(["I go on"]),
         Reply::text(["I see"]),
@@ -215,7 +238,7 @@ fn exit_before_an_abort_waits_for_the_next_prompt() {
     let pi = world.start();
     pi.prompt("Go");
     world.server.wait_gate("never", LONG).unwrap();
-    std::fs::write(world.dir.cwd().join("go"), "").unwrap();
+    go(&world);
     pi.wait("process_end");
     pi.data(json!({"type": "abort"}));
     assert_eq!(pi.state()["isStreaming"], false);
@@ -236,7 +259,7 @@ fn abort_of_extension_holds_earlier_exits_back() {
     }
     let world = extended(
         [
-            start("b", "until [ -e go ]; do sleep 0.05; done"),
+            start("b", UNTIL_GO),
             Reply::text(["half"]).gate("never").then_text([" LATE"]),
             Reply::text(["never"]),
         ],
@@ -246,7 +269,7 @@ fn abort_of_extension_holds_earlier_exits_back() {
     let pi = world.start();
     pi.prompt("Go");
     world.server.wait_gate("never", LONG).unwrap();
-    std::fs::write(world.dir.cwd().join("go"), "").unwrap();
+    go(&world);
     pi.wait("process_end");
     command(&pi, "/stop");
     // A wakeup would begin its run before the session answers.
@@ -258,7 +281,7 @@ fn abort_of_extension_holds_earlier_exits_back() {
 #[test]
 fn newest_omp_client_settles_after_wakeup() {
     let world = World::new([
-        start("b", "until [ -e go ]; do sleep 0.05; done"),
+        start("b", UNTIL_GO),
         Reply::text(["I wait"]),
         Reply::text(["I see"]),
     ]);
@@ -268,7 +291,7 @@ fn newest_omp_client_settles_after_wakeup() {
     assert_eq!(pi.wait("prompt_result")["sessionSettled"], false);
     let pending = |state: Value| (state["hasPendingAsyncWork"].clone(), state["isSettled"].clone());
     assert_eq!(pending(pi.state()), (json!(true), json!(false)));
-    std::fs::write(world.dir.cwd().join("go"), "").unwrap();
+    go(&world);
     pi.wait("session_settled");
     assert_eq!(pending(pi.state()), (json!(false), json!(true)));
     let lines = pi.lines();
@@ -283,14 +306,14 @@ fn newest_omp_client_settles_after_wakeup() {
 #[test]
 fn newest_omp_client_settles_when_abort_holds_wakeup() {
     let world = World::new([
-        start("b", "until [ -e go ]; do sleep 0.05; done"),
+        start("b", UNTIL_GO),
         Reply::text(["half"]).gate("never").then_text([" LATE"]),
     ]);
     wakes(&world);
     let pi = world.start_with(&["--rpc-dialect", "omp-now"]);
     pi.data(json!({"type": "prompt", "message": "Go"}));
     world.server.wait_gate("never", LONG).unwrap();
-    std::fs::write(world.dir.cwd().join("go"), "").unwrap();
+    go(&world);
     pi.wait("process_end");
     pi.data(json!({"type": "abort"}));
     pi.wait("session_settled");

@@ -969,7 +969,7 @@ fn abort_waits_briefly_for_message_end_handlers() {
           if (message.role !== "assistant") return;
           ctx.ui.notify("asked");
           if (message.content[0].text === "two") await new Promise(() => {});
-          await new Promise((resolve) => setTimeout(resolve, 300));
+          await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
           return { message: { ...message, content: [{ type: "text", text: "changed" }] } };
         });
         "#,
@@ -1167,8 +1167,11 @@ fn local_models_found_later_reach_extensions() {
     let pi = Pi::spawn(config);
     let has = |pi: &Pi| notes(&command(pi, "/look")).remove(0).contains("qwen3:8b");
     assert!(!has(&pi));
-    pi.get("get_available_models");
-    until("the list is written", || has(&pi));
+    until("the list is written", || {
+        // Asked again: the server may be late on a busy machine.
+        pi.get("get_available_models");
+        has(&pi)
+    });
     pi.finish();
 }
 

@@ -1,7 +1,6 @@
 //! The extensions in the folder `examples`, each doing its main thing in the real program.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 use testkit::llm::Reply;
 
 use crate::extensions::{can_run, command, failures, notes};
-use crate::kit::{Pi, World, bash, of_type, skipped, text, until};
+use crate::kit::{Pi, World, bash, of_type, skipped, text, until, write_program};
 use crate::permissions::ends;
 
 fn examples() -> PathBuf {
@@ -309,9 +308,7 @@ fn rust_example_counts_words() {
 /// A program of one file, in the user's folder.
 fn put(world: &World, name: &str, source: &str) -> String {
     let path = world.dir.agent_dir().join("extensions").join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(&path, source).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&path, source);
     path.display().to_string()
 }
 

@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -12,7 +11,7 @@ use serde_json::json;
 use testkit::llm::Reply;
 
 use crate::extensions::can_run;
-use crate::kit::{Pi, World, of_type, skipped};
+use crate::kit::{LONG, Pi, World, of_type, skipped, write_program};
 
 /// Where its code stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -398,11 +397,10 @@ fn misbehave(file: &str, source: &str, named: Named) -> Result<(), String> {
         Reply::text(["more"]),
     ]);
     let path = world.dir.agent_dir().join("extensions").join(file);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(&path, source).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    // A long line has to be read to its limit first, which takes a busy machine longer than two seconds.
-    let silence = if named == With("a line of more than") {
+    write_program(&path, source);
+    // A long line has to be read to its limit first, which takes a busy machine longer than two seconds. An extension that does no
+    // harm may be slow on such a machine, too.
+    let silence = if named == With("a line of more than") || named == No {
         "60"
     } else {
         "2"
@@ -426,7 +424,7 @@ fn misbehave(file: &str, source: &str, named: Named) -> Result<(), String> {
                 && error["error"].as_str().unwrap().contains(words)
         })
     };
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + LONG;
     let mut outcome = Ok(());
     if let With(words) = named {
         while !told(words) && Instant::now() < end {
@@ -447,12 +445,12 @@ fn misbehave(file: &str, source: &str, named: Named) -> Result<(), String> {
         outcome = Err(format!("the agent held {memory} MiB"));
     }
     pi.agent.close_stdin();
-    let status = pi.agent.wait_exit(crate::kit::LONG).unwrap();
+    let status = pi.agent.wait_exit(LONG).unwrap();
     if status.code() != Some(0) {
         outcome = Err(format!("the agent ended with {status:?}: {}", pi.agent.stderr()));
     }
     let root = world.dir.root().display().to_string();
-    let end = Instant::now() + Duration::from_secs(3);
+    let end = Instant::now() + LONG;
     while !left(&root).is_empty() && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -526,9 +524,9 @@ fn hanging_extension_among_several_is_named() {
     fs::create_dir_all(&folder).unwrap();
     let idle = "export default function (pi) { pi.on('turn_end', async () => {}); pi.registerCommand('fine', { handler: async () => {} }); }";
     fs::write(folder.join("a.ts"), idle).unwrap();
-    fs::write(folder.join("b.ts"), typescript(At::Event, "for (;;);")).unwrap();
+    fs::write(folder.join("b.ts"), typescript(At::Event, BLOCK)).unwrap();
     fs::write(folder.join("c.ts"), idle).unwrap();
-    let pi = Pi::spawn(world.config().env("PINION_EXTENSION_SILENCE", "1"));
+    let pi = Pi::spawn(world.config().env("PINION_EXTENSION_SILENCE", "3"));
     pi.say("Go");
     let named = errors(&pi);
     assert_eq!(named.len(), 1, "{named:?}");

@@ -2,7 +2,6 @@
 //! keys, sessions of their own.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -10,7 +9,7 @@ use testkit::llm::Reply;
 
 use crate::extension_examples::has;
 use crate::extensions::{can_run, command, failures, notes, put};
-use crate::kit::{LONG, Pi, World, text, until};
+use crate::kit::{LONG, Pi, World, text, until, write_program};
 
 /// A program: `opened` are its registrations, `lines` its code for lines other than those all programs handle.
 const PROGRAM: &str = r#"#!/usr/bin/env python3
@@ -43,9 +42,7 @@ fn program(path: &Path, opened: &Value, body: &str) -> String {
     let text = PROGRAM
         .replace("OPENED", &format!("{:?}", opened.to_string()))
         .replace("BODY", &body.join("\n"));
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(path, &text);
     path.display().to_string()
 }
 
@@ -146,7 +143,8 @@ fn models_of_several_programs_reach_their_process() {
         return;
     }
     let world = World::new([]);
-    world.settings(json!({"retry": {"baseDelayMs": 1500, "maxRetries": 2}}));
+    // The process may take longer to come back on a busy machine.
+    world.settings(json!({"retry": {"baseDelayMs": 1500, "maxRetries": 4}}));
     mine(&world, "dies.py", &provider("dies"), ANSWERS);
     mine(&world, "lives.py", &provider("lives"), ANSWERS);
     let config = world.dir.agent(crate::kit::PROGRAM);

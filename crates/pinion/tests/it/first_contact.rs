@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply};
 
 use crate::extensions::extended;
-use crate::kit::{PROGRAM, World, answers};
+use crate::kit::{PROGRAM, World, answers, until, write_program};
 
-/// Runs a program in a pseudo terminal: `expect` is a list of texts to wait for and what to type then. Arguments and result are
-/// JSON on stdin and stdout.
+/// Runs a program in a pseudo terminal: `expect` is a list of texts to wait for and what to type then. The file `done` is made
+/// after the last of them. Arguments and result are JSON on stdin and stdout.
 const TERMINAL: &str = r#"
-import json, os, pty, select, sys, time
+import json, os, pty, select, signal, sys, time
 job = json.load(sys.stdin)
 pid, fd = pty.fork()
 if pid == 0:
@@ -22,13 +22,15 @@ if pid == 0:
     if job.get("out"):
         os.dup2(os.open(job["out"], os.O_CREAT | os.O_WRONLY, 0o600), 1)
     os.execve(job["argv"][0], job["argv"], job["env"])
-seen, steps, end, at = b"", job["expect"], time.time() + 40, 0
+seen, steps, end, at = b"", job["expect"], time.time() + 80, 0
 while time.time() < end:
     # The last step also waits for a file, if one is named.
     is_due = len(steps) > 1 or not job.get("file") or os.path.exists(job["file"])
     if steps and is_due and steps[0][0].encode() in seen[at:]:
         at = len(seen)
         os.write(fd, steps.pop(0)[1].encode())
+    if not steps and job.get("done"):
+        open(job.pop("done"), "w").close()
     if select.select([fd], [], [], 0.05)[0]:
         try:
             piece = os.read(fd, 65536)
@@ -37,6 +39,8 @@ while time.time() < end:
         if not piece:
             break
         seen += piece
+if time.time() >= end:
+    os.kill(pid, signal.SIGKILL)
 code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 print(json.dumps({"seen": seen.decode(errors="replace"), "code": code, "left": len(steps)}))
 "#;
@@ -78,6 +82,15 @@ fn terminal(world: &World, args: &[&str], more: &Value, expect: &[(&str, &str)])
     (seen, result["code"].as_i64().unwrap())
 }
 
+/// The seconds that a line of progress with this label showed.
+fn seconds_shown(seen: &str, label: &str) -> Vec<u64> {
+    let start = format!("{label} (");
+    seen.split(&start)
+        .skip(1)
+        .filter_map(|line| line.split_once(" s)")?.0.parse().ok())
+        .collect()
+}
+
 const OFFER: &str = "Press Enter to open the web page";
 
 #[test]
@@ -108,19 +121,12 @@ fn enter_key_opens_web_page() {
     let bin = world.dir.root().join("bin");
     let opened = world.dir.root().join("opened");
     for name in ["xdg-open", "open"] {
-        world
-            .dir
-            .write(
-                bin.join(name),
-                // In one step: the file is read as soon as it is there.
-                format!(
-                    "#!/bin/sh\necho \"$1\" > {0}.new && mv {0}.new {0}\n",
-                    opened.display()
-                ),
-            )
-            .unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(bin.join(name), mode).unwrap();
+        // In one step: the file is read as soon as it is there.
+        let script = format!(
+            "#!/bin/sh\necho \"$1\" > {0}.new && mv {0}.new {0}\n",
+            opened.display()
+        );
+        write_program(&bin.join(name), &script);
     }
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let (seen, _) = terminal(
@@ -284,12 +290,10 @@ fn web_gateway_ends_with_its_connection() {
     let copy = alone.path().join("pinion");
     std::fs::hard_link(program, &copy).unwrap();
     let cluster = alone.path().join("pinion-cluster");
-    std::fs::write(
+    write_program(
         &cluster,
         "#!/bin/sh\necho \"Error: no server answers\" >&2\nexit 1\n",
-    )
-    .unwrap();
-    std::fs::set_permissions(&cluster, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    );
     let args = ["--mode", "web", "--port", "0", "--nats", "nats://127.0.0.1:9"];
     let done = world.run_as(&copy, &args, "");
     assert_eq!(done.code, Some(1), "{}", done.err);
@@ -300,16 +304,19 @@ fn web_gateway_ends_with_its_connection() {
 fn slow_package_manager_shows_progress_on_a_terminal() {
     let world = World::new([]);
     let bin = world.dir.root().join("bin");
-    std::fs::create_dir(&bin).unwrap();
-    let npm = bin.join("npm");
-    std::fs::write(&npm, "#!/bin/sh\nsleep 2.5\nexit 7\n").unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&npm, mode).unwrap();
+    let done = world.dir.root().join("done");
+    let script = format!(
+        "#!/bin/sh\nuntil [ -e {} ]; do sleep 0.05; done\nexit 7\n",
+        done.display()
+    );
+    write_program(&bin.join("npm"), &script);
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let more = json!({"env": {"PATH": path, "PI_OFFLINE": "0"}});
-    let (seen, code) = terminal(&world, &["install", "npm:x"], &more, &[]);
+    let more = json!({"env": {"PATH": path, "PI_OFFLINE": "0"}, "done": done});
+    let label = "Running npm install";
+    let (seen, code) = terminal(&world, &["install", "npm:x"], &more, &[(label, ""), (label, "")]);
     assert_eq!(code, 1, "{seen}");
-    assert!(seen.contains("Running npm install (2 s)"), "{seen}");
+    let seconds = seconds_shown(&seen, label);
+    assert!(seconds[0] >= 1 && seconds[1] > seconds[0], "{seconds:?}: {seen}");
     assert!(seen.contains("failed with code 7"), "{seen}");
 }
 
@@ -348,21 +355,36 @@ fn extension_without_node_names_what_to_install() {
 
 #[test]
 fn slow_model_shows_progress_on_a_terminal_only() {
-    let slow = || World::new([Reply::new().delay(Duration::from_millis(3500)).then_text(["ok"])]);
     let args = ["--model", "mock-anthropic/claude-mock", "-p", "Hi"];
+    let label = "Waiting for Claude Mock";
+    // The model answers once the terminal has shown the line.
+    let shown = |world: &World, mut more: Value| {
+        let done = world.dir.root().join("done");
+        more["done"] = json!(done);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                until("the line on the terminal", || done.exists());
+                world.server.release("answer");
+            });
+            terminal(world, &args, &more, &[(label, "")])
+        })
+    };
+    let slow = || World::new([Reply::new().gate("answer").then_text(["ok"])]);
     let world = slow();
-    let (seen, code) = terminal(&world, &args, &json!({}), &[]);
+    let (seen, code) = shown(&world, json!({}));
     assert_eq!(code, 0, "{seen}");
     let (before, after) = seen.rsplit_once("\r\u{1b}[2K").unwrap();
-    assert!(before.contains("Waiting for Claude Mock (2 s)"), "{seen}");
+    let seconds = seconds_shown(before, label);
+    assert!(seconds[0] >= 2, "{seconds:?}: {seen}");
     assert_eq!(after.trim(), "ok", "{seen:?}");
     // The answer goes to a file, the line to the terminal.
     let world = slow();
     let out = world.dir.root().join("answer");
-    let (seen, _) = terminal(&world, &args, &json!({"out": out}), &[]);
-    assert!(seen.contains("Waiting for Claude Mock"), "{seen}");
+    let (seen, _) = shown(&world, json!({"out": out}));
+    assert!(seen.contains(label), "{seen}");
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "ok\n");
-    let world = slow();
+    let reply = Reply::new().delay(Duration::from_millis(3500)).then_text(["ok"]);
+    let world = World::new([reply]);
     let done = world.run(&args, "");
     assert_eq!((done.out.as_str(), done.err.as_str()), ("ok\n", ""));
 }

@@ -187,6 +187,20 @@ fn line_at_limit_is_accepted() {
     }
 }
 
+/// Sends bytes to an agent that reads again, however long it takes. A single write may be held up for longer than its timeout,
+/// which the tests here make short.
+fn send_all(pi: &Pi, bytes: &[u8]) {
+    let mut left = bytes.to_vec();
+    until("the agent to read its input", || match pi.agent.send_raw(&left) {
+        Ok(()) => true,
+        Err(Error::StdinBlocked { written, .. }) => {
+            left.drain(..written);
+            false
+        }
+        Err(error) => panic!("{error}"),
+    });
+}
+
 #[test]
 fn unread_stdout_stops_reading_and_loses_nothing() {
     let world = World::new([]);
@@ -212,7 +226,7 @@ fn unread_stdout_stops_reading_and_loses_nothing() {
     let memory = memory_kb(pi.agent.pid(), "VmHWM");
     assert!(memory < 96 * 1024, "{memory} kB");
     pi.agent.resume_stdout();
-    pi.agent.send_raw(&rest).unwrap();
+    send_all(&pi, &rest);
     pi.response(&format!("n{sent}"));
     let lines = pi.lines();
     let ids: Vec<&str> = of_type(&lines, "response")
@@ -423,7 +437,7 @@ fn minute_without_reader_costs_little_memory() {
     assert!(world.server.wait_ended(1, Duration::ZERO).is_err());
     let stalled = memory_kb(pi.agent.pid(), "VmHWM").saturating_sub(started);
     pi.agent.resume_stdout();
-    pi.agent.send_raw(&rest).unwrap();
+    send_all(&pi, &rest);
     pi.response(&format!("n{sent}"));
     let mut lines = pi.lines();
     if of_type(&lines, "agent_settled").is_empty() {
@@ -454,18 +468,25 @@ fn silent_provider_hits_idle_limit_and_retries() {
     let world = World::new([
         Reply::text(["x"]).before(silent),
         Reply::text(["half"]).drop_here(CutHow::Stall),
-        Reply::text(["whole"]),
     ]);
-    world.settings(json!({"httpIdleTimeoutMs": 250}));
+    // On a busy machine this answer may be late as well, and is asked for again.
+    world.server.set_default(Reply::text(["whole"]));
+    let retry = json!({"baseDelayMs": 10, "maxRetries": 10, "provider": {"maxRetries": 0}});
+    world.settings(json!({"httpIdleTimeoutMs": 250, "retry": retry}));
     let pi = world.start();
     let lines = pi.say("Go");
-    assert_eq!(of_type(&lines, "auto_retry_start").len(), 2);
-    let reasons: Vec<&Value> = answers(&lines)
-        .into_iter()
-        .map(|answer| &answer["stopReason"])
-        .collect();
-    assert_eq!(reasons, ["error", "error", "stop"]);
-    assert_eq!(text(answers(&lines)[2]), "whole");
+    let answers = answers(&lines);
+    let (whole, failed) = answers.split_last().unwrap();
+    assert!(failed.len() >= 2, "{answers:?}");
+    assert!(
+        failed.iter().all(|answer| answer["stopReason"] == "error"),
+        "{failed:?}"
+    );
+    assert_eq!(of_type(&lines, "auto_retry_start").len(), failed.len());
+    assert_eq!(
+        (text(whole), &whole["stopReason"]),
+        ("whole".to_owned(), &json!("stop"))
+    );
     pi.finish();
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use crate::kit::{World, bash, of_type};
+use crate::kit::{World, bash, of_type, until};
 use crate::permissions::ends;
 
 /// Installs an example for the user of this world.
@@ -18,7 +18,9 @@ fn install(world: &World, name: &str) {
         .join(name);
     let hooks = world.dir.agent_dir().join("hooks");
     fs::create_dir_all(&hooks).unwrap();
-    fs::copy(example, hooks.join(name)).unwrap();
+    // By a process of its own, as in `write_program`.
+    let copied = Command::new("cp").args([&example, &hooks]).status().unwrap();
+    assert!(copied.success(), "{name}");
 }
 
 fn write(id: &str, path: &str) -> Reply {
@@ -149,8 +151,11 @@ fn notify_hook_logs_end_of_run() {
     let pi = world.start();
     pi.say("Go");
     let id = pi.state()["sessionId"].as_str().unwrap().to_owned();
+    let log = || fs::read_to_string(world.dir.agent_dir().join("runs.log")).unwrap_or_default();
+    // The end of the session waits for two seconds only.
+    until("the log", || log().ends_with('\n'));
     pi.finish();
-    let log = fs::read_to_string(world.dir.agent_dir().join("runs.log")).unwrap();
+    let log = log();
     assert!(log.contains(&id) && log.lines().count() == 1, "{log}");
 }
 

@@ -9,14 +9,12 @@ use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply};
 
 use crate::dialect_outputs::speaking;
-use crate::kit::{LONG, Pi, World, answered_at, bash, of_type, text, until};
+use crate::kit::{LONG, Pi, World, answered_at, bash, of_type, text, until, write_program};
 use crate::permissions::ends;
 
 /// Writes an executable shell script into a folder below the user's `hooks`, the project's or wherever.
 pub(crate) fn script(path: PathBuf, body: &str) -> PathBuf {
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&path, &format!("#!/bin/sh\n{body}\n"));
     path
 }
 
@@ -38,10 +36,11 @@ fn failures(pi: &Pi) -> Vec<(String, String, String)> {
         .collect()
 }
 
-/// The JSON lines that hooks wrote into a file of the working directory.
+/// The JSON lines that hooks wrote into a file of the working directory. A hook may still be writing the last one.
 fn written(world: &World, name: &str) -> Vec<Value> {
     let text = fs::read_to_string(world.dir.cwd().join(name)).unwrap_or_default();
-    text.lines()
+    text.split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'))
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }
@@ -99,6 +98,7 @@ fn failing_or_slow_gate_hook_blocks_call() {
         ends[1].0 && ends[1].1.contains("could not be started"),
         "{ends:?}"
     );
+    until("both failures", || failures(&pi).len() >= 2);
     let failures = failures(&pi);
     assert_eq!(failures.len(), 2, "{failures:?}");
     assert_eq!((&*failures[0].0, &*failures[0].1), ("gate.sh", "tool_call"));
@@ -108,6 +108,7 @@ fn failing_or_slow_gate_hook_blocks_call() {
     hook(&world, "tool_call.sh", "echo broken >&2; exit 1");
     let pi = speaking(&world, "hooks");
     pi.say("Go");
+    until("the failure", || !of_type(&pi.lines(), "hook_error").is_empty());
     let lines = pi.lines();
     let error = of_type(&lines, "hook_error")[0];
     assert!(error["hookPath"].as_str().unwrap().ends_with("tool_call.sh"));
@@ -177,6 +178,8 @@ fn hook_receives_session_details_but_no_keys() {
 
 #[test]
 fn notification_hooks_never_delay_and_finish_at_shutdown() {
+    // Those of events during the run wait for its end.
+    let waits = "while [ ! -e go ]; do sleep 0.02; done; ";
     let world = World::new([bash("c1", "echo hi"), Reply::text(["done"])]);
     for event in [
         "session_start",
@@ -187,16 +190,16 @@ fn notification_hooks_never_delay_and_finish_at_shutdown() {
         "session_shutdown",
     ] {
         let body = format!(
-            "sleep 0.{}; cat >> {event}.log; echo 'no JSON at all'",
-            if event == "session_shutdown" { 0 } else { 3 }
+            "{}cat >> {event}.log; echo 'no JSON at all'",
+            if event == "session_shutdown" { "" } else { waits }
         );
         hook(&world, &format!("{event}.sh"), &body);
     }
     hook(&world, "turn_start.sh", "sleep 60");
     let pi = world.start();
     pi.say("Go");
-    // The run is over, and the slow ones have hardly begun.
     assert!(written(&world, "agent_end.log").is_empty());
+    world.dir.write("go", "").unwrap();
     pi.finish();
     let events = |name: &str| written(&world, &format!("{name}.log"));
     assert_eq!(events("session_start")[0]["event"]["reason"], "startup");
@@ -221,6 +224,10 @@ fn hooks_learn_of_retries_and_queued_messages() {
     pi.wait("auto_retry_start");
     pi.data(json!({"type": "follow_up", "message": "later"}));
     pi.get("abort");
+    // The end of the session waits for two seconds only.
+    for name in ["auto_retry_start", "auto_retry_end", "queue_update"] {
+        until(name, || !written(&world, &format!("{name}.log")).is_empty());
+    }
     pi.finish();
     let event = |name: &str| written(&world, &format!("{name}.log"))[0]["event"].clone();
     assert_eq!(event("auto_retry_start")["attempt"], 1);
@@ -253,12 +260,19 @@ fn hooks_receive_events_of_clients_once() {
     pi.data(json!({"type": "set_thinking_level", "level": "high"}));
     pi.data(json!({"type": "bash", "command": "true"}));
     assert!(failures(&pi).is_empty(), "{:?}", failures(&pi));
-    pi.finish();
     let events = |name: &str| {
         let written = written(&world, &format!("{name}.log")).into_iter();
         written.map(|line| line["event"].clone()).collect::<Vec<_>>()
     };
     let is_added = |event: &&Value| event["entry"]["customType"] == "kit";
+    // The end of the session waits for two seconds only.
+    until("the entry", || {
+        events("entry_appended").iter().any(|event| is_added(&event))
+    });
+    for name in told.into_iter().skip(1) {
+        until(name, || !events(name).is_empty());
+    }
+    pi.finish();
     assert_eq!(events("entry_appended").iter().filter(is_added).count(), 1);
     assert_eq!(events("thinking_level_changed")[0]["level"], "high");
     assert_eq!(events("bash_execution_start")[0]["command"], "true");
@@ -405,24 +419,26 @@ fn project_hooks_need_trust_and_run_after_users() {
     script(project.join("own.sh"), "echo '\"setting\"' >> order.log");
     let setting = json!({"hooks": [{"event": "agent_start", "command": ["./own.sh"]}]});
     fs::write(project.join("settings.json"), setting.to_string()).unwrap();
-    let heard = |args: &[&str]| {
+    let heard = |args: &[&str], count: usize| {
         let _no_matter = fs::remove_file(world.dir.cwd().join("order.log"));
         let pi = world.start_with(args);
         pi.say("Go");
+        // The end of the session waits for two seconds only.
+        until("the hooks", || written(&world, "order.log").len() >= count);
         pi.finish();
         let mut heard = written(&world, "order.log");
         heard.sort_by_key(Value::to_string);
         heard
     };
-    assert!(heard(&[]).is_empty());
-    assert_eq!(heard(&["--approve"]), ["project", "setting"]);
+    assert!(heard(&[], 0).is_empty());
+    assert_eq!(heard(&["--approve"], 2), ["project", "setting"]);
     let named = script(
         world.dir.root().join("agent_start.sh"),
         "echo '\"named\"' >> order.log",
     );
     let named = named.to_str().unwrap();
-    assert_eq!(heard(&["--approve", "--no-hooks", "--hook", named]), ["named"]);
-    assert!(heard(&["--approve", "--no-extensions"]).is_empty());
+    assert_eq!(heard(&["--approve", "--no-hooks", "--hook", named], 1), ["named"]);
+    assert!(heard(&["--approve", "--no-extensions"], 0).is_empty());
     // In order: what the user's does the project's sees, not the other way round.
     hook(
         &world,

@@ -72,7 +72,7 @@ fn recorded_session_replays_byte_for_byte() {
     pi.data(json!({"type": "bash", "command": "echo outside"}));
     pi.data(json!({"type": "set_todos", "phases": [{"name": "A", "tasks": [{"content": "a", "status": "pending"}]}]}));
     pi.prompt("Talk.");
-    world.server.wait_gate("abort", LONG).unwrap();
+    pi.wait_update("text_delta");
     pi.get("abort");
     pi.settled();
     pi.get("compact");

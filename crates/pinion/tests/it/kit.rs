@@ -146,6 +146,21 @@ impl World {
     }
 }
 
+/// Writes a program, such as a shell script, and the folders above it. A process of its own writes the file: each process that a
+/// parallel test starts holds the open files of this one until its program runs, and a program that is open for writing cannot
+/// be started (ETXTBSY).
+pub(crate) fn write_program(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let mut writer = Command::new("sh")
+        .args(["-c", r#"cat > "$0" && chmod 755 "$0""#])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    writer.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(writer.wait().unwrap().success(), "{}", path.display());
+}
+
 /// All files below a folder, by name.
 pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -242,6 +242,9 @@ fn whole_request(stream: &mut TcpStream) -> String {
         bytes.extend_from_slice(&piece[..count]);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            if count == 0 {
+                return text;
+            }
             continue;
         };
         let length = head

@@ -117,7 +117,8 @@ fn link_out_of_project_is_reported() {
         &world.dir.cwd().join("AGENTS.md"),
     );
     let pi = world.start();
-    let told: String = pi.say("Go").iter().map(ToString::to_string).collect();
+    pi.say("Go");
+    let told: String = pi.lines().iter().map(ToString::to_string).collect();
     assert!(
         told.contains("AGENTS.md") && told.contains("leads out of"),
         "{told}"
@@ -287,11 +288,11 @@ fn project_skills_are_bounded_in_size_and_time() {
         .write(world.dir.agent_dir().join("skills/mine/SKILL.md"), mine)
         .unwrap();
     let pi = world.start();
-    let lines = pi.say("Go");
+    pi.say("Go");
     let sent = world.server.requests()[0].body.to_string();
     assert!(sent.len() < 100 << 10, "{}", sent.len());
     assert!(sent.contains("<name>skill-0</name>") && sent.contains("<name>mine</name>"));
-    let told: String = lines.iter().map(ToString::to_string).collect();
+    let told: String = pi.lines().iter().map(ToString::to_string).collect();
     assert!(told.contains("are left out"), "{told}");
     pi.finish();
     let done = world.run(&["doctor"], "");

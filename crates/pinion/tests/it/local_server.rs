@@ -3,19 +3,21 @@
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use crate::kit::{LONG, until};
 
 /// A web server with fixed answers, in front of a scripted model server.
 pub(crate) struct Front {
     address: SocketAddr,
     gone: Arc<AtomicBool>,
     asked: Arc<Mutex<Vec<String>>>,
-    /// Milliseconds before each prepared answer.
-    delay: Arc<AtomicU64>,
+    /// Prepared answers are held back.
+    held: Arc<AtomicBool>,
     /// Connections that were led on.
     led: Arc<Mutex<Vec<TcpStream>>>,
 }
@@ -31,8 +33,8 @@ impl Front {
             .collect();
         let (gone, asked) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<String>>>::default());
         let led = Arc::<Mutex<Vec<TcpStream>>>::default();
-        let delay = Arc::<AtomicU64>::default();
-        let pause = Arc::clone(&delay);
+        let held = Arc::<AtomicBool>::default();
+        let waits = Arc::clone(&held);
         let open = Arc::clone(&led);
         let (leaving, log, answers) = (Arc::clone(&gone), Arc::clone(&asked), Arc::new(answers));
         let behind = behind.trim_start_matches("http://").to_owned();
@@ -42,16 +44,16 @@ impl Front {
                     return;
                 }
                 let (log, answers, behind) = (Arc::clone(&log), Arc::clone(&answers), behind.clone());
-                let (open, pause) = (Arc::clone(&open), Arc::clone(&pause));
+                let (open, waits) = (Arc::clone(&open), Arc::clone(&waits));
                 // A client may close its connection at any time.
-                std::thread::spawn(move || drop(serve(stream, &answers, &log, &behind, &open, &pause)));
+                std::thread::spawn(move || drop(serve(stream, &answers, &log, &behind, &open, &waits)));
             }
         });
         Self {
             address,
             gone,
             asked,
-            delay,
+            held,
             led,
         }
     }
@@ -65,9 +67,14 @@ impl Front {
         std::mem::take(&mut self.asked.lock().unwrap())
     }
 
-    /// Delays every prepared answer by so many milliseconds from now on.
-    pub(crate) fn slow(&self, milliseconds: u64) {
-        self.delay.store(milliseconds, Ordering::SeqCst);
+    /// Holds back every prepared answer from now on.
+    pub(crate) fn hold(&self) {
+        self.held.store(true, Ordering::SeqCst);
+    }
+
+    /// Gives the answers that are held back, and holds back none any more.
+    pub(crate) fn release(&self) {
+        self.held.store(false, Ordering::SeqCst);
     }
 
     /// Refuses all further connections.
@@ -78,7 +85,7 @@ impl Front {
         for stream in self.led.lock().unwrap().drain(..) {
             let _closed = stream.shutdown(Shutdown::Both);
         }
-        crate::kit::until("the server to leave", || {
+        until("the server to leave", || {
             TcpStream::connect(self.address).is_err()
         });
     }
@@ -91,7 +98,7 @@ fn serve(
     log: &Mutex<Vec<String>>,
     behind: &str,
     led: &Mutex<Vec<TcpStream>>,
-    delay: &AtomicU64,
+    held: &AtomicBool,
 ) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -118,7 +125,10 @@ fn serve(
     let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body)?;
     log.lock().unwrap().push(path.clone());
-    std::thread::sleep(Duration::from_millis(delay.load(Ordering::SeqCst)));
+    let end = Instant::now() + LONG;
+    while held.load(Ordering::SeqCst) && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(3));
+    }
     let (status, answer) = match answers.get(&path) {
         Some(answer) => ("200 OK", answer.as_str()),
         None => ("404 Not Found", "{}"),

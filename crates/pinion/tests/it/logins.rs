@@ -396,8 +396,7 @@ fn invalid_auth_commands_are_explained() {
     );
 }
 
-/// Ctrl-C ends a login that waits. (If the port is taken, the login ends by itself, since there is no terminal to paste
-/// into.)
+/// Ctrl-C ends a login that waits. Its input stays open: if the port is taken, it waits for a pasted address.
 #[test]
 fn waiting_login_can_be_interrupted() {
     let world = World::new([]);
@@ -405,11 +404,13 @@ fn waiting_login_can_be_interrupted() {
         .args(["auth", "login", "openai-codex"])
         .env_clear()
         .envs(world.dir.env())
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
+    // `wait` would close it first.
+    let input = child.stdin.take();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let page = lines
         .find_map(|line| {
@@ -425,6 +426,7 @@ fn waiting_login_can_be_interrupted() {
         .args(["-INT", &child.id().to_string()])
         .status();
     assert_eq!(child.wait().unwrap().code(), Some(130));
+    drop(input);
     assert!(!world.dir.agent_dir().join("auth.json").exists());
 }
 

@@ -394,7 +394,7 @@ fn answering(replies: impl IntoIterator<Item = Reply>) -> (World, Pi, usize) {
     say(&pi, &"Remember the word elephant. ".repeat(40));
     let before = pi.lines().len();
     pi.data(json!({"type": "prompt", "message": "And this one, too."}));
-    world.server.wait_gate("never", LONG).unwrap();
+    pi.wait_update("text_delta");
     (world, pi, before)
 }
 
@@ -429,7 +429,7 @@ fn run_goes_on_if_nothing_is_to_be_compacted() {
     ]);
     let pi = world.start_with(&["--rpc-dialect", "omp-now"]);
     pi.data(json!({"type": "prompt", "message": "Hello"}));
-    world.server.wait_gate("never", LONG).unwrap();
+    pi.wait_update("text_delta");
     let refusal = pi.error(json!({"type": "compact"}));
     assert_eq!(refusal, "Nothing to compact (session too small)");
     pi.wait("session_settled");

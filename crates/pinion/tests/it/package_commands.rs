@@ -8,12 +8,11 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::extensions::can_run;
-use crate::kit::{Done, LONG, PROGRAM, Pi, World, files_below, skipped};
+use crate::kit::{Done, PROGRAM, Pi, World, files_below, skipped, until, write_program};
 
 /// A registry of npm packages.
 struct Registry {
@@ -571,12 +570,11 @@ fn missing_programs_and_offline_mode_are_reported() {
 /// Starts an installation whose npm waits; gives the process and the id of a child of npm.
 fn waiting_install(world: &World) -> (Child, String) {
     let (bin, pid) = (world.dir.root().join("bin"), world.dir.root().join("pid"));
-    fs::create_dir_all(&bin).unwrap();
     let script = format!(
         "#!/bin/sh\n(sleep 1000 & echo $! > {0}.new; mv {0}.new {0}; wait)\n",
         pid.display()
     );
-    executable(&bin.join("npm"), &script);
+    write_program(&bin.join("npm"), &script);
     let path = std::env::var_os("PATH").unwrap();
     let path = std::env::join_paths([bin].into_iter().chain(std::env::split_paths(&path))).unwrap();
     let child = command(world, &["install", "npm:tools"])
@@ -585,13 +583,15 @@ fn waiting_install(world: &World) -> (Child, String) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let until = Instant::now() + LONG;
-    while !pid.exists() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until("a child of npm", || pid.exists());
     let sleeper = fs::read_to_string(&pid).unwrap().trim().to_owned();
     fs::remove_file(&pid).unwrap();
     (child, sleeper)
+}
+
+/// The directory that the system has for a process while it exists.
+fn process(id: &str) -> PathBuf {
+    Path::new("/proc").join(id)
 }
 
 fn send(signal: &str, child: &Child) {
@@ -613,7 +613,7 @@ fn interrupted_install_ends_children_and_removes_files() {
         child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
         let wanted = (Some(code), "Cancelled; nothing was changed\n");
         assert_eq!((status.code(), err.as_str()), wanted);
-        assert!(!Path::new("/proc").join(sleeper).exists());
+        until("the end of the child of npm", || !process(&sleeper).exists());
         assert_eq!(snapshot(&world), before);
     }
 }
@@ -625,22 +625,12 @@ fn killed_install_leaves_nothing_to_next_one() {
     let (mut child, sleeper) = waiting_install(&world);
     send("-KILL", &child);
     child.wait().unwrap();
-    let until = Instant::now() + LONG;
-    while Path::new("/proc").join(&sleeper).exists() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert!(!Path::new("/proc").join(&sleeper).exists());
+    until("the end of the child of npm", || !process(&sleeper).exists());
     assert_ne!(snapshot(&world), before);
     let (mut child, _) = waiting_install(&world);
     send("-INT", &child);
     child.wait().unwrap();
     assert_eq!(snapshot(&world), before);
-}
-
-fn executable(path: &Path, text: &str) {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]

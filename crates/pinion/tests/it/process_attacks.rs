@@ -19,8 +19,9 @@ use crate::kit::{LONG, PROGRAM, Pi, World, bash, of_type, skipped, until};
 const FAMILY: &str = "setsid sleep 701 & sleep 702 & (env -i setsid -f sleep 703 >/dev/null 2>&1); ";
 /// The guardian's id, once all is there.
 const UP: &str = "echo $PPID > guardian; touch up; ";
-/// A program that forks, leaves the session and exits, again and again.
-const FORKER: &str = "import os\nwhile True:\n    if os.fork(): os._exit(0)\n    os.setsid()\n";
+/// A program that forks, leaves the session and exits, again and again, from when the file `forks` exists.
+const FORKER: &str =
+    "import os\nopen('forks', 'w').close()\nwhile True:\n    if os.fork(): os._exit(0)\n    os.setsid()\n";
 /// Number of searches without a result before a process counts as gone: a search can miss a process that forks and exits.
 const LOOKS: usize = 10;
 
@@ -134,8 +135,10 @@ fn stopped_guardian_still_aborts() {
 fn stopped_guardians_leave_nothing_when_agent_is_killed() {
     let all = "A=$PPID; while tr '\\0' '\\n' < /proc/$A/cmdline | grep -qx __guardian; do \
                L=\"$L $A\"; A=$(cut -d' ' -f4 /proc/$A/stat); done; kill -STOP $L";
-    let (world, pi) = started(&format!("{FAMILY}{UP}{all}; sleep 704"));
-    std::thread::sleep(Duration::from_millis(100));
+    let (world, pi) = started(&format!("{FAMILY}{UP}{all}; touch stopped; sleep 704"));
+    until("the stopped guardians", || {
+        world.dir.cwd().join("stopped").exists()
+    });
     pi.agent.signal(Signal::KILL).unwrap();
     pi.agent.wait_exit(LONG).unwrap();
     expect_none_left(&world, None);
@@ -145,7 +148,7 @@ fn stopped_guardians_leave_nothing_when_agent_is_killed() {
 fn forking_process_dies_with_agent() {
     for with_guardian in [false, true] {
         let (world, pi) = started(&format!("{UP}python3 forker.py >/dev/null 2>&1; sleep 704"));
-        std::thread::sleep(Duration::from_millis(100));
+        until("the forking process", || world.dir.cwd().join("forks").exists());
         pi.agent.kill9().unwrap();
         if with_guardian {
             kill_guardian(&world);
@@ -160,7 +163,7 @@ fn aborted_command_leaves_no_forking_process() {
     let (world, pi) = started(&format!(
         "{FAMILY}{UP}python3 forker.py >/dev/null 2>&1; sleep 704"
     ));
-    std::thread::sleep(Duration::from_millis(100));
+    until("the forking process", || world.dir.cwd().join("forks").exists());
     pi.data(json!({"type": "abort"}));
     expect_none_left(&world, Some(&pi));
     pi.finish();

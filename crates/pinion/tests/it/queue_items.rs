@@ -163,6 +163,7 @@ fn run_aborted_during_tool_continues() {
     pi.get("continue");
     pi.settled();
     pi.wait("message_end");
+    pi.settled();
     assert_eq!(text(pi.messages().last().unwrap()), "better");
     assert_eq!(said(&pi), ["Go"]);
     pi.finish();

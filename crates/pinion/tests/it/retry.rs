@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply};
 
-use crate::kit::{World, answers, kinds, of_type, text};
+use crate::kit::{Pi, World, answers, kinds, of_type, text, until};
 
 #[test]
 fn transient_failure_is_retried() {
@@ -168,7 +168,8 @@ fn queued_message_follows_cancelled_retry_in_newest_pi() {
 fn prompt_during_retry_wait_is_refused_or_queued() {
     let world = World::new([
         Reply::error(ErrorKind::Overloaded),
-        Reply::text(["ok"]),
+        // The delay may be over before the prompt arrives: the run is not.
+        Reply::text(["ok"]).gate("retry"),
         Reply::text(["and ok"]),
     ]);
     world.settings(json!({"retry": {"baseDelayMs": 300, "provider": {"maxRetries": 0}}}));
@@ -180,6 +181,7 @@ fn prompt_during_retry_wait_is_refused_or_queued() {
     assert!(refused.contains("already processing"), "{refused}");
     let queued = pi.data(json!({"type": "prompt", "message": "Second", "streamingBehavior": "followUp"}));
     assert_eq!(queued["disposition"], "queued");
+    world.server.release("retry");
     pi.settled();
     let lines = pi.lines();
     assert_eq!(text(answers(&lines).last().unwrap()), "and ok");
@@ -187,12 +189,11 @@ fn prompt_during_retry_wait_is_refused_or_queued() {
     pi.finish();
 }
 
-/// Recorded from pi 0.74.2: the retry begins with the prompt, with what waited then, and later messages follow.
-#[test]
-fn prompt_during_retry_wait_begins_retry() {
+/// A session in the delay of a retry, with a steering message and a prompt; none if the delay was over before they arrived.
+fn with_prompt_in_delay() -> Option<(World, Pi)> {
     let world = World::new([
         Reply::error(ErrorKind::Overloaded),
-        Reply::text(["one"]),
+        Reply::text(["one"]).gate("retry"),
         Reply::text(["two"]),
     ]);
     world.settings(json!({"retry": {"baseDelayMs": 1000, "provider": {"maxRetries": 0}}}));
@@ -200,12 +201,25 @@ fn prompt_during_retry_wait_begins_retry() {
     pi.prompt("Go");
     pi.wait("auto_retry_start");
     pi.data(json!({"type": "steer", "message": "Before"}));
-    let joined = pi.data(json!({"type": "prompt", "message": "Second"}));
-    assert_eq!(joined["disposition"], "started");
+    let joined = pi.ask(json!({"type": "prompt", "message": "Second"}));
+    // During the retry it is refused.
+    (joined["data"]["disposition"] == "started").then_some((world, pi))
+}
+
+/// Recorded from pi 0.74.2: the retry begins with the prompt, with what waited then, and later messages follow.
+#[test]
+fn prompt_during_retry_wait_begins_retry() {
+    let mut begun = None;
+    until("a prompt that arrives in the delay", || {
+        begun = with_prompt_in_delay();
+        begun.is_some()
+    });
+    let (world, pi) = begun.unwrap();
     pi.data(json!({"type": "prompt", "message": "After", "streamingBehavior": "steer"}));
     assert_eq!(pi.state()["isStreaming"], true);
     let refused = pi.error(json!({"type": "prompt", "message": "Third"}));
     assert!(refused.contains("already processing"), "{refused}");
+    world.server.release("retry");
     pi.settled();
     let said: Vec<String> = pi.messages().iter().map(text).collect();
     assert_eq!(said, ["Go", "Second", "Before", "one", "After", "two"]);

@@ -2,10 +2,10 @@
 //! there are retries at all is in `retry`.
 
 use serde_json::{Value, json};
-use testkit::llm::{ErrorKind, ErrorReply, Reply};
+use testkit::llm::{Before, ErrorKind, ErrorReply, Reply};
 
 use crate::check;
-use crate::kit::{LONG, Pi, World, answers, bash, kinds, of_type, text};
+use crate::kit::{LONG, Pi, World, answered_at, answers, bash, kinds, of_type, text, until};
 
 /// An error of Anthropic with this status and text.
 fn failure(status: u16, message: &str) -> Reply {
@@ -328,12 +328,22 @@ fn auto_retry_can_be_disabled_and_enabled() {
 
 #[test]
 fn auto_retry_disabled_during_wait_finishes_announced_attempt() {
-    let world = World::new([Reply::error(ErrorKind::Overloaded).repeat()]);
+    // The delay may be over before the command arrives: the attempt is not.
+    let gate = Before {
+        gate: Some("retry".to_owned()),
+        ..Before::default()
+    };
+    let world = World::new([
+        Reply::error(ErrorKind::Overloaded),
+        Reply::error(ErrorKind::Overloaded).before(gate),
+        Reply::error(ErrorKind::Overloaded).repeat(),
+    ]);
     world.settings(json!({"retry": {"baseDelayMs": 200, "provider": {"maxRetries": 0}}}));
     let pi = world.start();
     pi.prompt("Hi");
     pi.wait("auto_retry_start");
     pi.data(json!({"type": "set_auto_retry", "enabled": false}));
+    world.server.release("retry");
     pi.settled();
     let lines = pi.lines();
     assert_eq!(
@@ -349,11 +359,11 @@ fn auto_retry_disabled_during_wait_finishes_announced_attempt() {
     pi.finish();
 }
 
-#[test]
-fn steering_joins_retry_and_follow_ups_wait() {
+/// A session in the delay of a retry, with a follow-up and a steering message; none if the delay was over before they arrived.
+fn with_messages_in_delay() -> Option<(World, Pi)> {
     let world = World::new([
         Reply::error(ErrorKind::Overloaded),
-        Reply::text(["to both"]),
+        Reply::text(["to both"]).gate("retry"),
         Reply::text(["to the follow-up"]),
     ]);
     world.settings(json!({"retry": {"baseDelayMs": 300, "provider": {"maxRetries": 0}}}));
@@ -361,7 +371,26 @@ fn steering_joins_retry_and_follow_ups_wait() {
     pi.prompt("Hi");
     pi.wait("auto_retry_start");
     pi.data(json!({"type": "follow_up", "message": "FOLLOW"}));
-    pi.data(json!({"type": "steer", "message": "STEER"}));
+    let steering = pi.send(json!({"type": "steer", "message": "STEER"}));
+    pi.response(&steering);
+    let retry = pi
+        .agent
+        .wait_for("the retry", true, 2, LONG, |line| line["type"] == "agent_start");
+    retry.unwrap();
+    let lines = pi.lines();
+    let begins = lines.iter().rposition(|line| line["type"] == "agent_start")?;
+    (answered_at(&lines, &steering) < begins).then_some((world, pi))
+}
+
+#[test]
+fn steering_joins_retry_and_follow_ups_wait() {
+    let mut begun = None;
+    until("messages that arrive in the delay", || {
+        begun = with_messages_in_delay();
+        begun.is_some()
+    });
+    let (world, pi) = begun.unwrap();
+    world.server.release("retry");
     pi.settled();
     let said = |request: usize| world.server.requests()[request].body["messages"].to_string();
     assert!(

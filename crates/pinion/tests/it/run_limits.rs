@@ -1,7 +1,5 @@
 //! Limits of runs: command line, settings, commands, `agent_end`.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
@@ -54,7 +52,7 @@ fn turns_end_run_until_limit_is_raised() {
 
 #[test]
 fn limits_of_prompt_bind_its_run_alone() {
-    let world = World::new([bash("b", "true"), Reply::text(["again"]), bash("b", "sleep 5")]);
+    let world = World::new([bash("b", "true"), Reply::text(["again"]), bash("b", "sleep 600")]);
     let pi = world.start();
     let before = pi.lines().len();
     pi.data(json!({"type": "prompt", "message": "Go", "limits": {"maxTurns": 1}}));
@@ -90,14 +88,26 @@ fn limits_in_snake_case_apply() {
 
 #[test]
 fn time_limit_ends_running_tool() {
-    let world = World::new([bash("b", "sleep 60"), Reply::text(["never"])]);
-    let pi = world.start_with(&["--max-time", "1"]);
-    let begin = Instant::now();
-    let lines = pi.say("Go");
-    assert!(begin.elapsed() < Duration::from_secs(30));
+    let world = World::new([bash("b", "sleep 600"), Reply::text(["never"])]);
+    let pi = world.start();
+    pi.prompt("Go");
+    pi.wait("tool_execution_start");
+    // Not from the start: a second may be over before the tool runs.
+    pi.data(json!({"type": "set_limits", "limits": {"maxSeconds": 1}}));
+    pi.settled();
+    let lines = pi.lines();
     assert_eq!(limits(&lines), [json!({"kind": "seconds", "value": 1})]);
     assert_eq!(of_type(&lines, "tool_execution_end")[0]["isError"], true);
     assert_eq!(world.server.requests().len(), 1);
+    pi.finish();
+}
+
+#[test]
+fn time_limit_of_command_line_ends_answer() {
+    let world = World::new([Reply::text(["half"]).gate("never")]);
+    let pi = world.start_with(&["--max-time", "1"]);
+    let lines = pi.say("Go");
+    assert_eq!(limits(&lines), [json!({"kind": "seconds", "value": 1})]);
     pi.finish();
 }
 

@@ -398,9 +398,7 @@ fn failed_switch_during_run_keeps_session_usable() {
     keep_busy(&world, &pi, Busy::Streaming);
     pi.error(json!({"type": "switch_session", "sessionPath": "notes.jsonl"}));
     world.server.release("never");
-    if pi.state()["isStreaming"] == true {
-        pi.settled();
-    }
+    pi.settled();
     world.server.push(Reply::text(["more"]).repeat());
     pi.data(json!({"type": "clear_queue"}));
     goes_on(&world, pi, &file);

@@ -42,7 +42,9 @@ fn shell_results_are_described_to_model() {
     run(&pi, "true");
     run(&pi, "echo bad; exit 3");
     let id = pi.send(json!({"type": "bash", "command": "echo begun; touch begun; sleep 600"}));
-    until("the command", || world.dir.cwd().join("begun").exists());
+    // The output must have been read before the command is killed.
+    let is_output = |line: &Value| line["type"] == "bash_execution_update" && line["id"] == id.as_str();
+    pi.agent.wait(is_output, LONG).unwrap();
     pi.data(json!({"type": "abort_bash"}));
     pi.response(&id);
     let long = run(&pi, "seq 1 200000");

@@ -32,8 +32,24 @@ fn pending(pi: &Pi) -> u64 {
     pi.state()["storage"]["pending"].as_u64().unwrap_or(0)
 }
 
+/// The roles of the messages in a file to which the agent may be writing. An attempt that fails leaves a part of a line for a
+/// moment, until it is cut off again.
+fn stored_roles(path: &Path) -> Vec<Value> {
+    let mut content = String::new();
+    until("whole lines in the file", || {
+        content = fs::read_to_string(path).unwrap_or_default();
+        content.ends_with('\n')
+    });
+    let entries = content
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    entries
+        .filter_map(|entry| entry.get("message").map(|message| message["role"].clone()))
+        .collect()
+}
+
 fn bash_entries(path: &Path) -> usize {
-    let roles = check::roles(path);
+    let roles = stored_roles(path);
     roles.iter().filter(|role| *role == "bashExecution").count()
 }
 
@@ -60,7 +76,7 @@ fn full_disk_entries_reach_file_later() {
         assert!(!state["storage"]["error"].as_str().unwrap().is_empty(), "{state}");
         let statuses = of_type(&pi.lines(), "storage_status").len();
         assert_eq!(statuses, 1, "reported once");
-        assert_eq!(check::roles(&file), ["user", "assistant"]);
+        assert_eq!(stored_roles(&file), ["user", "assistant"]);
         limit_files(&pi, None);
         if prompts_again {
             pi.say("fourth");
@@ -117,7 +133,10 @@ fn full_disk_at_first_prompt_loses_nothing() {
     pi.say("first");
     let file = pi.file();
     assert!(pending(&pi) >= 2);
-    assert!(!file.exists() || size(&file) == 0);
+    // Later attempts write a part again and cut it off.
+    until("nothing in the file", || {
+        fs::metadata(&file).ok().is_none_or(|file| file.len() == 0)
+    });
     limit_files(&pi, None);
     until("the session to reach the file", || pending(&pi) == 0);
     assert_eq!(check::roles(&file), ["user", "assistant"]);
@@ -246,8 +265,9 @@ fn session_change_on_full_disk_loses_nothing() {
     assert_eq!((pi.messages().len(), pending(&pi)), (4, 2));
     pi.data(json!({"type": "new_session"}));
     assert_eq!(check::roles(&file), ["user", "assistant"]);
+    pi.agent.skip();
     limit_files(&pi, None);
-    until("the entries to reach the file", || check::roles(&file).len() == 4);
+    until("the entries to reach the file", || stored_roles(&file).len() == 4);
     let whole = |line: &Value| line["type"] == "storage_status" && line["pending"] == 0;
     pi.agent.wait(whole, LONG).unwrap();
     pi.say("third");

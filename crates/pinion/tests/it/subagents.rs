@@ -1,13 +1,12 @@
 //! Sub-agents: off unless they are named, never with more rights or limits than the session that they work for.
 
 use std::fs;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::llm::{Reply, Usage};
 
 use crate::hooks::hook;
-use crate::kit::{Pi, World, bash, of_type, text, until};
+use crate::kit::{LONG, Pi, World, bash, of_type, text, until};
 use crate::permissions::{choose, question};
 
 const TASKS: [&str; 2] = ["--tools", "read,bash,write,task"];
@@ -127,8 +126,8 @@ fn subagents_work_at_the_same_time() {
     ]);
     let pi = world.start_with(&TASKS);
     pi.prompt("Go");
-    world.server.wait_gate("first", Duration::from_secs(20)).unwrap();
-    world.server.wait_gate("second", Duration::from_secs(20)).unwrap();
+    world.server.wait_gate("first", LONG).unwrap();
+    world.server.wait_gate("second", LONG).unwrap();
     let working = pi.get("get_subagents")["subagents"].clone();
     assert_eq!(working.as_array().unwrap().len(), 2, "{working}");
     world.server.release("second");
@@ -207,10 +206,7 @@ fn stricter_mode_binds_running_subagent() {
     ]);
     let pi = world.start_with(&TASKS);
     pi.prompt("Go");
-    world
-        .server
-        .wait_gate("working", Duration::from_secs(20))
-        .unwrap();
+    world.server.wait_gate("working", LONG).unwrap();
     pi.data(json!({"type": "set_permission_mode", "mode": "read-only"}));
     world.server.release("working");
     pi.settled();
@@ -365,23 +361,22 @@ fn subscribed_client_gets_nested_events() {
 fn unsubscribed_client_gets_progress_of_call() {
     let world = World::new([
         task("t", "Count the files"),
-        bash("b", "sleep 0.3"),
+        bash("b", "while [ ! -e go ]; do sleep 0.01; done"),
         Reply::text(["seven"]),
         Reply::text(["done"]),
     ]);
     let pi = world.start_with(&TASKS);
-    let lines = pi.say("Go");
+    pi.prompt("Go");
+    let is_progress = |line: &Value| {
+        line["type"] == "tool_execution_update" && text(&line["partialResult"]).contains("bash")
+    };
+    pi.agent.wait(is_progress, LONG).unwrap();
+    fs::write(world.dir.cwd().join("go"), "").unwrap();
+    pi.settled();
     assert!(
-        lines
+        pi.lines()
             .iter()
             .all(|line| !line["type"].as_str().unwrap().starts_with("subagent"))
-    );
-    let updates = of_type(&lines, "tool_execution_update");
-    assert!(
-        updates
-            .iter()
-            .any(|update| text(&update["partialResult"]).contains("bash")),
-        "{updates:?}"
     );
     pi.finish();
 }
@@ -454,7 +449,7 @@ fn subagents_end_with_the_program() {
     });
     let pid = fs::read_to_string(pid).unwrap();
     pi.agent.close_stdin();
-    pi.agent.wait_exit(Duration::from_secs(20)).unwrap();
+    pi.agent.wait_exit(LONG).unwrap();
     let proc = format!("/proc/{}", pid.trim());
     until("the end of the command", || !std::path::Path::new(&proc).exists());
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use testkit::llm::Reply;
 
 use crate::extensions::can_run;
-use crate::kit::{PROGRAM, Pi, World, bash, of_type};
+use crate::kit::{PROGRAM, Pi, World, bash};
 
 /// A world whose project brings something of every kind that runs code.
 fn tempting(replies: impl IntoIterator<Item = Reply>) -> World {
@@ -371,10 +371,7 @@ fn user_extension_decides_trust_before_project_loads() {
         pi.get("get_project_trust")["projectTrust"]["decidedBy"],
         "extension"
     );
-    assert_eq!(
-        of_type(&pi.lines(), "extension_ui_request")[0]["message"],
-        "trusted true"
-    );
+    assert_eq!(pi.wait("extension_ui_request")["message"], "trusted true");
     pi.finish();
     // Its no counts although the user had said yes.
     trust(&world, &[]);

@@ -277,8 +277,7 @@ fn user_abort_triggers_no_rule() {
     pi.prompt("Go");
     pi.wait_update("text_delta");
     pi.get("abort");
-    let settled = of_type(&pi.lines(), "agent_settled")[0].clone();
-    assert_eq!(settled["aborted"], true);
+    assert_eq!(pi.settled()["aborted"], true);
     assert!(triggered(&pi.lines()).is_empty());
     pi.finish();
 }

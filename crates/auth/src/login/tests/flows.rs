@@ -157,7 +157,7 @@ async fn device_code_not_entered_expires() {
         match seen.path.as_str() {
         "/gh/login/device/code" => (
             200,
-            json!({"device_code": "d", "user_code": "u", "verification_uri": "https://x.test", "interval": 1, "expires_in": 20}).to_string(),
+            json!({"device_code": "d", "user_code": "u", "verification_uri": "https://x.test", "interval": 1, "expires_in": 200}).to_string(),
         ),
         _ => (200, pending("authorization_pending").to_string()),
     }

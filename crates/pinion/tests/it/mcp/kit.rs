@@ -48,10 +48,11 @@ pub(crate) fn configure(world: &World, servers: &[(&str, &str)]) -> BTreeMap<Str
     logs
 }
 
-/// What a server was sent.
+/// What a server was sent. It may still be writing the last line.
 pub(super) fn heard(log: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(log).unwrap_or_default();
-    text.lines()
+    text.split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'))
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }

@@ -273,8 +273,11 @@ fn mcp_login_is_stored_used_refreshed_and_removed() {
     // Pi makes a directory of this name to read or write the file.
     assert!(!world.dir.agent_dir().join("mcp-auth.json.lock").exists());
 
-    // The session that runs finds the login with its next turn.
+    // The session that runs finds the login.
     pi.data(json!({"type": "mcp_reconnect", "server": "kit"}));
+    until("a connection", || {
+        pi.get("get_mcp_servers")["servers"][0]["status"] == "connected"
+    });
     world.server.push(call("c1", "echo", json!({})));
     world.server.push(Reply::text(["done"]));
     assert_eq!(ends(&pi.say("Go on")), [("by HTTP".to_owned(), false)]);

@@ -331,18 +331,14 @@ fn mcp_events_need_explicit_request() {
     let pi = world.start();
     pi.say("Go");
     assert!(of_type(&pi.lines(), "mcp_servers_change").is_empty());
-    let servers = pi.get("get_mcp_servers")["servers"].clone();
-    let dead = servers
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|server| server["name"] == "dead")
-        .unwrap();
-    let why = dead["error"].as_str().unwrap_or_default().to_owned();
-    assert!(
-        dead["status"] == "connecting" || why.contains("code 3") && why.contains("no licence"),
-        "{dead}"
-    );
+    // It is started again and again.
+    until("the reason", || {
+        let servers = pi.get("get_mcp_servers")["servers"].clone();
+        let mut servers = servers.as_array().unwrap().iter();
+        let dead = servers.find(|server| server["name"] == "dead").unwrap();
+        let why = dead["error"].as_str().unwrap_or_default();
+        why.contains("code 3") && why.contains("no licence")
+    });
     pi.finish();
 }
 
@@ -424,8 +420,9 @@ fn silent_mcp_server_delays_prompt_ten_seconds() {
     let pi = world.start();
     let before = std::time::Instant::now();
     pi.say("Go");
+    // Within a minute a server may still introduce itself.
     assert!(
-        before.elapsed() < std::time::Duration::from_secs(25),
+        before.elapsed() < std::time::Duration::from_secs(50),
         "{:?}",
         before.elapsed()
     );
@@ -457,7 +454,7 @@ fn abort_refuses_prompts_that_wait_for_mcp_servers() {
 }
 
 #[test]
-fn abort_and_prompt_replaces_prompt_that_waits_for_mcp_servers() {
+fn abort_and_prompt_replaces_prompt_waiting_for_mcp() {
     let world = World::new([Reply::text(["Fine."]).repeat()]);
     let log = &configure(&world, &[("kit", "gated")])["kit"];
     let pi = world.start();
@@ -477,7 +474,7 @@ fn abort_and_prompt_replaces_prompt_that_waits_for_mcp_servers() {
 }
 
 #[test]
-fn end_of_input_refuses_prompt_that_waits_for_mcp_servers() {
+fn end_of_input_refuses_prompt_waiting_for_mcp() {
     let world = World::new([Reply::text(["Fine."]).repeat()]);
     configure(&world, &[("kit", "gated")]);
     let pi = world.start();

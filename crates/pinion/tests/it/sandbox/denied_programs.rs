@@ -1,13 +1,10 @@
 //! Programs that permission rules deny cannot be run by scripts in the sandbox either.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-
 use serde_json::json;
 use testkit::llm::Reply;
 
 use super::{ends, offered};
-use crate::kit::{World, bash};
+use crate::kit::{World, bash, write_program};
 
 /// Ways to a program that no rule sees in the command line `./build.sh`.
 const SCRIPT: &str = "#!/bin/bash
@@ -30,9 +27,7 @@ fn run(sandbox: &str, mode: &str, has_link: bool) -> String {
     if has_link {
         std::os::unix::fs::symlink("elsewhere", world.dir.cwd().join(".omp")).unwrap();
     }
-    let script = world.dir.cwd().join("build.sh");
-    fs::write(&script, SCRIPT).unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&world.dir.cwd().join("build.sh"), SCRIPT);
     world.settings(json!({
         "sandbox": {"mode": sandbox},
         "permissions": {"mode": mode, "deny": ["bash(uname *)"]},

@@ -43,7 +43,7 @@ fn everyday_commands_work_inside_sandbox() {
         ),
         bash(
             "c4",
-            "(sleep 0.1; echo later) & wait; kill $! 2>/dev/null; sleep 5 & kill $! && echo killed",
+            "(sleep 0.1; echo later) & wait; kill $! 2>/dev/null; sleep 60 & kill $! && echo killed",
         ),
         bash("c5", "echo problem >&2; exit 3"),
         bash(

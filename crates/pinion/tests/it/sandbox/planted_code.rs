@@ -8,7 +8,7 @@ use serde_json::json;
 use testkit::llm::Reply;
 
 use super::{ends, offered, world};
-use crate::kit::{Pi, World, bash, skipped, until};
+use crate::kit::{Pi, World, bash, skipped, until, write_program};
 
 /// Where code is looked for.
 const PLACES: [&str; 5] = [".pi", ".omp", ".xcsh", ".mcp.json", "mcp.json"];
@@ -174,9 +174,10 @@ fn code_named_by_settings_and_links_is_protected() {
         // Hooks that cannot be loaded would lock the agent down.
         let is_script = file.ends_with(".sh") || file.ends_with("tool_call");
         let content = if is_script { "#!/bin/sh\n" } else { "{}" };
-        world.dir.write(&path, content).unwrap();
         if is_script {
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            write_program(&path, content);
+        } else {
+            world.dir.write(&path, content).unwrap();
         }
         if let Some((target, name)) = link {
             let name = world.dir.cwd().join(name);

@@ -1,12 +1,11 @@
 //! The command line of `--mode web` (web.md 1.1): names of flags, output at the start, and refused values.
 
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use testkit::llm::Reply;
 
 use super::Web;
-use crate::kit::{PROGRAM, World, until};
+use crate::kit::{PROGRAM, World, until, write_program};
 
 #[test]
 fn web_banner_lists_addresses() {
@@ -40,6 +39,45 @@ fn web_banner_lists_addresses() {
     more.finish();
 }
 
+/// Starts a server at a port that was free a moment before; returns the port, too. Another process may have taken it, so
+/// several are tried.
+fn start_at_free_port(world: &World) -> (Web, u16) {
+    let out = world.dir.root().join("web.out");
+    let listens = || std::fs::read_to_string(&out).unwrap().contains("Static UI:");
+    for _ in 0..10 {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let mut web = Web::try_start(world, &["--web-port", &port.to_string()]);
+        until("the banner or the end", || listens() || web.has_ended());
+        if listens() {
+            return (Web::listening(world, web), port);
+        }
+        assert!(web.errors().contains("Cannot listen"), "{}", web.errors());
+    }
+    panic!("other processes took every port");
+}
+
+/// Returns true if the process has a socket that listens.
+fn has_listener(pid: u32) -> bool {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let rows = table
+        .lines()
+        .map(|row| row.split_whitespace().collect::<Vec<_>>());
+    // The fourth column is the state, with 0A for LISTEN, and the tenth the inode.
+    let listening: Vec<String> = rows
+        .filter(|row| row.get(3) == Some(&"0A"))
+        .filter_map(|row| row.get(9).map(|inode| format!("socket:[{inode}]")))
+        .collect();
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd"));
+    let mut targets = files
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|file| std::fs::read_link(file.path()).ok());
+    targets.any(|target| listening.iter().any(|name| target.as_os_str() == name.as_str()))
+}
+
 #[test]
 fn port_flag_must_be_available() {
     let world = World::new([]);
@@ -57,7 +95,7 @@ fn port_flag_must_be_available() {
     );
     assert!(taken.errors().contains("--port 0"), "{}", taken.errors());
     drop(free);
-    let web = Web::start(&world, &["--web-port", &port.to_string()]);
+    let (web, port) = start_at_free_port(&world);
     assert_eq!(web.port(), port);
     web.finish();
     let mut nowhere = Web::try_start(&world, &["--host", "no.such.host.invalid"]);
@@ -107,8 +145,7 @@ fn open_flag_creates_token_and_opens_browser() {
         let _none_yet = std::fs::remove_file(&opened);
         let script = format!("#!/bin/sh\necho \"$1\" > {}\n", opened.display());
         for name in ["xdg-open", "open"] {
-            std::fs::write(bin.join(name), &script).unwrap();
-            std::fs::set_permissions(bin.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+            write_program(&bin.join(name), &script);
         }
         let web = Web::start_with_path(&world, &[flag], &bin);
         let mut address = String::new();
@@ -157,16 +194,12 @@ fn invalid_web_flags_are_refused() {
 #[test]
 fn web_mode_survives_closed_stdin_and_stdout() {
     let world = World::new([Reply::text(["Hi."])]);
-    let port = {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        free.local_addr().unwrap().port().to_string()
-    };
     let mut child = Command::new(PROGRAM)
         .args([
             "--mode",
             "web",
             "--port",
-            &port,
+            "0",
             "--provider",
             "mock-anthropic",
             "--model",
@@ -181,10 +214,13 @@ fn web_mode_survives_closed_stdin_and_stdout() {
         .spawn()
         .unwrap();
     drop(child.stdout.take());
-    until("it to listen", || {
-        std::net::TcpStream::connect(format!("127.0.0.1:{port}")).is_ok()
-    });
+    until("it to listen", || has_listener(child.id()));
     assert!(child.try_wait().unwrap().is_none());
     super::terminate(i32::try_from(child.id()).unwrap());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let mut ended = None;
+    until("its end", || {
+        ended = child.try_wait().unwrap();
+        ended.is_some()
+    });
+    assert_eq!(ended.unwrap().code(), Some(0));
 }

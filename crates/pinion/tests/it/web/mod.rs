@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tungstenite::client::IntoClientRequest;
+use tungstenite::error::ProtocolError;
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Message, WebSocket};
 
@@ -252,7 +253,10 @@ impl Web {
             Err(tungstenite::HandshakeError::Failure(tungstenite::Error::Http(refused))) => {
                 Err(refused.status().as_u16())
             }
-            Err(tungstenite::HandshakeError::Failure(tungstenite::Error::Io(_))) => Err(0),
+            // It may also end before it reads the request.
+            Err(tungstenite::HandshakeError::Failure(
+                tungstenite::Error::Io(_) | tungstenite::Error::Protocol(ProtocolError::HandshakeIncomplete),
+            )) => Err(0),
             Err(other) => panic!("{other}"),
         }
     }

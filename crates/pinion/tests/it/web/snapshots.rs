@@ -49,6 +49,8 @@ fn snapshot_shows_running_tools_commands_and_queue() {
     assert_eq!(command["excludeFromContext"], true);
     assert!(command["bashId"].is_string() && command["id"].is_string());
     late.data(json!({"type": "abort_bash"}));
+    // The command is killed while the tool still waits.
+    one.wait_type("bash_execution_end");
     fs::write(world.dir.cwd().join("go"), "").unwrap();
     one.wait_type("agent_settled");
     let calm = snapshot(&mut late);

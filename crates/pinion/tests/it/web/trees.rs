@@ -1,5 +1,7 @@
 //! The cost of a tree: time in proportion to its entries, in any shape. Shares of CPU time are compared, not seconds.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use super::fork::{entry, said, stored};
@@ -20,7 +22,9 @@ fn ticks(web: &Web) -> u64 {
 /// Sends a command and gives the length of its answer, which no parser here reads.
 fn length(tab: &mut Tab, command: &str) -> usize {
     tab.send_text(&format!(r#"{{"id":"deep","type":"{command}"}}"#));
+    let end = Instant::now() + 5 * LONG;
     loop {
+        assert!(Instant::now() < end, "no tree comes");
         let text = tab.socket().read().unwrap().into_text().unwrap();
         if text.contains(&format!("\"{command}\"")) {
             return text.len();

@@ -24,9 +24,13 @@ async fn new_turn_has_nothing_under_way() {
 #[tokio::test]
 async fn retry_timer_is_due_after_its_delay() {
     let mut turn = RunningTurn::new();
-    turn.retry_timer = Some(Box::pin(tokio::time::sleep(Duration::from_millis(60))));
+    turn.retry_timer = Some(Box::pin(tokio::time::sleep(Duration::from_secs(600))));
     let early = tokio::time::timeout(Duration::from_millis(20), wakeup::due(&mut turn.retry_timer));
     assert!(early.await.is_err());
+    let timer = turn.retry_timer.as_mut().expect("the same timer goes on");
+    timer
+        .as_mut()
+        .reset(tokio::time::Instant::now() + Duration::from_millis(20));
     let due = tokio::time::timeout(Duration::from_secs(20), wakeup::due(&mut turn.retry_timer));
     assert!(due.await.is_ok());
     assert!(turn.retry_timer.is_none(), "it must not wake the session again");
