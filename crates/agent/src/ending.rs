@@ -155,6 +155,7 @@ impl TurnLoop {
                 }));
                 // The failed answer stays in the file but leaves the conversation.
                 self.conversation.pop();
+                // Without the prompt, which `agent_end` of the retry does not repeat (behaviour.md 2.10).
                 self.phase = Phase::Waiting(RunStart::queued());
                 out.push(Effect::StartRetryTimer(delay_ms));
             }
@@ -200,6 +201,7 @@ impl TurnLoop {
     /// Continues after a run that failed for good. Today's pi looks at the context before it takes messages that wait.
     fn follow_failure(&mut self, skips_check: bool, aborted: bool, now: i64, out: &mut Vec<Effect>) {
         let next = after_failure(&self.settings, &self.budget);
+        // Today's pi compacts a full context first, but not after a second overflow (pi-1.5-delta.md 5).
         if skips_check || self.settings.failures != FailureRules::NewestPi {
             return self.go_on(next, aborted, now, out);
         }
@@ -306,6 +308,10 @@ impl TurnLoop {
         out.extend(self.recovery.end_retries(why).map(Effect::Emit));
         if !aborted && !start.messages.is_empty() {
             return self.start_run(start, now, out);
+        }
+        // Without a result to tell, it ends like every other failure.
+        if !aborted && !self.output.is_expected() {
+            return self.follow_failure(false, false, now, out);
         }
         let cancelled = Ending {
             error: Some(RETRY_CANCELLED),

@@ -7,6 +7,7 @@ use wire::Event;
 use wire::event::{CompactionReason, CompactionResult};
 use wire::state::InterruptMode;
 
+use crate::compaction::Refusal;
 use crate::effect::Effect;
 use crate::hooks::HookPoint;
 use crate::input::{Change, CompactOutcome};
@@ -66,10 +67,12 @@ impl TurnLoop {
         let limit = self.budget.reached();
         // The compaction may have won the race against an abort; nothing follows from it all the same.
         let will_retry = succeeded && again && !self.aborted && limit.is_none();
-        let why = error.clone();
+        // Hooks that refuse a compaction abort nothing: what follows is what follows a failed one, as in pi.
+        let refused =
+            (aborted && !self.aborted).then(|| format!("{}{}", failure_prefix(reason), Refusal::Aborted));
+        let why = error.clone().or(refused);
         out.push(Effect::Emit(end(reason, result, aborted, will_retry, error)));
         if again && !will_retry {
-            let aborted = aborted || self.aborted;
             // Without room the same request would overflow again.
             let why = why.unwrap_or_else(|| no_retry(limit));
             // The attempt that overflowed may have been a retry, whose end clients wait for.
@@ -79,10 +82,10 @@ impl TurnLoop {
                 error: Some(&why),
                 ..Ending::default()
             };
-            let ending = if aborted { Ending::ABORTED } else { failed };
+            let ending = if self.aborted { Ending::ABORTED } else { failed };
             self.end_announced_run(ending, now, out);
         } else {
-            self.go_on(next, aborted, now, out);
+            self.go_on(next, false, now, out);
         }
     }
 
@@ -188,6 +191,7 @@ impl TurnLoop {
 
 /// A second overflow of the same prompt: told without a start, as pi does.
 pub(crate) fn overflowed_twice() -> Event {
+    // The words of pi (behaviour.md 8.3).
     let error = "Context overflow recovery failed after one compact-and-retry attempt. Try reducing context or \
                  switching to a larger-context model.";
     end(
@@ -219,6 +223,7 @@ fn end(
 #[must_use]
 pub const fn failure_prefix(reason: CompactionReason) -> &'static str {
     match reason {
+        // The words of pi (pi-core.md 3.2).
         CompactionReason::Manual => "Compaction failed: ",
         CompactionReason::Threshold => "Auto-compaction failed: ",
         CompactionReason::Overflow => "Context overflow recovery failed: ",

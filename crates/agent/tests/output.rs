@@ -330,7 +330,7 @@ fn announced_run_that_never_begins_says_why() {
         (
             Verdict::Overflow,
             Input::Compacted(CompactOutcome::Aborted),
-            "The run was aborted before the model gave a result",
+            "Context overflow recovery failed: Compaction cancelled",
         ),
     ];
     for (verdict, input, error) in table {

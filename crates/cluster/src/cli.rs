@@ -58,6 +58,10 @@ pub(crate) fn worker_options(words: &[&str], host: Option<&str>) -> Result<Worke
             }
             "--" => {
                 args = words.by_ref().map(|word| (*word).to_owned()).collect();
+                let names_dialect = |arg: &String| arg.split('=').next() == Some("--rpc-dialect");
+                if args.iter().any(names_dialect) {
+                    bail!("--rpc-dialect is not available: agents of workers speak the dialect pi");
+                }
             }
             other => bail!("unknown option {other} of worker"),
         }
@@ -188,5 +192,10 @@ mod tests {
         // The agent would refuse some of so many sessions.
         assert!(worker_options(&["--nats", "nats://h", "--max-sessions", "5000"], None).is_err());
         assert!(worker_options(&[], None).is_err());
+        for dialect in [&["--rpc-dialect", "pi-delta"][..], &["--rpc-dialect=omp-now"]] {
+            let words = [&["--nats", "nats://h", "--"][..], dialect].concat();
+            let error = worker_options(&words, None).unwrap_err().to_string();
+            assert!(error.starts_with("--rpc-dialect is not available"), "{error}");
+        }
     }
 }

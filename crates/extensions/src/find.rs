@@ -104,7 +104,9 @@ fn manifest(root: &Root, dir: &Path, generation: Generation) -> Option<Vec<PathB
         Generation::Omp => &["omp", "xcsh", "pi"],
         _ => &["pi"],
     };
-    let own = members.iter().find_map(|member| package.get(*member))?;
+    let own = members
+        .iter()
+        .find_map(|member| package.get(*member).filter(|own| !own.is_null()))?;
     let list = own.get("extensions")?.as_array()?;
     Some(
         list.iter()
@@ -152,6 +154,11 @@ mod tests {
             r#"{"omp": {"extensions": ["./src/main.ts"]}}"#,
         );
         put("own/src/main.ts", "");
+        put(
+            "pi/package.json",
+            r#"{"omp": null, "pi": {"extensions": ["x.ts"]}}"#,
+        );
+        put("pi/x.ts", "");
         put("commands/one/index.mjs", "");
         put("commands/.hidden/index.ts", "");
         put("commands/text.md", "");
@@ -161,8 +168,11 @@ mod tests {
             paths.iter().map(short).collect()
         };
         let found = |generation| names(super::in_directory(&Root::user(), dir.path(), generation));
-        assert_eq!(found(Generation::Omp), ["both/omp.ts", "own/src/main.ts"]);
-        assert_eq!(found(Generation::Pi), ["both/pi.ts"]);
+        assert_eq!(
+            found(Generation::Omp),
+            ["both/omp.ts", "own/src/main.ts", "pi/x.ts"]
+        );
+        assert_eq!(found(Generation::Pi), ["both/pi.ts", "pi/x.ts"]);
         let commands = super::commands(&Root::user(), &dir.path().join("commands"));
         assert_eq!(names(commands), ["commands/one/index.mjs"]);
     }

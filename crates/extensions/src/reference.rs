@@ -227,7 +227,7 @@ pub const OF_PROGRAM: &[Method] = &[
         "bash.output",
         "{outputId, text}",
         "null",
-        "Shows output of a command of the user that the extension runs itself, while its `user_bash` event is pending. `outputId` is that of the event. Send the next piece after the response, which waits for clients that read slowly.",
+        "Shows output of a command of the user that the extension runs itself, while its `user_bash` event is pending. `outputId` is that of the event. Send the next piece after the response, which waits for clients that read slowly. If the session is reloaded meanwhile, there may be no response.",
     ),
     method(
         "tool.execute",
@@ -329,7 +329,7 @@ pub const EVENTS: &[Event] = &[
         "session_before_compact",
         "reason, willRetry, preparation, branchEntries, customInstructions?",
         "{cancel: true, reason?} | {compaction: {summary, firstKeptEntryId, tokensBefore, details?, usage?}}",
-        "Before a compaction.",
+        "Before a compaction. If an extension refuses an automatic one, the run continues without it.",
     ),
     event(
         "session_compact",

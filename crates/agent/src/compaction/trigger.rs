@@ -33,9 +33,15 @@ pub fn answer_under_test(branch: &[Arc<Entry>]) -> Option<&AssistantMessage> {
     newest_answers(branch).next()
 }
 
-/// What the newest good answer since the newest compaction reported.
+/// Where the entries behind the newest `context_edit` begin: usage that was reported before is of a context that is gone.
+fn after_edits(branch: &[Arc<Entry>]) -> usize {
+    let is_edit = |entry: &Arc<Entry>| entry.body.kind() == "context_edit";
+    branch.iter().rposition(is_edit).map_or(0, |at| at + 1)
+}
+
+/// What the newest good answer since the newest compaction or `context_edit` reported.
 pub(super) fn reported(branch: &[Arc<Entry>]) -> Option<&Usage> {
-    newest_answers(branch)
+    newest_answers(branch.get(after_edits(branch)..).unwrap_or_default())
         .find(|answer| answer.reported_tokens().is_some())
         .map(|answer| &answer.usage)
 }
@@ -72,9 +78,7 @@ pub fn context_tokens(branch: &[Arc<Entry>]) -> u64 {
     let edits = Edits::of(branch);
     let compaction = newest_compaction(branch);
     // Usage that was reported before is of a context that is gone; after a compaction it would trigger the next one at once.
-    let is_edit = |entry: &Arc<Entry>| entry.body.kind() == "context_edit";
-    let edited = branch.iter().rposition(is_edit);
-    let since = compaction.map(|(at, _)| at).max(edited).map_or(0, |at| at + 1);
+    let since = compaction.map_or(0, |(at, _)| at + 1).max(after_edits(branch));
     let newest_first = branch.iter().skip(since).rev();
     match Used::by(newest_first.filter_map(|entry| said(&edits, entry))) {
         Used::Reported(tokens) => tokens,

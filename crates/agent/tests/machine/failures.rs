@@ -179,6 +179,25 @@ fn messages_follow_cancelled_retry_in_newest_pi() {
 }
 
 #[test]
+fn newest_pi_compacts_full_context_after_cancelled_retry() {
+    for (failures, next) in [
+        (FailureRules::Pi, "settled; IDLE"),
+        (
+            FailureRules::NewestPi,
+            "compaction_start Threshold; COMPACT Threshold",
+        ),
+    ] {
+        let mut world = world(failures);
+        world.prompt("go");
+        world.fail("500", Verdict::Retry(None));
+        world.take();
+        world.full = true;
+        world.step(Input::AbortRetry);
+        assert_eq!(world.take()[2..].join("; "), next, "{failures:?}");
+    }
+}
+
+#[test]
 fn messages_follow_failed_recovery_in_newest_pi() {
     for (failures, next) in [
         (FailureRules::Pi, "settled; IDLE"),

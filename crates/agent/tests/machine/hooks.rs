@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::common::{World, answer, head};
 use pinion_agent::{
-    Change, Effect, HookPoint, HooksOutcome, Input, LoopSettings, ModelInput, NestedCall, Prepared,
-    Subscriptions, ToolInput, Verdict,
+    Change, CompactOutcome, Effect, HookPoint, HooksOutcome, Input, LoopSettings, ModelInput, NestedCall,
+    Prepared, Subscriptions, ToolInput, Verdict,
 };
 use wire::{AssistantMessage, Event, Message, RunLimits, StopReason, ToolResult};
 
@@ -308,12 +308,54 @@ fn hooks_may_refuse_compaction_or_let_it_pass() {
     world.take();
     done(&mut world, HooksOutcome::Unchanged);
     assert_eq!(world.take(), ["COMPACT Manual"]);
-    let failed = pinion_agent::CompactOutcome::Failed("no".to_owned());
+    let failed = CompactOutcome::Failed("no".to_owned());
     world.step(Input::Compacted(failed));
     world.step(Input::Compact);
     world.take();
     done(&mut world, HooksOutcome::Cancel);
     assert_eq!(world.take(), ["END COMPACTION false"]);
+}
+
+#[test]
+fn run_goes_on_after_refused_compaction() {
+    let refused = || Input::Compacted(CompactOutcome::Aborted);
+    let mut world = world(&["session_before_compact"]);
+    // Before the run.
+    world.step(Input::Prompt {
+        messages: vec![user("go")],
+        full: true,
+        limits: None,
+        wants_result: false,
+    });
+    done(&mut world, HooksOutcome::Cancel);
+    world.take();
+    world.step(refused());
+    assert_eq!(
+        world.take(),
+        [
+            "compaction_end Threshold false true false -",
+            "agent_start",
+            "turn_start",
+            "user go",
+            "CALL"
+        ]
+    );
+    // Between two turns.
+    world.answer(&["a"], StopReason::ToolUse);
+    world.prepared(0);
+    world.full = true;
+    world.done(0, "x");
+    done(&mut world, HooksOutcome::Cancel);
+    world.take();
+    world.step(refused());
+    assert_eq!(world.take()[1..], ["turn_start", "CALL"]);
+    // After the run.
+    world.full = true;
+    world.answer(&[], StopReason::Stop);
+    done(&mut world, HooksOutcome::Cancel);
+    world.take();
+    world.step(refused());
+    assert_eq!(world.take()[1..], ["settled", "IDLE"]);
 }
 
 #[test]

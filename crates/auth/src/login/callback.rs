@@ -172,7 +172,7 @@ pub(super) fn code_in(text: &str, state: Option<&str>) -> Outcome {
         }
     };
     let target = format!("/?{pairs}");
-    // The address holds its state always; a bare query may leave it out.
+    // What names no state counts as this login's: PKCE makes a code of another login useless.
     let target = match state {
         Some(state) if !pairs.contains("state=") => format!("{target}&state={state}"),
         _ => target,

@@ -26,6 +26,9 @@ pub(crate) use lease::{Lease, LeaseState};
 pub(crate) use log::{Fault, Follower, Log, Publication, Until};
 pub(crate) use records::{Begun, RECORDED};
 
+/// The RPC dialect of the lines that workers publish and gateways read.
+pub(crate) const DIALECT: &str = "pi";
+
 /// The streams of one prefix.
 pub(crate) struct Bus {
     client: Client,

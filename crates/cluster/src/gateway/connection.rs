@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use crate::answer::Answer;
+use crate::bus::DIALECT;
+use crate::worker::agent_line::AgentLine;
 
 /// Version of the protocol, as `hello` reports it.
 const PROTOCOL: &str = "1.1.0";
@@ -75,7 +77,7 @@ impl Connection {
             .filter(|name| command.get(*name).is_some_and(|value| !value.is_null()))
             .collect();
         let dialect = command.get("dialect").and_then(Value::as_str);
-        if dialect.is_some_and(|dialect| !matches!(dialect, "auto" | "pi")) {
+        if dialect.is_some_and(|dialect| !["auto", DIALECT].contains(&dialect)) {
             refused.push("dialect");
         }
         let refused: Vec<Value> = refused
@@ -86,7 +88,7 @@ impl Connection {
             "protocolVersion": PROTOCOL,
             "version": env!("CARGO_PKG_VERSION"),
             "instanceId": instance,
-            "dialect": "auto",
+            "dialect": DIALECT,
             "events": self.events.as_ref().map(|events| {
                 let mut events: Vec<&String> = events.iter().collect();
                 events.sort();
@@ -126,7 +128,7 @@ impl Connection {
             return Some(line);
         }
         let Ok(Value::Object(mut event)) = serde_json::from_str(&line) else {
-            return Some(line);
+            return self.nested_event(line);
         };
         let name = event.get("type").and_then(Value::as_str).unwrap_or_default();
         let is_update = name == "message_update";
@@ -151,6 +153,17 @@ impl Connection {
             }
         }
         Some(Value::Object(event).to_string())
+    }
+
+    /// An event that is nested deeper than `serde_json` builds a `Value`.
+    fn nested_event(&self, line: String) -> Option<String> {
+        let Some(mut event) = AgentLine::parse(line.as_bytes()) else {
+            return Some(line);
+        };
+        if !self.sequence {
+            event.remove("seq");
+        }
+        self.wants(event.kind()).then(|| event.text().unwrap_or(line))
     }
 }
 
@@ -184,6 +197,7 @@ mod tests {
             (data["lastSeq"].as_u64(), data["refused"][0]["field"].as_str()),
             (Some(9), Some("heartbeat"))
         );
+        assert_eq!(data["dialect"], "pi", "the dialect of the worker's agent");
         // The stream has whole messages now and then, and those of older workers in each update.
         let mut whole = update.clone();
         whole["message"] = json!({});
@@ -195,6 +209,20 @@ mod tests {
                 r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"a"},"seq":3}"#
             );
         }
+    }
+
+    #[test]
+    fn nested_event_follows_numbers_and_filter() {
+        let mut connection = Connection::default();
+        let nested = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        let line = format!(r#"{{"type":"tool_execution_end","result":{nested},"seq":3}}"#);
+        let plain = format!(r#"{{"type":"tool_execution_end","result":{nested}}}"#);
+        assert_eq!(connection.event(line.clone(), &mut None), Some(plain));
+        handle(
+            &mut connection,
+            json!({"type": "hello", "sequence": true, "events": ["agent_end"]}),
+        );
+        assert_eq!(connection.event(line, &mut None), None);
     }
 
     #[test]

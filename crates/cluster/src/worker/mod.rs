@@ -1,7 +1,7 @@
 //! The worker: takes sessions that have no owner, up to a number, and runs them in one agent process. The decision record
 //! 35-workers-and-gateways.md describes leases, fences and takeover.
 
-mod agent_line;
+pub(crate) mod agent_line;
 mod child;
 pub(crate) mod command;
 pub(crate) mod file;
@@ -19,7 +19,7 @@ mod workspace;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::NatsStore;
 use crate::address::NatsAddress;
-use crate::bus::{Bus, Lease};
+use crate::bus::{Bus, DIALECT, Lease};
 use crate::limits::{ABANDON_WAIT, DRAIN_WAIT, OPEN_WAIT, TAKEN_AT_ONCE, UNWRITABLE_PAUSE};
 use child::{Agent, AgentCommand};
 use finder::Found;
@@ -100,15 +100,9 @@ pub async fn run(options: WorkerOptions, report: Report) -> Result<()> {
     let store = Arc::new(NatsStore::connect(&options.address).await?);
     let state = options.state_dir.open()?;
     let sessions = state.private("sessions")?;
-    let mut args = vec!["--mode".to_owned(), "rpc".to_owned(), "--session-dir".to_owned()];
-    args.push(sessions.to_string_lossy().into_owned());
-    // The worker closes idle sessions itself. One more, since a session that ends may still be closing.
-    args.push("--max-open-sessions".to_owned());
-    args.push((options.sessions * 2 + 1).to_string());
     let gate = Arc::new(Gate::default());
     let folder = gate::start(&state, &options.own, Arc::clone(&gate), Arc::clone(&bus))?;
-    args.extend(["--extension".to_owned(), folder.to_string_lossy().into_owned()]);
-    args.extend(options.args.iter().cloned());
+    let args = agent_args(&options, &sessions, &folder);
     let agent = Arc::new(Agent::start(&AgentCommand {
         program: options.program.clone(),
         args,
@@ -117,8 +111,6 @@ pub async fn run(options: WorkerOptions, report: Report) -> Result<()> {
     // With numbers, the agent answers `replay`; each session gets numbers of its own later.
     let mut hello = child::Line::new();
     hello.insert("type".to_owned(), "hello".into());
-    // Clients of all sessions share this connection, so no command of one of them may decide its dialect.
-    hello.insert("dialect".to_owned(), "pi".into());
     hello.insert("sequence".to_owned(), true.into());
     hello.insert("deltas".to_owned(), true.into());
     agent
@@ -150,6 +142,26 @@ pub async fn run(options: WorkerOptions, report: Report) -> Result<()> {
         .await?
         .run(stop)
         .await
+}
+
+/// The arguments of the agent. `sessions` is the directory of the session files, `gate` that of the worker's extension.
+fn agent_args(options: &WorkerOptions, sessions: &Path, gate: &Path) -> Vec<String> {
+    let (sessions, gate) = (sessions.to_string_lossy(), gate.to_string_lossy());
+    // The worker closes idle sessions itself. One more, since a session that ends may still be closing.
+    let most = (options.sessions * 2 + 1).to_string();
+    // Clients of all sessions share the connection to the agent, so neither a command of one of them nor the environment may decide
+    // its dialect.
+    let mut args = vec!["--mode", "rpc", "--rpc-dialect", DIALECT];
+    args.extend([
+        "--session-dir",
+        &sessions,
+        "--max-open-sessions",
+        &most,
+        "--extension",
+        &gate,
+    ]);
+    args.extend(options.args.iter().map(String::as_str));
+    args.into_iter().map(str::to_owned).collect()
 }
 
 /// The place of a session that is being taken. Free when dropped.
@@ -378,4 +390,37 @@ fn hash(value: &impl std::hash::Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::Address;
+
+    #[test]
+    fn agent_has_dialect_of_gateways_in_any_environment() {
+        let Ok(Address::Nats(address)) = Address::parse("nats://h") else {
+            panic!("no address of NATS")
+        };
+        let options = WorkerOptions {
+            address,
+            name: "w".to_owned(),
+            sessions: 3,
+            state_dir: StateDir::At("/state".into()),
+            cwd: "/work".into(),
+            health: None,
+            lease: Duration::from_secs(10),
+            resumes: false,
+            workspace: WorkspaceHooks::default(),
+            program: "pinion".into(),
+            own: "pinion-cluster".into(),
+            args: vec!["--no-tools".to_owned()],
+        };
+        let args = agent_args(&options, Path::new("/s"), Path::new("/g"));
+        assert_eq!(args[..4], ["--mode", "rpc", "--rpc-dialect", "pi"]);
+        assert_eq!(
+            args[6..],
+            ["--max-open-sessions", "7", "--extension", "/g", "--no-tools"]
+        );
+    }
 }

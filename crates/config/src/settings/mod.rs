@@ -175,16 +175,15 @@ impl Settings {
         files.push(global.found.clone());
         let file = source.cwd.join(".pi").join("settings.json");
         // In the home directory both files may be one and the same.
-        if file != global.path {
-            if project == ProjectAccess::None {
-                files.extend(omp::not_read(source));
-                files.push(SettingsFile::not_read(file));
-            } else {
-                let (layer, config) = of_project(file, project, &global, source, &mut notes);
-                files.extend(config.iter().chain([&layer]).map(|layer| layer.found.clone()));
-                stack.push(layer);
-                configs.extend(config);
-            }
+        let file = (file != global.path).then_some(file);
+        if project == ProjectAccess::None {
+            files.extend(omp::not_read(source));
+            files.extend(file.map(SettingsFile::not_read));
+        } else {
+            let (layer, config) = of_project(file, project, &global, source, &mut notes);
+            files.extend(config.iter().chain(&layer).map(|layer| layer.found.clone()));
+            stack.extend(layer);
+            configs.extend(config);
         }
         stack.push(global);
         let mut reader = Reader {
@@ -235,26 +234,31 @@ impl Settings {
     }
 }
 
-/// The settings of the project, as far as they count, with those of its `config.yml` below them, which also come by themselves.
+/// The settings of the project, as far as they count, with those of its `config.yml` below them, which also come by themselves. Without
+/// a `file` of its own, the project has those of its `config.yml` only.
 fn of_project(
-    file: PathBuf,
+    file: Option<PathBuf>,
     project: ProjectAccess,
     global: &Layer,
     source: &SettingsSource<'_>,
     notes: &mut Vec<Diagnostic>,
-) -> (Layer, Option<Layer>) {
+) -> (Option<Layer>, Option<Layer>) {
     let root = Boundaries::new(source.agent_dir, source.home).project(source.cwd);
-    let mut layer = layers::read(&root, file, Scope::Project, notes);
+    let mut layer = file.map(|file| layers::read(&root, file, Scope::Project, notes));
     let mut config = omp::project(&root, source, notes);
     if project == ProjectAccess::Data {
-        trust::restrict(&mut layer, global, source, notes);
+        if let Some(layer) = &mut layer {
+            trust::restrict(layer, global, source, notes);
+        }
         if let Some(config) = &mut config {
             trust::restrict(config, global, source, notes);
             omp::mark_untrusted(&mut config.found);
         }
     }
-    if let Some(config) = &config {
-        omp::lay_under(&mut layer, config);
+    match (&mut layer, &config) {
+        (Some(layer), Some(config)) => omp::lay_under(layer, config),
+        (None, Some(_)) => layer = config.take(),
+        _ => {}
     }
     (layer, config)
 }

@@ -117,14 +117,13 @@ impl Project<'_> {
         if access == ProjectAccess::Full {
             return Vec::new();
         }
-        let pi = self.cwd.join(".pi");
-        if same(&pi, self.agent_dir) {
-            return Vec::new();
-        }
-        let omp = self.cwd.join(".omp");
+        let (pi, omp) = (self.cwd.join(".pi"), self.cwd.join(".omp"));
+        // The agent directory is the user's.
+        let is_pi = !same(&pi, self.agent_dir);
         let is_omp = self.is_omp && !same(&omp, self.agent_dir);
+        let of_pi = ENTRIES.iter().filter(|_| is_pi).map(|entry| (&pi, entry));
         let of_omp = OMP_ENTRIES.iter().filter(|_| is_omp).map(|entry| (&omp, entry));
-        let entries = ENTRIES.iter().map(|entry| (&pi, entry)).chain(of_omp);
+        let entries = of_pi.chain(of_omp);
         let mut found: Vec<Brought> = entries
             .filter(|(_, (_, kind, runs))| match *kind {
                 "settings" => drops_settings,

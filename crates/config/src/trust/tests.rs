@@ -212,6 +212,8 @@ fn files_of_omp_need_trust_for_its_clients() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "x").unwrap();
         assert!(needs(true, "agent") && !needs(false, "agent"), "{file}");
+        // The user's files are in `.pi` then.
+        assert!(needs(true, "code/app/.pi"), "{file}");
         assert!(!needs(true, "code/app/.omp"), "{file}");
         fs::remove_dir_all(place.at("code/app/.omp")).unwrap();
     }

@@ -281,8 +281,9 @@ pub(super) fn script_in<'w>(
     let mut has_script = false;
     let mut at = 0;
     let judge = |word: Option<&Word>| word.and_then(Word::literal).is_some_and(|code| is_quiet(&code));
+    let is_awk = valued.contains(&"-v");
     while let Some(word) = arguments.get(at) {
-        let text = word.text();
+        let text = last_of_group(word.text(), is_awk);
         at += 1;
         let (name, value) = text.split_once('=').unwrap_or((&text, ""));
         if word.is_dynamic() && text.is_empty() {
@@ -295,11 +296,14 @@ pub(super) fn script_in<'w>(
         // Long options may be shortened.
         let is_long = |option: &str| name.len() > 2 && name.starts_with("--") && option.starts_with(name);
         let is_short = |option: &&str| option.len() == 2 && text.starts_with(*option);
-        if glued_script(steps, word, input, is_quiet, valued.contains(&"-v")) {
+        if glued_script(steps, word, input, is_quiet, is_awk) {
             has_script = true;
         } else if files.iter().copied().any(is_long) || files.iter().any(is_short) {
             has_script = true;
-            at += script_file(steps, word, arguments.get(at), input, is_quiet);
+            let is_whole = text == word.text() || word.changes();
+            let option = Word::literal_of(&text);
+            let option = if is_whole { word } else { &option };
+            at += script_file(steps, option, arguments.get(at), input, is_quiet);
         } else if name == "-e" || is_long("--expression") || is_long("--source") {
             let is_known = if value.is_empty() || name == "-e" {
                 at += 1;
@@ -318,7 +322,7 @@ pub(super) fn script_in<'w>(
             }
         } else if valued.contains(&text.as_str()) {
             at += 1;
-        } else if valued.contains(&"-v")
+        } else if is_awk
             && (text.starts_with("-i") || text.starts_with("-l") || is_long("--load") || is_long("--include"))
         {
             steps.hide();
@@ -327,17 +331,25 @@ pub(super) fn script_in<'w>(
             if !std::mem::replace(&mut has_script, true) && !judge(Some(word)) {
                 steps.hide();
             }
-        } else if is_grouped(&text, 'f') && valued.contains(&"-l") {
-            // The next word is judged as a script, too: `-if` may also be `-i` with an ending.
-            let file = arguments.get(at).map(Word::text).unwrap_or_default();
-            steps.runs(&file, Language::Other);
-        } else if is_grouped(&text, 'e') && valued.contains(&"-l") {
-            has_script = true;
-            if !judge(arguments.get(at)) {
-                steps.hide();
-            }
-            at += 1;
         }
+    }
+}
+
+/// The first option with a value behind other letters in one word, and how many letters are before it. It takes the rest of the word.
+fn valued_in_group(text: &str, is_awk: bool) -> Option<(usize, char)> {
+    let valued = if is_awk { "-DEFLWZdefilopv" } else { "-Iefil" };
+    let letters = text.strip_prefix('-')?;
+    let first = letters
+        .char_indices()
+        .find(|(_, letter)| valued.contains(*letter));
+    first.filter(|(at, _)| *at > 0)
+}
+
+/// The last option of a group whose value is the next word: `-v` for `-bv`. Any other word stays as it is.
+fn last_of_group(text: String, is_awk: bool) -> String {
+    match valued_in_group(&text, is_awk) {
+        Some((at, letter)) if at + 2 == text.len() => format!("-{letter}"),
+        _ => text,
     }
 }
 
@@ -350,17 +362,16 @@ fn glued_script<'w>(
     is_awk: bool,
 ) -> bool {
     let text = word.text();
-    let letters = text.strip_prefix('-').unwrap_or_default();
-    let valued = if is_awk { "-DEFLWZdefilopv" } else { "-Iefil" };
-    // The first letter that takes a value takes the rest of the word.
-    let mut letters = letters
-        .char_indices()
-        .skip_while(|(_, letter)| !valued.contains(*letter));
-    let Some((at @ 1.., letter @ ('e' | 'f' | 'E'))) = letters.next() else {
+    let Some((at, letter)) = valued_in_group(&text, is_awk) else {
         return false;
     };
+    if is_awk && matches!(letter, 'D' | 'W' | 'i' | 'l') {
+        // Code of other files, and options that may name code.
+        steps.hide();
+        return true;
+    }
     let rest = text.get(at + 2..).unwrap_or_default();
-    if rest.is_empty() {
+    if rest.is_empty() || !matches!(letter, 'e' | 'f' | 'E') {
         return false;
     }
     if letter != 'e' {
@@ -405,11 +416,6 @@ fn script_file<'w>(
         }
     }
     0
-}
-
-/// `-ne`: options of `sed` that end with this letter.
-fn is_grouped(text: &str, last: char) -> bool {
-    !text.starts_with("--") && text.ends_with(last) && text.len() > 2
 }
 
 /// Words of letters, digits and underscores.

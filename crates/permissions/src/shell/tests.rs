@@ -17,6 +17,15 @@ const PROGRAM: &str = "forbidden-program";
 const ATTACKS: &str = include_str!("corpus/attacks.txt");
 const ORDINARY: &str = include_str!("corpus/ordinary.txt");
 
+/// The CPU time of this thread: unlike the clock, it does not count what else a busy machine does.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap(),
+        u32::try_from(time.tv_nsec).unwrap(),
+    )
+}
+
 /// A line of a corpus: its group, the program that it needs, and the line.
 struct Line {
     group: &'static str,
@@ -560,7 +569,8 @@ fn attacks_run_the_program_in_bash() {
     for line in lines(ATTACKS) {
         if groups.contains(&line.group) && line.needs.is_none() {
             count += 1;
-            if !Place::new().runs(&line.text) {
+            // On a busy machine a program in the background can be later than the wait for it.
+            if !(0..3).any(|_| Place::new().runs(&line.text)) {
                 idle.push(line.text);
             }
         }

@@ -19,6 +19,7 @@ mod vocabulary;
 
 use std::time::Instant;
 
+use wire::subagent::SubagentLevel;
 use wire::{Dialect, Event, Message, Reply, Response, StreamEvent, Usage};
 
 pub use self::json::escape;
@@ -262,6 +263,12 @@ impl Encoder {
         self.flush(now, out);
         if let Ok(Reply::Negotiated(negotiated)) = &response.outcome {
             self.spoken.choose_chunks(negotiated.protocol_version == 2);
+        }
+        if let Ok(Reply::SubagentSubscription(wanted)) = &response.outcome
+            && wanted.level != SubagentLevel::Events
+        {
+            // Their answers go on unseen.
+            self.subagents = Subagents::default();
         }
         let manner = self.spoken.manner();
         match self.prompts.line(response, manner.dialect) {

@@ -8,7 +8,7 @@ use wire::message::StopReason;
 use wire::omp::{SILENT_ANSWER, StateWithPrompt};
 use wire::reply::Messages;
 use wire::state::{BashResult, SessionState};
-use wire::subagent::SubagentEvent;
+use wire::subagent::{SubagentEvent, SubagentLevel, SubagentSubscription};
 use wire::{AssistantMessage, Dialect, Event, Message, Reply, Response, StreamEvent, Usage};
 
 use crate::connection::NegotiatedOptions;
@@ -419,4 +419,28 @@ fn events_of_subagents_left_out_stay_out() {
     assert_eq!(encoder.held_back(), 0);
     encoder.flush(now, &mut out);
     assert!(out.is_empty(), "{:?}", lines(&out));
+}
+
+#[test]
+fn new_subscription_continues_no_earlier_answer() {
+    let (mut encoder, now, mut out) = (encoder(Dialect::OmpNow), Instant::now(), Vec::new());
+    let message = answer(StopReason::Stop);
+    for event in [Event::MessageStart { message }, update(text(0, "Earlier."))] {
+        encoder.event(&of_subagent("a-0", event), now, &mut out);
+    }
+    let level = SubagentLevel::Off;
+    let off = Response {
+        id: None,
+        command: None,
+        outcome: Ok(Reply::SubagentSubscription(SubagentSubscription { level })),
+    };
+    encoder.response(&off, now, &mut out);
+    out.clear();
+    encoder.event(&of_subagent("a-0", update(text(0, "Later."))), now, &mut out);
+    encoder.flush(now, &mut out);
+    let written = String::from_utf8(out).unwrap();
+    assert!(
+        written.contains("Later.") && !written.contains("Earlier."),
+        "{written}"
+    );
 }

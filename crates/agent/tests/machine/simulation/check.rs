@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pinion_agent::{
-    Activity, Change, CompactOutcome, Effect, FailureRules, HookPoint, Input, LoopSettings, Machine,
-    ModelInput, ToolInput, Verdict, is_nested,
+    Activity, Change, Effect, FailureRules, HookPoint, Input, LoopSettings, Machine, ModelInput, ToolInput,
+    Verdict, is_nested,
 };
 use wire::event::CompactionReason;
 use wire::{AssistantMessage, Event, Message, StopReason};
@@ -247,8 +247,6 @@ impl Checker {
             }
             Input::WithdrawNested(request) => self.hooked.withdraw(*request),
             Input::Change(change) => self.silent = !matches!(change, Change::TodosDue),
-            // Hooks may end a compaction as a client does.
-            Input::Compacted(CompactOutcome::Aborted) => self.aborted |= self.compaction.is_some(),
             Input::RetryDue | Input::Compacted(_) | Input::Context(_) | Input::Model(_) => {}
             // Not among the moves of the simulation; see `resume`.
             Input::EditQueued(..)

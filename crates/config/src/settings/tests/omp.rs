@@ -28,7 +28,12 @@ fn load_in(
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    let agent = root.join("agent");
+    load_at(root, "agent", approved, is_omp)
+}
+
+/// The settings of files that are there.
+fn load_at(root: &Path, agent: &str, approved: Option<bool>, is_omp: bool) -> (Settings, Vec<Diagnostic>) {
+    let agent = root.join(agent);
     Settings::load(&SettingsSource {
         agent_dir: &agent,
         cwd: &root.join("work"),
@@ -339,6 +344,35 @@ tools: {approvalMode: always-ask, approval: {bash: prompt, edit: allow}}";
     let (settings, notes) = load(&files, Some(false));
     assert!(notes.is_empty() && settings.permissions.project.mode.is_none());
     assert_eq!(settings.files[1].state, FileState::NotRead);
+}
+
+#[test]
+fn config_yml_counts_beside_agent_directory() {
+    let root = tempfile::tempdir().unwrap();
+    let files = [
+        (
+            "work/.pi/settings.json",
+            r#"{"permissions": {"allow": ["bash"]}}"#,
+        ),
+        (
+            "work/.omp/config.yml",
+            "shellPath: ./evil\ntools: {approval: {bash: deny}}",
+        ),
+    ];
+    load_in(root.path(), &files, None, true);
+    let load = |approved| load_at(root.path(), "work/.pi", approved, true);
+    let (settings, notes) = load(None);
+    assert_eq!(settings.permissions.project.deny, ["bash"]);
+    assert_eq!(settings.permissions.user.allow, ["bash"]);
+    assert_eq!((settings.shell.path, notes.len()), (None, 1), "{notes:?}");
+    let (settings, _) = load(Some(true));
+    assert_eq!(settings.shell.path.as_deref(), Some("./evil"));
+    let (settings, _) = load(Some(false));
+    assert!(settings.permissions.project.deny.is_empty());
+    assert_eq!(
+        (settings.files.len(), &settings.files[1].state),
+        (2, &FileState::NotRead)
+    );
 }
 
 #[test]
