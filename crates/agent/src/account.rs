@@ -109,6 +109,7 @@ impl AccountMember {
             return None;
         }
         self.set = shared.set;
+        // The limits are about the use of all since the account exists, and the budget of a member counts from when it joined.
         let (limits, before) = (shared.limits, self.before);
         Some(RunLimits {
             max_turns: limits.max_turns.map(|most| most.saturating_sub(before.requests)),

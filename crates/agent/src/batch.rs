@@ -195,14 +195,16 @@ impl Batch {
         self.calls.iter().any(|call| call.call.id == id) || self.nested.has_call(id)
     }
 
-    /// A tool makes a call. It is refused unless tools run and may go on.
-    pub(crate) fn nest(&mut self, call: NestedCall, out: &mut Vec<Effect>) {
+    /// A tool makes a call. It is refused unless tools run and may go on. Returns true if it begins.
+    pub(crate) fn nest(&mut self, call: NestedCall, out: &mut Vec<Effect>) -> bool {
         // Without a running tool the turn ends, and the call with it. An interrupted batch begins nothing.
-        if self.running > 0 && !self.interrupted {
+        let begins = self.running > 0 && !self.interrupted;
+        if begins {
             self.nested.add(call, out);
         } else {
             nested::refuse(call.request, ABORTED, out);
         }
+        begins
     }
 
     /// Returns true while the call whose turn it is is looked up, checked by hooks or waits for permission.

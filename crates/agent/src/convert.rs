@@ -14,6 +14,7 @@ use wire::{
 use crate::ttsr;
 
 /// Stands for an image when images are blocked by the user's settings.
+// The words of pi (pi-core.md 1.12).
 const BLOCKED_IMAGE: &str = "Image reading is disabled.";
 
 /// The messages a model gets for a conversation, with results in the order of their calls. `block_images` replaces every image by a
@@ -141,6 +142,7 @@ pub fn without_retried(messages: Vec<Arc<Message>>, kept: usize) -> (Vec<Arc<Mes
 }
 
 /// What stands for the result of a call that never got one.
+// The words of pi (behaviour.md 3.8).
 const NO_RESULT: &str = "No result provided";
 
 /// Gives every tool call that has no result an error result, right after its answer's other results: a session whose agent

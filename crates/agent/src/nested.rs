@@ -229,6 +229,7 @@ impl Nested {
                 out.push(Effect::RunTool(slot));
             }
             (_, Prepared::Refused(result)) => self.finish(slot, result, true, None, out),
+            // Cannot happen: every caller has found the call under this number.
             (None, Prepared::Run) => {}
         }
         self.prepare_next(out);

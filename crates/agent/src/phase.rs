@@ -241,8 +241,9 @@ impl Phase {
                 nested::refuse(call.request, LIMIT, out)
             }
             Self::Tools(_, batch) if !aborted => {
-                budget.called(1);
-                batch.nest(call, out);
+                if batch.nest(call, out) {
+                    budget.called(1);
+                }
             }
             _ => nested::refuse(call.request, ABORTED, out),
         }

@@ -136,6 +136,7 @@ impl Queues {
         };
         match mode {
             QueueMode::All => waiting,
+            // One message for each poll, the default of pi (pi-core.md 1.7).
             QueueMode::OneAtATime => waiting.min(1),
         }
     }

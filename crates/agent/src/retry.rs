@@ -21,6 +21,7 @@ pub struct RetrySettings {
 impl Default for RetrySettings {
     fn default() -> Self {
         Self {
+            // The first three are the defaults of pi (pi-core.md 4.1).
             enabled: true,
             max_retries: 3,
             base_delay_ms: 2_000,

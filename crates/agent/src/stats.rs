@@ -55,6 +55,7 @@ pub fn count(messages: &[Arc<Message>]) -> Counts {
         }
     }
     let tokens = &mut counts.tokens;
+    // The sum of the parts, since `totalTokens` may be 0 (pi-core.md 3.2).
     let parts = [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write];
     tokens.total = parts.into_iter().fold(0, u64::saturating_add);
     counts
@@ -79,6 +80,7 @@ pub fn context_usage(messages: &[Arc<Message>], context_window: u64, kept: usize
         .iter()
         .skip(kept)
         .filter_map(|message| message.as_assistant());
+    // Clients get null until the next answer (behaviour.md 8.9).
     let known = kept == 0 || newer.any(|answer| answer.reported_tokens().is_some());
     let tokens = known.then(|| context_tokens(messages));
     #[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^53")]

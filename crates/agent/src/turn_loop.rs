@@ -272,6 +272,7 @@ impl TurnLoop {
     }
 
     fn on_model(&mut self, input: ModelInput, now: i64, out: &mut Vec<Effect>) {
+        // `Idle` for the moment only: every arm puts a phase back, or gives the run to a method that does.
         match (input, std::mem::replace(&mut self.phase, Phase::Idle)) {
             // Clients get one `message_start` per answer: a second start of the same request falls through to the last arm.
             (ModelInput::Started(message), Phase::Asking(run, false)) => {
@@ -360,6 +361,7 @@ impl TurnLoop {
             }
             return;
         }
+        // The calls of the answer decide whether tools run, and not its stop reason (pi-core.md 1.3).
         let mut batch = Box::new(Batch::new(message, &answer, self.settings.results, now));
         if answer.stop_reason == StopReason::Length {
             // These calls never start, so they use up nothing of the limit of tool calls.
@@ -548,6 +550,7 @@ impl TurnLoop {
             // The summary of a compaction used the rest.
             return self.finish_run(run, Ending::at_limit(Some(limit)), out);
         }
+        // On delivery the order is `turn_start`, `queue_update`, `message_start` (pi-core.md 1.7).
         let (kind, count) = self.queues.next_due(&self.settings, run.goes_on);
         out.push(Effect::Emit(Event::TurnStart));
         self.deliver(&mut run, kind, count, out);

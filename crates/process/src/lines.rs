@@ -46,6 +46,7 @@ impl LineReader {
                 }
                 None => {}
             }
+            // Nothing is awaited between the read and `filled`, so a future that is dropped loses no bytes.
             match self.source.read(self.lines.room()).await? {
                 0 => return Ok(None),
                 count => self.lines.filled(count),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 /// Longest line that is accepted, in bytes without the line feed.
+// Promised to users (GUARANTEES.md, 6). Clients read this number in the reply of `get_protocol`.
 pub const MAX_LINE: usize = 32 * 1024 * 1024;
 
 /// Bytes read from the input at once, and the size to which the input buffer shrinks after a long line.
@@ -18,6 +19,7 @@ pub const INPUT_QUEUE_BYTES: usize = 32 * 1024 * 1024;
 pub const BATCH_BYTES: usize = 256 * 1024;
 
 /// Output batches: one is written while the next is filled.
+// The number bounds the memory for a reader that does not read (docs/internals/decisions/02-copied-text.md).
 pub const BATCHES: usize = 2;
 
 /// Size of the output pipe in bytes, where the system allows it. With a smaller pipe, a long line needs many context
@@ -28,6 +30,7 @@ pub const PIPE_BYTES: usize = 1024 * 1024;
 pub const BATCH_KEEP: usize = 1024 * 1024;
 
 /// Answers up to this many bytes of content are updated with every batch of deltas.
+// This number, `UPDATE_SHARE` and `UPDATE_RATE` keep the cost of an answer linear (docs/internals/decisions/25-linear-updates.md).
 pub const SMALL_ANSWER: usize = 4 * 1024;
 
 /// A longer answer is updated when it has grown by one part in this many. Each cumulative update repeats the answer twice,
@@ -53,12 +56,14 @@ pub const BATCH_ALONE: usize = 4 * 1024 * 1024;
 pub const UPDATE_RATE: u64 = 8_000_000;
 
 /// Events that a connection keeps for `replay`, if `sequence` is on.
+// Clients read this number and the next one in the reply of `get_protocol`.
 pub const REPLAY_EVENTS: usize = 10_000;
 
 /// Bytes of events that a connection keeps for `replay`.
 pub const REPLAY_BYTES: usize = 4 * 1024 * 1024;
 
 /// Longest heartbeat interval that a client can request, in seconds.
+// Clients read this number in the reply of `get_protocol`.
 pub const MAX_HEARTBEAT: u64 = 3_600;
 
 /// Refused options that the response to `hello` lists.

@@ -130,6 +130,7 @@ fn without_repeats(text: &str, error: &str) -> Option<String> {
 fn parse_object(text: &str, head: &LineHead<'_>) -> Inbound {
     let id = || head.id.map(ToOwned::to_owned);
     let Some(kind) = head.kind.map(RawValue::get) else {
+        // A line without a type has no name that the response could repeat (behaviour.md 1.3).
         return unknown(id(), None, "undefined");
     };
     let Ok(name) = serde_json::from_str::<Cow<'_, str>>(kind) else {

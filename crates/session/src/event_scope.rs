@@ -28,6 +28,7 @@ impl EventScope {
         }
         match event {
             Event::ExtensionUiRequest { request } => request.method.only_shows(),
+            // A handler of `session_shutdown`, which runs after the end of the input, may fail, too.
             Event::ExtensionError { .. } => true,
             Event::MessageStart { .. }
             | Event::MessageEnd { .. }

@@ -449,6 +449,7 @@ impl Agent {
             // Only oh-my-pi has another default for them.
             above_high: self.options.dialect.is_newest_omp().then(|| {
                 let asked = tokens(ThinkingLevel::Xhigh).or(tokens(ThinkingLevel::High));
+                // The number of oh-my-pi (dialects.md 14.1).
                 asked.unwrap_or(32_768)
             }),
         }

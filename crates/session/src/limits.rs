@@ -69,6 +69,7 @@ pub const QUERIES: usize = 256;
 pub const CLIENT_UPDATES: usize = 16;
 
 /// Open sessions, not counting the first. Pinion refuses further ones.
+// Documented for users (docs/guides/sessions.md).
 pub const OPEN_SESSIONS: usize = 4_096;
 
 /// Time for which a session waits for a place while all open sessions are busy. Then its requests are refused.
@@ -82,6 +83,7 @@ pub const ROOM_WAITERS: usize = 256;
 pub const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
 /// Sessions in one place that were left while entries waited to be written. With more, the session cannot be left.
+// Documented for users (docs/guides/sessions.md).
 pub const LEFT_SESSIONS: usize = 16;
 
 /// First and longest pause between attempts to write entries that could not be written.
@@ -161,6 +163,7 @@ pub const HOST_SCHEME_BYTES: usize = 4 << 10;
 pub const OPEN_DIALOGS: usize = 64;
 
 /// Factor for the timeout of a dialog with an editor.
+// Documented for users (docs/guides/dialogs.md).
 pub const EDITOR_FACTOR: u32 = 6;
 
 /// Queued dialogs and notifications.
@@ -239,6 +242,7 @@ pub const MCP_WAIT: Duration = Duration::from_secs(10);
 pub const MCP_PROGRESS: Duration = Duration::from_millis(100);
 
 /// Bytes of the text of an MCP result that the model receives. The whole text is in a file.
+// Documented for users (docs/guides/mcp.md).
 pub const MCP_TEXT: usize = 20 << 10;
 
 /// Bytes of structured content of an MCP result for clients.
@@ -259,6 +263,7 @@ pub(crate) const ENDED_PROCESSES: usize = 50;
 pub(crate) const PROCESS_OUTPUT: usize = 512 * 1024;
 
 /// Bytes of the output of a background process that the model gets at once.
+// Documented for users, and so is `PROCESS_FIRST_WAIT` (docs/guides/background-processes.md).
 pub(crate) const PROCESS_TEXT: usize = 50 * 1024;
 
 /// Bytes that are read of a background process at once.
@@ -280,6 +285,7 @@ pub(crate) const PROCESS_LINE: usize = 16 * 1024;
 pub(crate) const PROCESS_FIRST_WAIT: Duration = Duration::from_millis(300);
 
 /// How long a model waits for a background process if it does not say.
+// The model reads this number and the next one in the schema of the tool `process`.
 pub(crate) const PROCESS_WAIT: Duration = Duration::from_secs(30);
 
 /// How long a model can wait for a background process.
@@ -352,6 +358,7 @@ pub const INPUT_RECORD_LINES: usize = 4_096;
 pub const INPUT_RECORD_QUEUE_BYTES: usize = 16 << 20;
 
 /// Bytes of the record of inputs. It ends there.
+// Documented for users (docs/guides/recording.md).
 pub const INPUT_RECORD_FILE_BYTES: usize = 256 << 20;
 
 /// Time for the last lines of the record of inputs to be written at the end of the process.

@@ -246,6 +246,7 @@ impl RequestReceiver {
 
     /// The next request with its address, to be passed on. Cancel-safe.
     pub(crate) async fn next_queued(&mut self) -> Option<QueuedRequest> {
+        // `held_back` is empty: only `next` fills it, and the manager calls this method alone.
         self.incoming.recv().await
     }
 
@@ -297,6 +298,7 @@ impl RequestReceiver {
             if !urgent_only || queued.request.is_urgent() {
                 return Some(*queued.request);
             }
+            // Nothing is awaited since the request was taken out, so a future that is dropped has lost none.
             self.held_back.push_back(queued);
         }
     }

@@ -33,6 +33,8 @@ fn is_loopback(url: &str) -> bool {
     // Without a scheme there is no host to judge, and the address counts as remote.
     let host = url.split_once("://").map_or("", |(_, rest)| rest);
     let host = host.split(['/', '?', '#']).next().unwrap_or_default();
+    // A user and a password may come before an `@`.
+    let host = host.rsplit('@').next().unwrap_or_default();
     let host = match host.strip_prefix('[') {
         Some(six) => six.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
@@ -58,6 +60,7 @@ mod tests {
         for url in [
             "https://api.example.org",
             "http://localhost.example.org",
+            "http://localhost:x@models.example/v1",
             "http://10.0.0.5:8000",
             "",
             "localhost",

@@ -166,6 +166,7 @@ impl Broadcaster {
                 // The receiver may be gone; then no caller waits.
                 let _ = done.send(());
             }
+            // Pending wake-ups have lines in the dialect of oh-my-pi only, and changed options have none.
             QueueItem::Item(..) => {}
         }
     }

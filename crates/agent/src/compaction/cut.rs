@@ -109,6 +109,7 @@ fn oldest_within(said: &[Option<Arc<Message>>], from: usize, most: u64) -> Optio
             .is_some_and(AssistantMessage::failed)
     });
     let mut newest_first = points.into_iter().rev();
+    // Taken in any case, however much it weighs (`Keep::AtMost`).
     let mut cut = newest_first.next()?;
     let weight_of = |from: usize, to: usize| {
         let part = said.get(from..to).unwrap_or_default();

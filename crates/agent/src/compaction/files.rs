@@ -71,6 +71,7 @@ impl FileLists {
     pub fn append_to(&self, mut summary: String) -> String {
         let read: Vec<_> = self.read().collect();
         let modified: Vec<_> = self.modified().collect();
+        // Behind the summary, each list as a block of its own (behaviour.md 8.5).
         for (tag, files) in [(READ_FILES, read), (MODIFIED_FILES, modified)] {
             if !files.is_empty() {
                 summary.push_str(&format!("\n\n<{tag}>\n{}\n</{tag}>", files.join("\n")));

@@ -81,6 +81,7 @@ pub fn finish(plan: &Plan, answers: Vec<String>) -> Result<Finished, Refusal> {
     } else {
         plan.previous_summary
             .clone()
+            // A cut within the first turn leaves no history before it (behaviour.md 8.5).
             .unwrap_or_else(|| NO_HISTORY.to_owned())
     };
     if let Some(prefix) = answers.next() {

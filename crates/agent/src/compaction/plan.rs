@@ -159,6 +159,7 @@ fn sizes(branch: &[Arc<Entry>], said: &[Option<Arc<Message>>], settings: Setting
     let region = said.iter().skip(cut::region_start(branch));
     let estimated = total(region.flatten().cloned());
     let prompt = usage.input.saturating_add(usage.cache_read);
+    // Some providers report a total and none of its parts.
     let counted = match prompt.saturating_add(usage.cache_write) {
         0 => usage.context_tokens(),
         prompt => prompt,

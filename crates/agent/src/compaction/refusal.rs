@@ -38,6 +38,7 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            // This text, the next one and that of `Aborted` are those of pi (pi-core.md 3.2).
             Self::AlreadyCompacted => f.write_str("Already compacted"),
             Self::NothingToCompact => f.write_str("Nothing to compact (session too small)"),
             Self::NothingToSummarise => f.write_str("No content to summarize"),

@@ -98,6 +98,7 @@ impl Request {
                 let apart = body.word()? != 0;
                 let program = body.os()?;
                 let cwd = body.os()?;
+                // A wrong count reserves no memory: it ends with an error where the payload ends.
                 let args = (0..body.count()?).map(|_| body.os()).collect::<Result<_, _>>()?;
                 let env = (0..body.count()?)
                     .map(|_| Ok((body.os()?, body.os()?)))

@@ -220,6 +220,7 @@ struct Forget {
 impl Drop for Forget {
     fn drop(&mut self) {
         if let Some(remote) = self.remote.take() {
+            // 0 for a command that has not started: the guardian then finds it by its marker alone.
             let pid = lock(&remote.table)
                 .slots
                 .remove(&self.id)

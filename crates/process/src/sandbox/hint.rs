@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::policy::{Access, Policy};
 
 /// What programs say when a file may not be opened or changed.
+// In lower case, here and below, since the output is compared in lower case.
 const FILES: [&str; 5] = [
     "permission denied",
     "read-only file system",

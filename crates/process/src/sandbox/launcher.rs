@@ -14,6 +14,7 @@ use super::policy::Policy;
 use super::{filter, landlock, mounts};
 
 /// How a launcher ends that does not become the command.
+// As a shell ends for a command that it has found and cannot run (POSIX).
 pub(crate) const FAILED: u8 = 126;
 /// What it says then begins with this.
 pub(crate) const COMPLAINT: &str = "The sandbox could not be set up, so nothing was run: ";

@@ -20,6 +20,7 @@ use super::policy::{GIT_HOOKS, PROJECT_CODE, Policy};
 use crate::reaper::SpawnSpec;
 
 /// Mode of a placeholder.
+// The sticky bit tells it from a directory of the user (`is_placeholder`).
 const MODE: Mode = Mode::from_raw_mode(0o1755);
 /// Attempts to lock a placeholder that is being removed, and the time between them.
 const ATTEMPTS: (usize, Duration) = (100, Duration::from_millis(5));

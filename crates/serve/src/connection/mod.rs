@@ -197,6 +197,7 @@ impl Connection {
     /// [`next_deadline`](Self::next_deadline).
     pub(crate) fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
         self.tick_one(None, now, out);
+        // Taken out meanwhile, since `tick_one` borrows the whole connection.
         let awake = std::mem::take(&mut self.awake);
         for session in &awake {
             self.tick_one(Some(session), now, out);

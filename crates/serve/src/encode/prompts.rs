@@ -194,6 +194,7 @@ impl Prompts {
             self.open.push(prompt);
             return;
         }
+        // A run that began and ended within the command has settled before this response.
         prompt.write(had_run, "completed", None, self.is_settled(), out);
     }
 
@@ -255,6 +256,7 @@ impl Prompts {
         if !self.owes_settled || !self.is_settled() {
             return;
         }
+        // In every dialect: a client that shows its dialect later must not get the line for an earlier run.
         self.owes_settled = false;
         if dialect.reports_prompts() {
             text::line(out, &json!({"type": "session_settled"}));

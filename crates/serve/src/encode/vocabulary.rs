@@ -157,6 +157,7 @@ impl Vocabulary {
 fn failure(response: &Response, error: &str, code: &str, out: &mut Vec<u8>) {
     let mut line = object(response);
     line.insert("code".to_owned(), code.into());
+    // Today's oh-my-pi has words of its own for an unknown entry (dialects.md 14).
     if let ("unknown_since", Some(id)) = (code, error.strip_prefix(NO_ENTRY)) {
         line.insert("error".to_owned(), format!("{UNKNOWN_CURSOR}{id}").into());
     }
@@ -320,6 +321,7 @@ fn without_structure(event: &Event, result: &wire::ToolResult, dialect: Dialect,
 /// Row 20. A client that is offered version 2 answers with `negotiate_protocol`, which names its dialect.
 fn ready(event: &Event, out: &mut Vec<u8>) {
     let mut line = object(event);
+    // 1 until the client answers with `negotiate_protocol` (dialects.md 1).
     line.insert("protocolVersion".to_owned(), 1.into());
     line.insert("supportedProtocolVersions".to_owned(), json!([1, 2]));
     line.insert("maxFrameBytes".to_owned(), FRAME_BYTES.into());
@@ -352,6 +354,7 @@ fn option_details(request: &UiRequest) -> Option<Value> {
         Some(description) => json!({"description": description}),
         None => json!({}),
     });
+    // The member is absent if no option has a description (dialects.md 10.4).
     has_any.then(|| details.collect())
 }
 

@@ -57,6 +57,7 @@ impl ExtensionProcesses {
     pub(crate) fn rewrite_models(&self, registry: &Arc<Registry>) {
         let path = self.models_file(None);
         let is_there = self.written(|written| written.iter().any(|(known, _)| *known == path));
+        // A registry with models of extensions belongs to one session and must not get into the common list.
         if !is_there || !registry.registered_providers().is_empty() {
             return;
         }
@@ -125,6 +126,7 @@ fn remove_old(dir: &Path) {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
+        // Process ids that begin with this one's are spared, too: their own processes, or later ones, remove these lists.
         if !name.starts_with(PREFIX) || name.starts_with(&own) {
             continue;
         }

@@ -93,6 +93,7 @@ impl Driver {
     /// Cancels a retry delay. Clients of today's pi get the response before the session settles or begins a run, others after it.
     pub(super) async fn abort_retry(&mut self, responder: Responder<()>) {
         let mut effects = Vec::new();
+        // Not through `drive`, which carries out all effects before it returns: the response has a place among them.
         self.core.machine.step(Input::AbortRetry, &mut effects);
         let settles = |effect: &Effect| {
             matches!(
@@ -159,6 +160,7 @@ impl Driver {
             Effect::Persist(message) => self.persist_group(message, following).await,
             Effect::Record(body) => self.core.conversation.log.record(body, &self.core.outbox).await,
             Effect::CallModel => self.call_model().await,
+            // The request stays: its last event, which comes in any case, ends the turn.
             Effect::CancelModel => self.turn.request.iter().for_each(RunningRequest::cancel),
             // The machine waits for the choice, so that it comes with the inputs of this very step.
             Effect::ChooseModel => inputs.push_back(Input::Fallback(self.core.fall_back().await)),

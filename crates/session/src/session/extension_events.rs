@@ -162,7 +162,9 @@ async fn on_client_answer(
         return;
     };
     let (answer, failure) = extension_loading::take_answer(driver, answered.answer).await;
+    // Taken out in any case: the command has ended with the answer.
     let remote = driver.shells.take_remote(answered.number);
+    // Kept, since `complete` uses the answer up: if the process was lost after output of the command, its end is the reason.
     let lost = answer.as_ref().err().map(ToString::to_string);
     let outbox = &driver.core.outbox;
     match request.complete(answer, failure, outbox).await {

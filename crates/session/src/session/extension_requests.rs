@@ -153,7 +153,7 @@ async fn begin(
         }
         ExtensionRequest::StreamModel(params) => {
             let (Some(id), Some(pool)) = (id, driver.extensions.links.pool().cloned()) else {
-                return Err("llm.stream needs somebody who takes the answer".to_owned());
+                return Err("llm.stream needs a process that takes the answer".to_owned());
             };
             // Nothing else may have counted the request before: an extension also asks while no run is active.
             let spending = &driver.extensions.tasks.spending;
@@ -164,7 +164,7 @@ async fn begin(
         }
         ExtensionRequest::Key(params) => {
             let (Some(id), Some(pool)) = (id, driver.extensions.links.pool()) else {
-                return Err("llm.key needs somebody who takes the answer".to_owned());
+                return Err("llm.key needs a process that takes the answer".to_owned());
             };
             answer_key(&driver.core.agent, pool, id, &params);
         }
@@ -366,7 +366,7 @@ async fn change_session(
 
 fn run_built_in(driver: &mut Driver, id: Option<u64>, call: BuiltInCall) -> Result<(), String> {
     let (Some(id), Some(pool)) = (id, driver.extensions.links.pool().cloned()) else {
-        return Err("a tool that nobody waits for is not run".to_owned());
+        return Err("a tool without a waiting call is not run".to_owned());
     };
     let file = driver.core.conversation.log.file_text();
     let place = Workplace {

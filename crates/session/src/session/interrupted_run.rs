@@ -23,6 +23,7 @@ impl InterruptedRun {
         *self = match *self {
             Self::Wanted => Self::Ending,
             Self::Ended | Self::Stopped => Self::Stopped,
+            // A second abort while it ends is that of the user: the run settles like any other.
             Self::None | Self::Ending => Self::None,
         };
     }

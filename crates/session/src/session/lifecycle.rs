@@ -96,6 +96,7 @@ impl Session {
             chosen => chosen?,
         };
         let (has_messages, has_level) = (!context.messages.is_empty(), context.thinking_level.is_some());
+        // A session that was evicted before its first message may have its first entries in the file already.
         let is_noted = has_level && (has_messages || selected.is_some() && context.model.is_some());
         if let Some((model, thinking)) = selected {
             (start.model, start.thinking) = (model, thinking);
@@ -265,6 +266,7 @@ impl Session {
     /// Restores the choices of the client from before the eviction.
     pub(crate) fn restore_choices(&mut self, retired: Retired) {
         let choices = retired.choices;
+        // In this order: limits that are set anew would warn the model again (`Change::Used` says that it was warned).
         self.driver.core.apply(Change::Settings(choices.settings));
         self.driver.core.apply(Change::Used(choices.used));
         self.driver.core.conversation.auto_compaction = choices.auto_compaction;

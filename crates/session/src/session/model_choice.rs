@@ -118,6 +118,7 @@ impl ModelChoice {
             from: name(&failed),
             to: name(&next),
         };
+        // The level was chosen for the model that failed, and this one may lack it (behaviour.md 4.4).
         let level = next.clamp_thinking(level);
         // Not `model`: the next prompt asks the model of the session again (docs/guides/models-and-providers.md).
         self.run_model = Some((next, level));
@@ -144,6 +145,7 @@ impl ModelChoice {
             .or(settings.own)
             .unwrap_or(self.thinking);
         self.chosen.0 = Some(model.clone());
+        // Before `fit`, which clamps the level to what the new model offers.
         let previous = std::mem::replace(&mut self.model, model);
         Switch {
             previous_model: Some(previous),
@@ -211,6 +213,7 @@ impl ModelChoice {
 
     /// The entries that a switch leaves in the log.
     pub(super) fn entries_of(&self, switch: &Switch) -> Vec<EntryBody> {
+        // A model is always recorded, a level only if it has changed (pi-core.md 2.4).
         let model = switch.previous_model.as_ref().map(|_| self.model_entry());
         let level = switch.previous_level.map(|_| self.level_entry());
         model.into_iter().chain(level).collect()

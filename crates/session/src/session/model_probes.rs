@@ -59,6 +59,7 @@ impl ModelProbes {
     pub(super) async fn next(&mut self) -> Probed {
         loop {
             let answered = self.open.next().await;
+            // None if the question was given up meanwhile: its asker has an answer already.
             if let Some((asker, params)) = self.open.take(answered.number) {
                 let model = answered.answer;
                 return Probed { asker, params, model };

@@ -161,6 +161,7 @@ pub(super) async fn set_level(driver: &mut Driver, responder: Responder<()>, par
 pub(super) async fn cycle_level(driver: &mut Driver, responder: Responder<Option<CycledThinking>>) {
     match driver.core.conversation.choice.next_level() {
         Some(level) => choose_level(driver, level, ClientRequest::CycleLevel(responder, level)).await,
+        // As without a choice of models: the data is null (behaviour.md 1.8).
         None => responder.respond(Ok(None)).await,
     }
 }

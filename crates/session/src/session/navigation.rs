@@ -76,7 +76,9 @@ pub(super) async fn move_now(
     // Busy from now on until `Moved`, so that no run begins while the leaf changes.
     driver.drive(Input::Move).await;
     let moving = PendingNavigation { asker, place, label };
-    if given.is_some() {
+    if let Some(given) = given {
+        // An empty text means that there shall be no summary, not that the model shall write one (pi-core.md 3.7).
+        let given = Some(given).filter(|given| !given.summary.is_empty());
         return arrive(driver, moving, given).await;
     }
     let summary = if params.summarize {
@@ -139,9 +141,11 @@ fn branch_to_summarise(driver: &mut Driver, params: &NavigateParams) -> Option<S
         .conversation
         .log
         .leaf_id()
+        // The `fromId` of a session without entries (pi-core.md 2.3).
         .unwrap_or("root")
         .to_owned();
     let cancel = CancellationToken::new();
+    // As a summary that fails, so that the move ends and is answered like every other.
     if let Err(error) = driver.check_named() {
         let refusal = Refusal::Failed(SummaryKind::Branch, error);
         let refused = async move { Summarised::Branch(Err(refusal)) };
@@ -302,7 +306,7 @@ pub(super) async fn on_move(
     move_now(driver, asker, params, given).await;
 }
 
-/// A summary that an extension made; none when it says nothing.
+/// A summary that an extension made; none when it gives none.
 fn given_summary(conversation: &Conversation, given: &Value) -> Option<BranchSummary> {
     let summary = given.get("summary").and_then(Value::as_str)?.to_owned();
     let member = |name: &str| given.get(name).filter(|value| !value.is_null()).cloned();

@@ -70,6 +70,7 @@ impl Declared {
         let (removed, added) = (tools("toolsRemoved"), tools("toolsAdded"));
         let is_listed = |list: &[(String, Value)], name: &str| list.iter().any(|(other, _)| other == name);
         self.tools
+            // A tool that is added again takes the place of its former definition.
             .retain(|(name, _)| !is_listed(&removed, name) && !is_listed(&added, name));
         let mentioned = removed.iter().chain(&added).map(|(name, _)| name.clone());
         self.mentioned.extend(mentioned);

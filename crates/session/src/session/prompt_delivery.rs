@@ -102,6 +102,7 @@ async fn run_or_queue(driver: &mut Driver, prompt: PendingPrompt) {
             _ if !prompt.options.is_empty() => Err(strings::LIMITS_OF_QUEUED.to_owned()),
             None => Err(busy(driver.core.machine.activity()).to_owned()),
             Some(behavior) => {
+                // Every word but `followUp` means `steer` (behaviour.md 3.4).
                 let kind = match behavior {
                     "followUp" | "follow_up" => QueueKind::FollowUp,
                     _ => QueueKind::Steering,
@@ -205,6 +206,7 @@ pub(super) async fn begin_prompted_run(driver: &mut Driver, run: PendingRun, ans
         true => driver.turn.unanswered = Some(prompt),
         false => prompt.accept(&mut driver.core).await,
     }
+    // Behind the prompt, messages for the next turn before those of `before_agent_start` (pi-core.md 1.11).
     messages.append(driver.extensions.next_turn());
     messages.append(&mut added_messages(driver, &answer).await);
     let prompt = answer.get("systemPrompt").and_then(Value::as_str);
@@ -321,14 +323,10 @@ pub(super) async fn push(
         text,
         interrupts,
     };
-    driver.drive(Input::Enqueue(kind, queued)).await;
-    Ok(Accepted {
-        id: Some(queued_id(driver.core.machine.queues().newest())),
-        ..Accepted::new(Disposition::Queued)
-    })
+    Ok(put_in_queue(driver, kind, queued).await)
 }
 
-/// A message of an extension waits in a queue. It is not shown there.
+/// A message waits in a queue. One without text, as extensions send them, is not shown there.
 pub(super) async fn enqueue_message(
     driver: &mut Driver,
     kind: QueueKind,
@@ -341,8 +339,15 @@ pub(super) async fn enqueue_message(
         message,
         interrupts: false,
     };
+    Ok(put_in_queue(driver, kind, queued).await)
+}
+
+async fn put_in_queue(driver: &mut Driver, kind: QueueKind, queued: Queued) -> Accepted {
     driver.drive(Input::Enqueue(kind, queued)).await;
-    Ok(Accepted::new(Disposition::Started))
+    Accepted {
+        id: Some(queued_id(driver.core.machine.queues().newest())),
+        ..Accepted::new(Disposition::Queued)
+    }
 }
 
 /// Messages that have not begun do not begin any more.

@@ -202,6 +202,7 @@ async fn run_command(
     if driver.core.agent.options.dialect.answers_commands_early() {
         let begun = Accepted::by_command(CommandStage::Begun);
         responder.respond_early(begun).await;
+        // `ClientRequests::take` corrects it at the end, when it is known whether a run begins.
         stage = CommandStage::Ended(false);
     }
     driver.extensions.sync_state(&mut driver.core);

@@ -60,6 +60,7 @@ pub(super) async fn switch_session(
     params: SwitchParams,
 ) -> Option<DeferredAction> {
     let path = with_home(&driver.core.agent, params.session_path);
+    // Relative paths start at the working directory of the session, and not at that of the process (behaviour.md 9.4).
     let path = driver.core.workspace.cwd.join(path);
     let spare = params.is_page.then(|| driver.core.agent.home.clone());
     // Before the run is ended for nothing. Only pages: elsewhere a missing file begins a new session, as in pi (behaviour.md 9.4).
@@ -432,6 +433,7 @@ fn resolved(core: &SessionCore, params: NewSessionParams) -> Result<NewSessionPa
 pub(super) async fn reply(driver: &mut Driver, asker: ChangeAsker, outcome: Result<Changed, String>) {
     match asker {
         ChangeAsker::Session(responder) => {
+            // A change that an extension has cancelled is a success for the client (behaviour.md 12.7).
             let cancelled = |changed: Changed| Cancelled {
                 cancelled: changed.cancelled,
             };

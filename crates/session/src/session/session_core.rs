@@ -268,6 +268,7 @@ impl SessionCore {
         let model = self
             .conversation
             .choice
+            // That of the run and not the selected one: the calls are those of its answer.
             .run_model
             .as_ref()
             .map(|(model, level)| (model, *level));
@@ -382,6 +383,7 @@ impl SessionCore {
     /// The machine begins another session. Queue modes and retries stay as they are.
     pub(super) fn open_machine(&mut self, messages: Vec<Arc<wire::Message>>) {
         let settings = self.machine.settings();
+        // With the settings of the session before: a new session keeps the queue modes (behaviour.md 9.3).
         self.apply(Change::Open { settings, messages });
     }
 

@@ -241,6 +241,7 @@ async fn open_other(driver: &mut Driver, path: PathBuf, spare: Option<PathBuf>) 
     // Its log is still locked by this process and has entries that the file lacks, so the file cannot be opened.
     if let Some(log) = driver.core.conversation.log.take_left(&path).await {
         let cwd = stored_cwd(&log, &path, &driver.core.agent.cwd, spare.as_deref());
+        // No error: the log has been taken out, and entries that only it has would be dropped with it.
         let cwd = cwd.unwrap_or_else(|_| driver.core.workspace.cwd.clone());
         return replace(driver, log, cwd, false).await;
     }

@@ -162,6 +162,7 @@ impl Storage {
             files.iter().position(is_it)
         };
         let place = off_thread(find).await?;
+        // Always so, since `self` stays borrowed meanwhile. `swap_remove` panics for a place that does not exist.
         (place < self.left.len()).then(|| self.left.swap_remove(place))
     }
 

@@ -140,6 +140,7 @@ impl View<'_> {
     /// When `since` names no entry.
     pub(super) fn entries(&self, params: &EntriesParams) -> Result<Entries, String> {
         let log = &self.conversation.log;
+        // In the order of the file and of all branches (pi-1.5-delta.md 2).
         let entries = log.entries();
         let from = match &params.since {
             None => 0,
@@ -169,6 +170,7 @@ impl View<'_> {
             texts.collect::<String>().trim().to_owned()
         });
         LastText {
+            // Without text, `data` of the response is `{}` (behaviour.md 1.8).
             text: text.filter(|text| !text.is_empty()),
         }
     }

@@ -81,6 +81,7 @@ impl CacheWarmer {
         let Some(kept) = &mut self.kept else {
             return std::future::pending().await;
         };
+        // The futures stay in `kept`, so that a wait that is dropped loses no answer.
         match &mut kept.step {
             Step::Timer => {
                 wakeup::at(Some(kept.due_at)).await;

@@ -271,7 +271,7 @@ impl fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Cancelled => "the question was cancelled",
-            Self::TimedOut => "nobody answered in time",
+            Self::TimedOut => "no answer came in time",
             Self::Withdrawn => "the question was withdrawn",
             Self::NotRendered => "no client can show the question",
             Self::TooMany => "too many questions wait for an answer already",

@@ -345,6 +345,7 @@ impl ClientRequest {
         outbox: &Outbox,
     ) -> Completion {
         match self {
+            // Also after an exception: the client gets it as `extension_error`, and a response without an error (behaviour.md 12.2).
             Self::Command(responder, name, stage) => {
                 // Before the response: a client that acts on the response has the error by then.
                 report_error(answer, &format!("command:{name}"), "command", outbox).await;

@@ -157,7 +157,13 @@ async fn typed(ui: &Ui, title: &str, field: &Field) -> Result<Option<Value>, Rep
         }
         let value = match field.kind {
             Kind::Number(true) => text.trim().parse::<i64>().ok().map(|number| json!(number)),
-            Kind::Number(false) => text.trim().parse::<f64>().ok().map(|number| json!(number)),
+            // JSON has no infinity and no NaN.
+            Kind::Number(false) => {
+                let number = text.trim().parse::<f64>().ok();
+                number
+                    .filter(|number| number.is_finite())
+                    .map(|number| json!(number))
+            }
             _ => Some(json!(text)),
         };
         if value.is_some() {
@@ -297,6 +303,9 @@ mod tests {
         assert_eq!(reply, accepted(json!({"key": 7})));
         let (reply, frames) = asked(number(), &[json!({"value": "1.5"}), json!({"value": ""})]).await;
         assert_eq!((reply, frames.len()), (Reply::Cancel, 2));
+        let broken = field(Kind::Number(false), true, None);
+        let (reply, _) = asked(broken, &[json!({"value": "inf"}), json!({"value": "1.5"})]).await;
+        assert_eq!(reply, accepted(json!({"key": 1.5})));
     }
 
     #[tokio::test]

@@ -165,6 +165,7 @@ impl Tool for ProcessTool {
             }
             let done = tokio::select! {
                 biased;
+                // First: a call that was cancelled before it began types nothing and ends no process.
                 () = call.cancel.cancelled() => Err(strings::ABORTED.to_owned()),
                 done = carry_out(&processes, action, call.judged.as_ref()) => done,
             };

@@ -105,6 +105,7 @@ impl Processes {
 
     /// Tells clients whether the end of a process may begin a run, if that has changed.
     pub(crate) async fn tell_pending_wakeup(&self) {
+        // A block of its own, which releases the lock: sending waits for a client that does not read.
         let told = {
             let mut known = self.known();
             let is_pending = known.has_pending_wakeup();
@@ -449,6 +450,7 @@ impl Starting {
         if running + known.starting >= limits::PROCESSES {
             return Err(strings::too_many_processes(limits::PROCESSES));
         }
+        // Under the lock of the count: of two calls at the same time only one gets the last place.
         known.starting += 1;
         Ok(Self(processes.clone()))
     }

@@ -89,6 +89,7 @@ impl TaskOwner {
         if left.max_tokens == Some(0) {
             return Some("maxTokens");
         }
+        // Tool calls are not asked for: without calls left a sub-agent may still answer, as a session may.
         left.max_cost.is_some_and(|cost| cost <= 0.0).then_some("maxCost")
     }
 
@@ -98,6 +99,7 @@ impl TaskOwner {
         let mut agent = (*self.agent).clone();
         // The record of inputs belongs to the owner's session.
         agent.inputs = None;
+        // Documented for users, and so is that it gives no tasks itself (docs/guides/sub-agents.md).
         agent.mcp.off = true;
         let options = &mut agent.options;
         options.extensions.is_subagent = true;
@@ -106,6 +108,7 @@ impl TaskOwner {
             name != TASK_TOOL && named.is_none_or(|tools| tools.contains(name))
         };
         options.tools = self.tools.iter().filter(|name| wanted(name)).cloned().collect();
+        // The owner chooses the tools: others that a session file declares must not come back.
         options.tool_filter.restored = None;
         // Tools that extensions bring later stay out, too.
         options.tool_filter.only.push(options.tools.clone());

@@ -202,7 +202,7 @@ fn read_transcript(session_file: String, from: u64) -> Result<SubagentMessages, 
     };
     let mut file = match std::fs::File::open(Path::new(&read.session_file)) {
         Ok(file) => file,
-        // The first line is written with the first answer.
+        // The file is created with the first prompt (docs/internals/decisions/05-file-with-first-prompt.md).
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(read),
         Err(error) => return Err(error.to_string()),
     };
