@@ -119,9 +119,8 @@ async fn serve(
             Wakeup::Posted => post(&mut connection, &port.0),
             Wakeup::LoggedOut(number, outcome) => logged_out(&mut connection, number, outcome),
             Wakeup::Item(item) => {
-                // What a call has posted comes before the event of its end, however busy the machine is.
-                post(&mut connection, &port.0);
-                flushed = take_ready(item, &mut queues, &mut connection, &mut pending, &mut batch).await;
+                let ready = (item, &mut queues);
+                flushed = take_ready(ready, &port.0, &mut connection, &mut pending, &mut batch).await;
             }
         }
         while connection.out.write(&mut batch) {
@@ -175,14 +174,16 @@ type Flush = tokio::sync::oneshot::Sender<()>;
 
 /// Takes an item of the sessions and further ones that are ready, as far as the batch has room.
 async fn take_ready(
-    item: QueueItem,
-    queues: &mut SessionQueues,
+    (item, queues): (QueueItem, &mut SessionQueues),
+    port: &ClientPort,
     connection: &mut Connection,
     pending: &mut VecDeque<Command>,
     batch: &mut Vec<u8>,
 ) -> Option<Flush> {
     let mut next = Some(item);
     while let Some(item) = next {
+        // What a call has posted comes before the event of its end, however busy the machine is.
+        post(connection, port);
         let (command, flush) = take(connection, item).await;
         pending.extend(command);
         connection.out.write_complete(batch);
@@ -258,4 +259,89 @@ fn read(input: impl Read + Send + 'static) -> Result<Receiver<Message>, Error> {
         })
         .map_err(Error::Thread)?;
     Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use serve::queues::SessionQueues;
+    use session::{Lane, Outgoing};
+    use tokio::sync::mpsc;
+    use tools::client::{Caller, Client};
+    use wire::{Event, ToolResult};
+
+    use super::take_ready;
+    use crate::port::ClientPort;
+    use crate::state::SessionState;
+    use crate::tests::connection;
+
+    fn write_starts() -> Event {
+        let args = json!({"path": "missing.txt", "content": "x"});
+        Event::ToolExecutionStart {
+            tool_call_id: "c1".to_owned(),
+            tool_name: "write".to_owned(),
+            args: args.as_object().unwrap().clone(),
+            parent_tool_call_id: None,
+        }
+    }
+
+    fn command_ends() -> Event {
+        Event::ToolExecutionEnd {
+            tool_call_id: "c2".to_owned(),
+            tool_name: "bash".to_owned(),
+            result: ToolResult::default(),
+            is_error: false,
+            duration_ms: None,
+            parent_tool_call_id: None,
+        }
+    }
+
+    /// The lines that are written when the second event and the request of its call arrive while the old text of a file is read for
+    /// the first event. Without them if the text was read before they could arrive.
+    async fn written() -> String {
+        let (mut connection, handle) = (connection(), Arc::<str>::from("s1"));
+        let state = SessionState::new(Arc::clone(&handle), Path::new("/nowhere"));
+        connection.names.insert(Arc::clone(&handle), "a".to_owned());
+        connection.sessions.insert("a".to_owned(), state);
+        let (_first, items) = mpsc::channel(1);
+        let (lanes, joining) = mpsc::channel(1);
+        let (events, queue) = mpsc::channel(2);
+        let session = Arc::clone(&handle);
+        lanes.try_send(Lane { session, queue }).unwrap();
+        let mut queues = SessionQueues::new(items, Some(joining));
+        let joined = queues.next().await.unwrap();
+        events.try_send(Outgoing::Event(write_starts().into())).unwrap();
+        let port = ClientPort::default();
+        let tool = port.clone();
+        let call = tokio::spawn(async move {
+            let caller = Caller {
+                session: "a".to_owned(),
+                call: "c2".to_owned(),
+            };
+            let answer = tool.read(&caller, Path::new("/posted"));
+            events.try_send(Outgoing::Event(command_ends().into())).unwrap();
+            (answer, events)
+        });
+        let (mut pending, mut batch) = (VecDeque::new(), Vec::new());
+        let ready = (joined, &mut queues);
+        take_ready(ready, &port, &mut connection, &mut pending, &mut batch).await;
+        drop(call.await.unwrap());
+        String::from_utf8(batch).unwrap()
+    }
+
+    #[tokio::test]
+    async fn posted_request_precedes_later_event() {
+        for _ in 0..1_000 {
+            let text = written().await;
+            if let Some(end) = text.find("completed") {
+                let request = text.find("/posted").unwrap();
+                return assert!(request < end, "{text}");
+            }
+        }
+        panic!("the text of the file was always read before the second event came");
+    }
 }
