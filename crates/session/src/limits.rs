@@ -90,8 +90,13 @@ pub const LEFT_SESSIONS: usize = 16;
 pub const STORAGE_RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 
 /// Time for a session to report whether it is idle.
-// An idle session answers at once. The manager delivers nothing else while it waits (`SessionManager::wait_for_place`).
-pub const RETIRE_WAIT: Duration = Duration::from_millis(250);
+// An idle session answers at once. With less, a stall of the machine evicts another session than the least recently used one.
+pub const RETIRE_WAIT: Duration = Duration::from_secs(1);
+
+/// Time for which no other request is delivered while a session is asked whether it is idle.
+// A session that hangs must not delay the abort of another one for the whole of `RETIRE_WAIT`. Once the client is gone, sessions wait
+// so long for a place.
+pub const RETIRE_HOLD: Duration = Duration::from_millis(250);
 
 /// Time for an evicted session to end before it is opened again.
 pub const GONE_WAIT: Duration = Duration::from_secs(15);

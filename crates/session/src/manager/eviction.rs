@@ -121,7 +121,7 @@ impl SessionManager {
             Err(waiter) => return self.no_place_for(*waiter).await,
         }
         // Idle sessions answer at once. Nothing else is delivered meanwhile, so that the commands right behind find the session open.
-        let end = tokio::time::Instant::now() + limits::RETIRE_WAIT;
+        let end = tokio::time::Instant::now() + limits::RETIRE_HOLD;
         while self.room.is_asking()
             && tokio::time::timeout_at(end, self.room.changed(false))
                 .await
@@ -239,7 +239,8 @@ impl SessionManager {
         let Some(mut asked) = open.and_then(|open| Asked::new(Arc::clone(handle), &open.slot)) else {
             return false;
         };
-        asked.answered().await;
+        // Nothing else is delivered meanwhile. If the session answers later, it stays open.
+        let _late = tokio::time::timeout(limits::RETIRE_HOLD, asked.answered()).await;
         self.evict(asked)
     }
 

@@ -179,7 +179,7 @@ impl Room {
 
     /// Lets nothing wait much longer, since the client is gone.
     pub(super) fn hurry(&mut self) {
-        let end = Instant::now() + limits::RETIRE_WAIT;
+        let end = Instant::now() + limits::RETIRE_HOLD;
         for waiter in &mut self.waiters {
             waiter.until = waiter.until.min(end);
         }
@@ -190,15 +190,51 @@ impl Room {
         self.search = Search::Off;
     }
 
-    /// Waits until the search goes on: the session that was asked has answered, the next round is due, or a place is free
-    /// anyway. Cancel-safe.
+    /// Waits until the search goes on: the session that was asked has answered, the next round is due, a session has waited too
+    /// long, or a place is free anyway. Cancel-safe.
     pub(super) async fn changed(&mut self, has_place: bool) {
+        // The first one is the first to have waited too long.
+        let overdue = self.waiters.front().map(|first| first.until);
         match (&mut self.asked, &self.search) {
             _ if has_place => {}
-            (Some(asked), _) => asked.answered().await,
+            (Some(asked), _) => match overdue {
+                Some(overdue) => {
+                    let _late = tokio::time::timeout_at(overdue.into(), asked.answered()).await;
+                }
+                None => asked.answered().await,
+            },
             (None, Search::Pause(due)) => tokio::time::sleep_until((*due).into()).await,
             // No session is asked and no pause is due, so the search goes on at once.
             (None, _) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn overdue_session_does_not_wait_for_answer() {
+        let mut room = Room::default();
+        let waiter = Waiter {
+            handle: "waits".into(),
+            awaited: Awaited::Evicted,
+            requests: Vec::new(),
+            until: Instant::now(),
+        };
+        assert!(room.join(waiter).is_ok());
+        let (_hangs, wait) = oneshot::channel();
+        let asked = Asked {
+            handle: "hangs".into(),
+            wait,
+            answer: None,
+            until: Instant::now() + Duration::from_secs(600),
+        };
+        assert!(room.ask(Some(asked)));
+        let changed = tokio::time::timeout(Duration::from_secs(30), room.changed(false)).await;
+        assert!(changed.is_ok() && room.overdue().is_some());
     }
 }
