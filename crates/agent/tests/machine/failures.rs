@@ -206,15 +206,17 @@ fn messages_follow_failed_recovery_in_newest_pi() {
             "agent_start; turn_start; queue [] []; user later; CALL",
         ),
     ] {
-        let mut world = world(failures);
-        world.prompt("go");
-        world.fail("too long", Verdict::Overflow);
-        world.queue(QueueKind::FollowUp, "later");
-        world.take();
-        world.step(Input::Compacted(CompactOutcome::Failed("no".to_owned())));
-        let lines = world.take();
-        assert!(lines[0].starts_with("compaction_end Overflow false"), "{lines:?}");
-        assert_eq!(lines[1..].join("; "), next, "{failures:?}");
+        for outcome in [CompactOutcome::Failed("no".to_owned()), CompactOutcome::Aborted] {
+            let mut world = world(failures);
+            world.prompt("go");
+            world.fail("too long", Verdict::Overflow);
+            world.queue(QueueKind::FollowUp, "later");
+            world.take();
+            world.step(Input::Compacted(outcome));
+            let lines = world.take();
+            assert!(lines[0].starts_with("compaction_end Overflow false"), "{lines:?}");
+            assert_eq!(lines[1..].join("; "), next, "{failures:?}");
+        }
     }
 }
 

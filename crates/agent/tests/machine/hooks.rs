@@ -299,6 +299,19 @@ fn abort_withdraws_hooks_before_compaction() {
     world.step(Input::Abort);
     assert_eq!(world.take(), ["CANCEL HOOKS", "END COMPACTION false"]);
     assert_eq!(done(&mut world, HooksOutcome::Unchanged), []);
+    world.step(Input::Compacted(CompactOutcome::Aborted));
+    world.step(Input::Prompt {
+        messages: vec![user("go")],
+        full: true,
+        limits: None,
+        wants_result: false,
+    });
+    world.step(Input::Abort);
+    world.take();
+    // Unlike a refusal, it ends the run.
+    world.step(Input::Compacted(CompactOutcome::Aborted));
+    let lines = world.take();
+    assert_eq!(lines[lines.len() - 2..], ["settled aborted", "IDLE"]);
 }
 
 #[test]

@@ -296,32 +296,37 @@ pub(super) fn script_in<'w>(
         // Long options may be shortened.
         let is_long = |option: &str| name.len() > 2 && name.starts_with("--") && option.starts_with(name);
         let is_short = |option: &&str| option.len() == 2 && text.starts_with(*option);
+        let glued = match text.strip_prefix("-e") {
+            None if is_long("--expression") || is_long("--source") => Some(value),
+            glued => glued,
+        };
         if glued_script(steps, word, input, is_quiet, is_awk) {
             has_script = true;
         } else if files.iter().copied().any(is_long) || files.iter().any(is_short) {
             has_script = true;
-            let is_whole = text == word.text() || word.changes();
             let option = Word::literal_of(&text);
-            let option = if is_whole { word } else { &option };
+            let option = if word.changes() { word } else { &option };
             at += script_file(steps, option, arguments.get(at), input, is_quiet);
-        } else if name == "-e" || is_long("--expression") || is_long("--source") {
-            let is_known = if value.is_empty() || name == "-e" {
+        } else if let Some(glued) = glued {
+            let is_known = if glued.is_empty() && !word.changes() {
                 at += 1;
                 judge(arguments.get(at - 1))
             } else {
-                !word.changes() && is_quiet(value)
+                !word.changes() && is_quiet(glued)
             };
             has_script = true;
             if !is_known {
                 steps.hide();
             }
-        } else if let Some(glued) = text.strip_prefix("-e").filter(|glued| !glued.is_empty()) {
-            has_script = true;
-            if word.changes() || !is_quiet(glued) {
+        } else if valued.contains(&text.as_str())
+            || !text.contains('=') && valued.iter().copied().any(is_long)
+        {
+            // Behind `-F$x` stands the script, or a value if `$x` is empty.
+            let behind = arguments.get(at + 1).and_then(Word::literal);
+            if word.changes() && behind.is_some_and(|code| !is_quiet(&code)) {
                 steps.hide();
             }
-        } else if valued.contains(&text.as_str()) {
-            at += 1;
+            at += usize::from(!word.changes());
         } else if is_awk
             && (text.starts_with("-i") || text.starts_with("-l") || is_long("--load") || is_long("--include"))
         {
@@ -338,10 +343,8 @@ pub(super) fn script_in<'w>(
 /// The first option with a value behind other letters in one word, and how many letters are before it. It takes the rest of the word.
 fn valued_in_group(text: &str, is_awk: bool) -> Option<(usize, char)> {
     let valued = if is_awk { "-DEFLWZdefilopv" } else { "-Iefil" };
-    let letters = text.strip_prefix('-')?;
-    let first = letters
-        .char_indices()
-        .find(|(_, letter)| valued.contains(*letter));
+    let mut letters = text.strip_prefix('-')?.char_indices();
+    let first = letters.find(|(_, letter)| valued.contains(*letter));
     first.filter(|(at, _)| *at > 0)
 }
 

@@ -83,8 +83,13 @@ impl Planted {
         let arguments: Vec<String> = command.words.iter().skip(1).map(Word::text).collect();
         let program = command.words.first().map(Word::text).unwrap_or_default();
         let program = programs::base_name(&program);
-        let is_in_place = |word: &String| word.starts_with("-i") || word.starts_with("--in-place");
-        let edits = program == "sed" && arguments.iter().any(is_in_place);
+        // Behind other letters, and shortened, too: `-Ei` and `--in`.
+        let is_in_place = |word: &String| {
+            let letters = word.strip_prefix('-').unwrap_or_default();
+            let behind = letters.trim_start_matches(['E', 'b', 'n', 'r', 's', 'u', 'z']);
+            behind.starts_with(['i', 'I']) || word.starts_with("--i")
+        };
+        let edits = ["sed", "gsed"].contains(&program) && arguments.iter().any(is_in_place);
         let text = document.or_else(|| text_of(command, program, &arguments, edits));
         if !is_fed {
             self.said.clear();
@@ -218,7 +223,7 @@ impl Planted {
 fn text_of(command: &Simple, program: &str, arguments: &[String], edits: bool) -> Option<String> {
     match program {
         "echo" | "printf" => Some(arguments.join(" ").replace("\\n", "\n").replace("\\t", " ")),
-        "sed" if edits => Some(arguments.join("\n")),
+        _ if edits => Some(arguments.join("\n")),
         _ => {
             let mut redirects = command.redirects.iter();
             let text = redirects.find(|redirect| redirect.kind == RedirectKind::HereString);

@@ -65,7 +65,8 @@ pub(super) fn runner<'w>(
                 steps.hide();
             }
             let files = ["-f", "--file", "-E", "--exec"];
-            code::script_in(steps, arguments, input, code::is_quiet_awk, &files, &["-v", "-F"]);
+            let valued = ["-v", "-F", "-Z", "--assign", "--field-separator"];
+            code::script_in(steps, arguments, input, code::is_quiet_awk, &files, &valued);
         }
         Class::Sed => code::script_in(
             steps,
@@ -73,7 +74,7 @@ pub(super) fn runner<'w>(
             input,
             code::is_quiet_sed,
             &["-f", "--file"],
-            &["-l"],
+            &["-l", "--line-length"],
         ),
         Class::Python => code::coded(steps, arguments, input, code::PYTHON),
         Class::Perl => code::coded(steps, arguments, input, code::PERL),

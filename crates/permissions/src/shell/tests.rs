@@ -515,13 +515,18 @@ impl Place {
         {
             std::thread::sleep(Duration::from_millis(2));
         }
-        (0..200).any(|_| {
+        let ran = (0..200).any(|_| {
             let is_there = marker.exists();
             if !is_there {
                 std::thread::sleep(Duration::from_millis(2));
             }
             is_there
-        })
+        });
+        // Some lines wait or repeat themselves, and would keep a processor busy for as long as they like.
+        let group = rustix::process::Pid::from_child(&child);
+        let _none_left = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        child.wait().unwrap();
+        ran
     }
 }
 

@@ -201,15 +201,15 @@ fn many_long_values_are_refused_soon() {
     let long = format!("{values}b={}; c={}; ", "$a".repeat(30), "$b".repeat(60));
     let start = cpu_time();
     for line in [
-        format!("{long}{}", "cargo build $b $c; ".repeat(1_000)),
-        format!("{long}{}", "d=$c; ".repeat(4_000)),
-        format!("{long}cargo build {}", "$c ".repeat(10_000)),
+        format!("{long}{}", "cargo build $b $c; ".repeat(250)),
+        format!("{long}{}", "d=$c; ".repeat(1_000)),
+        format!("{long}cargo build {}", "$c ".repeat(2_500)),
     ] {
         assert!(is_refused(&policy, &line), "{}", line.len());
     }
     // Generous: a debug build. Without the bounds it takes hours.
     let took = cpu_time() - start;
-    assert!(took.as_secs() < 120, "{took:?}");
+    assert!(took.as_secs() < 40, "{took:?}");
     let few = format!("{values}cargo build $a");
     assert!(!is_refused(&policy, &few), "fewer than 256 values");
 }
