@@ -17,6 +17,10 @@ MAX_LINE = 256 << 20
 #: How much of stderr is kept, in bytes.
 STDERR_TAIL = 64 << 10
 _CHUNK = 1 << 16
+#: Seconds that an agent whose pipe is closed may take to end: milliseconds, unless the machine is busy.
+EXIT_WAIT = 10.0
+#: Seconds between two looks at whether the agent has ended.
+_POLL = 0.01
 
 
 class Process:
@@ -87,6 +91,8 @@ class Process:
 
     async def _gone(self) -> AgentExited:
         """The error that says what the agent left behind, which takes a moment to arrive."""
+        if self._child is not None:
+            await self._exited(self._child, EXIT_WAIT)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=2.0)
         return AgentExited(self.returncode, self.stderr)
@@ -102,11 +108,9 @@ class Process:
             try:
                 if hurry is not None:
                     hurry()
-                await asyncio.wait_for(child.wait(), timeout)
-                break
-            except asyncio.TimeoutError:
-                continue
             except ProcessLookupError:
+                break
+            if await self._exited(child, timeout):
                 break
         # What it still said is read; grandchildren that keep the pipes open are not waited for.
         _, pending = await asyncio.wait(self._tasks, timeout=1.0)
@@ -118,6 +122,16 @@ class Process:
             with contextlib.suppress(OSError, asyncio.TimeoutError):
                 await asyncio.wait_for(child.stdin.wait_closed(), 1.0)
         return child.returncode
+
+    async def _exited(self, child: asyncio.subprocess.Process, timeout: float) -> bool:
+        """Waits for the end of the process. In Python 3.11 `wait` also waits for its pipes, which grandchildren may keep open."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + timeout
+        while child.returncode is None:
+            if loop.time() > end:
+                return False
+            await asyncio.sleep(_POLL)
+        return True
 
     async def _read(self) -> None:
         child = self._child
@@ -146,7 +160,7 @@ class Process:
             error = problem
         if error is None:
             # stdout is closed: the code and the last words follow in a moment, later on a busy machine. Grandchildren may keep stderr open.
-            await asyncio.wait({asyncio.ensure_future(child.wait())}, timeout=10.0)
+            await self._exited(child, EXIT_WAIT)
             await asyncio.wait({self._tasks[1]}, timeout=1.0)
             error = AgentExited(child.returncode, self.stderr)
         self._on_end(error)

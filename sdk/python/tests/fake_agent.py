@@ -1,14 +1,15 @@
 """A stand-in for the agent: the frames of host tools, dialogs and many sessions, and misbehaviour on request.
 
 A prompt `call NAME JSON` calls a host tool, `cancel NAME JSON` takes the call back after its first update, `dialog JSON`
-asks something, `flood N` sends N events, `silent` never settles, `die` ends the process, `garbage` writes no JSON, `mute`
-does not answer at all. A set of tools with the tool `late` is taken without an answer. The commands `deep`, `torn` and `odd`
-are answered with a deep line, half a line and odd frames.
+asks something, `flood N` sends N events, `silent` never settles, `die` ends the process, `orphan` starts a process that keeps
+stderr open for a minute, `garbage` writes no JSON, `mute` does not answer at all. A set of tools with the tool `late` is
+taken without an answer. The commands `deep`, `torn` and `odd` are answered with a deep line, half a line and odd frames.
 """
 
 import functools
 import itertools
 import json
+import subprocess
 import sys
 
 tools: dict = {}
@@ -52,6 +53,9 @@ def prompt(message, session):
     elif word == "die":
         sys.stderr.write("dying as asked\n")
         sys.exit(3)
+    elif word == "orphan":
+        subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        settle("left", session)
     elif word == "garbage":
         sys.stdout.write("this is not JSON\n")
         sys.stdout.flush()

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import json
 import threading
+import time
 import unittest
 from typing import Annotated, Literal, Optional
 from unittest import mock
@@ -270,6 +271,21 @@ class Misbehaviour(Case):
         self.assertIn("dying as asked", caught.exception.stderr)
         with self.assertRaises(AgentExited):
             agent.get_state()
+
+    def test_the_end_does_not_wait_for_grandchildren(self):
+        # The grandchild keeps stderr open for a minute. A wait for the pipes would last for 10 seconds, and for 30.
+        begun = time.monotonic()
+        agent = self.fake()
+        agent.ask("orphan", timeout=20.0)
+        with self.assertRaises(AgentExited) as caught:
+            agent.ask("die", timeout=50.0)
+        self.assertEqual(caught.exception.returncode, 3)
+        self.assertLess(time.monotonic() - begun, 9.0)
+        other = self.fake()
+        other.ask("orphan", timeout=20.0)
+        begun = time.monotonic()
+        other.close()
+        self.assertLess(time.monotonic() - begun, 25.0)
 
     def test_an_agent_that_says_nonsense(self):
         with self.assertRaises(ProtocolError):
