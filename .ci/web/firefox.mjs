@@ -25,6 +25,9 @@ async function start(program, preferences) {
   const child = spawn(program, ['--headless', '--no-remote', '--remote-debugging-port=0', '--profile', profile, 'about:blank'],
     { detached: true, stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, MOZ_HEADLESS: '1', HOME: profile } });
   const end = () => { try { process.kill(-child.pid, 'SIGKILL'); } catch { /* all gone */ } };
+  // A check that is ended from outside, because another one failed, must not leave a browser that slows down what runs next.
+  process.once('exit', end);
+  process.once('SIGTERM', () => process.exit(143));
   const address = await new Promise((resolve, reject) => {
     const timer = setTimeout(() => { end(); reject(new Error('Firefox did not start in time')); }, START_MS);
     let heard = '';

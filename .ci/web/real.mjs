@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { check, open, same } from './browser.mjs';
-import { start, stopped } from './started.mjs';
+import { start, startAtOwnPort, stopped } from './started.mjs';
 
 const [program, agentProgram, folder] = process.argv.slice(2);
 const home = mkdtempSync(join(tmpdir(), 'page-check-'));
@@ -17,7 +17,7 @@ let agent = null;
 let failed = null;
 const end = (value) => `[...document.querySelectorAll('${value}')].at(-1)`;
 try {
-  agent = await start(agentProgram, home, ['--port', '0', '--web-token', ...args]);
+  agent = await startAtOwnPort(agentProgram, home, ['--web-token', ...args]);
   const { url } = agent;
   check('the address has a token', url.includes('token='));
   await page.device('desktop');
@@ -116,7 +116,7 @@ try {
   mkdirSync(busy);
   writeFileSync(join(busy, 'replies.json'), JSON.stringify([{ stream: [{ tool: { id: 'c1', name: 'bash', args: { command: 'sleep 60' } } }] }]));
   const script = ['--model', 'offline/script', '--script', join(busy, 'replies.json'), ...(folder ? ['--serve-ui', folder] : [])];
-  agent = await start(agentProgram, busy, ['--port', '0', '--web-token', ...script]);
+  agent = await startAtOwnPort(agentProgram, busy, ['--web-token', ...script]);
   const again = agent.url;
   await page.goto(again);
   await page.ready();

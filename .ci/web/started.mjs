@@ -32,6 +32,19 @@ export async function start(program, home, args) {
   return { child, url, origin, token, command };
 }
 
+/** Starts it at a port that it can have again when it is started anew: the system gives ports below 32768 to no process by itself. */
+export async function startAtOwnPort(program, home, args) {
+  for (let tries = 1; ; tries += 1) {
+    const port = 20000 + Math.floor(Math.random() * 10000);
+    try {
+      return await start(program, home, ['--port', String(port), ...args]);
+    } catch (error) {
+      // Another process may have the port: the agent ends.
+      if (tries === 5 || !error.message.includes('ended')) throw error;
+    }
+  }
+}
+
 /** Ends it, and waits until it is gone. */
 export function stopped(child, signal = 'SIGTERM') {
   return new Promise((resolve) => {

@@ -1,6 +1,6 @@
 // What the composer does around sending and stopping: where the page scrolls, what becomes of waiting messages and of images.
 
-import { check, same, soon } from '../browser.mjs';
+import { check, same, soon, waitFor } from '../browser.mjs';
 import { sayUser, stream, user } from '../agent.mjs';
 
 const PICTURE = 'iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAIAAAACUFjqAAAAEklEQVR42mMo+1OGBzGMSmNDAHLTvqGrtjuvAAAAAElFTkSuQmCC';
@@ -55,6 +55,25 @@ export async function restartReturnsLostQueue(page, agent, server) {
   await page.until("[...document.querySelectorAll('.toast')].some((one) => one.innerText.includes('restarted before it took 1 waiting message'))");
   await page.until("document.querySelector('#field').value === 'do not lose this'");
   await page.picture('queue-after-restart');
+}
+
+export async function lateFiguresHideNoRun(page, agent) {
+  await waitFor('the first figures', () => agent.asked('get_session_stats').length > 0);
+  const { take } = agent;
+  const held = [];
+  agent.take = (client, command) => {
+    if (command.type === 'get_session_stats') held.push(() => take.call(agent, client, command));
+    else take.call(agent, client, command);
+  };
+  // It makes the page ask for state and figures. The state is answered before the next run begins, the figures after that.
+  agent.say({ type: 'agent_end', messages: [], willRetry: false });
+  await waitFor('the question for figures', () => held.length > 0);
+  agent.say({ type: 'agent_start' });
+  await page.until("!document.querySelector('.stop').hidden");
+  for (const answer of held) answer();
+  sayUser(agent, 'after the figures');
+  await page.until("document.querySelectorAll('.user').length === 1");
+  check('it still runs', await page.evaluate("!document.querySelector('.stop').hidden"));
 }
 
 export async function restartKeepsDeliveredMessagesOut(page, agent, server) {
