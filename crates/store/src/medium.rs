@@ -400,3 +400,20 @@ fn sync_dir(dir: &Path) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closed_file_is_unlocked_despite_copies_of_descriptor() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        let medium = FileMedium::create(&path).unwrap();
+        // A child process has one until it runs its program.
+        let _copy = medium.file.try_clone().unwrap();
+        assert!(matches!(FileMedium::open(&path), Err(StoreError::Locked { .. })));
+        drop(medium);
+        FileMedium::open(&path).unwrap();
+    }
+}

@@ -25,11 +25,6 @@ impl Gates {
         self.with(name, |g| g.open = true);
     }
 
-    /// Closes a gate again.
-    pub(crate) fn close(&self, name: &str) {
-        self.with(name, |g| *g = Gate::default());
-    }
-
     /// Notes that a reply stands at the gate.
     pub(crate) fn reach(&self, name: &str) {
         self.with(name, |g| g.reached = true);

@@ -130,11 +130,6 @@ impl ScriptedServer {
         self.shared.gates.release(gate);
     }
 
-    /// Closes a gate that was opened or reached, so that its name can be used again.
-    pub fn close_gate(&self, gate: &str) {
-        self.shared.gates.close(gate);
-    }
-
     /// Waits until a reply stands at `gate` (or has passed it).
     ///
     /// # Errors

@@ -306,7 +306,8 @@ async fn cancelled_dialog_ends_client_handler() {
         });
     let client = Client::start(options).await.unwrap();
     let _run = client.run("go").await.unwrap();
-    assert_eq!(heard.recv().await, Some("asked"));
+    let asked = tokio::time::timeout(Duration::from_secs(40), heard.recv()).await;
+    assert_eq!(asked.unwrap(), Some("asked"));
     client.abort().await.unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(40), heard.recv()).await;
     assert_eq!(ended.unwrap(), Some("ended"));

@@ -7,26 +7,14 @@ use std::sync::mpsc;
 
 use serde_json::{Value, json};
 
-use crate::kit::{LONG, PROGRAM, World, files_below};
+use crate::kit::{Done, LONG, PROGRAM, World, files_below};
 
-/// What a run of the doctor came to.
-struct Visit {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-fn visit(world: &World, args: &[&str], env: &[(&str, &str)]) -> Visit {
+fn visit(world: &World, args: &[&str], env: &[(&str, &str)]) -> Done {
     let mut command = Command::new(PROGRAM);
     command.arg("doctor").args(args).env_clear().envs(world.dir.env());
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.envs(env.iter().copied()).current_dir(world.dir.cwd());
-    let output = command.output().unwrap();
-    Visit {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
+    world.run_command(&mut command, "")
 }
 
 fn examine(world: &World, args: &[&str], env: &[(&str, &str)]) -> (Option<i32>, Value) {

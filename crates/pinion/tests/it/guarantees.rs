@@ -362,7 +362,9 @@ fn slow_client(deltas: u64, (about, before, session): Client) -> (Vec<Value>, u6
     }
     pi.send(prompt);
     world.server.wait_requests(1, LONG).unwrap();
-    assert!(world.server.wait_ended(1, Duration::from_millis(1_500)).is_err());
+    // The server waits, too, unless the agent and the system's buffers, which grow to many megabytes, have taken the whole answer.
+    let has_ended = world.server.wait_ended(1, Duration::from_millis(1_500)).is_ok();
+    assert!(!has_ended || deltas < 3_000);
     let more = || memory_kb(pi.agent.pid(), "VmHWM").saturating_sub(started);
     let stalled = more();
     assert!(stalled < 24 * 1024, "{about}: {stalled} kB without a reader");
@@ -376,7 +378,7 @@ fn slow_client(deltas: u64, (about, before, session): Client) -> (Vec<Value>, u6
 fn answer_over_limit_stays_small_for_slow_client() {
     for client in slow_clients() {
         let about = client.0;
-        let (lines, peak) = slow_client(1_200, client);
+        let (lines, peak) = slow_client(5_000, client);
         let length = text(answers(&lines)[0]).len();
         assert!((16_700_000..=16 << 20).contains(&length), "{length}");
         // The text is in the stream, in the encoder, and once more in the line for the session file; the allocator keeps some

@@ -96,8 +96,6 @@ impl World {
 
     /// Runs the program under another name.
     pub(crate) fn run_as(&self, program: &Path, args: &[&str], stdin: &str) -> Done {
-        let folder = tempfile::tempdir_in(self.dir.root()).unwrap();
-        let (out, err) = (folder.path().join("out"), folder.path().join("err"));
         let mut command = Command::new(program);
         command
             .args(args)
@@ -105,6 +103,23 @@ impl World {
             .envs(self.dir.env())
             .current_dir(self.dir.cwd());
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        let done = self.run_command(&mut command, stdin);
+        if args.contains(&"rpc") {
+            let values: Vec<Value> = done
+                .out
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok())
+                .collect();
+            let dialect = named_dialect(args.iter().map(OsStr::new));
+            line_schema::assert_all_fit(&dialect, values.iter());
+        }
+        done
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run_command(&self, command: &mut Command, stdin: &str) -> Done {
+        let folder = tempfile::tempdir_in(self.dir.root()).unwrap();
+        let (out, err) = (folder.path().join("out"), folder.path().join("err"));
         command
             .stdin(Stdio::piped())
             .stdout(File::create(&out).unwrap())
@@ -119,23 +134,14 @@ impl World {
             }
             if Instant::now() > end {
                 child.kill().unwrap();
-                panic!("{args:?} does not end");
+                panic!("{command:?} does not end");
             }
             std::thread::sleep(Duration::from_millis(3));
         };
         let text = |path: &Path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
-        let out = text(&out);
-        if args.contains(&"rpc") {
-            let values: Vec<Value> = out
-                .lines()
-                .filter_map(|line| serde_json::from_str(line).ok())
-                .collect();
-            let dialect = named_dialect(args.iter().map(OsStr::new));
-            line_schema::assert_all_fit(&dialect, values.iter());
-        }
         Done {
             code: status.code(),
-            out,
+            out: text(&out),
             err: text(&err),
         }
     }

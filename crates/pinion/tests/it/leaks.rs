@@ -14,7 +14,7 @@ use testkit::driver::AgentConfig;
 use testkit::llm::{ErrorReply, Recorded, Reply, Request};
 
 use crate::families::jwt;
-use crate::kit::{PROGRAM, Pi, World, bash, files_below};
+use crate::kit::{PROGRAM, Pi, World, bash, files_below, until};
 
 /// Every variable that a built-in provider reads a secret from.
 const VARIABLES: [&str; 34] = [
@@ -406,6 +406,7 @@ fn planted_keys_are_used_but_never_leak() {
     pi.agent.close_stdin();
     pi.agent.wait_exit(crate::kit::LONG).unwrap();
     pi.wait_ended();
+    until("the end of stderr", || pi.agent.stderr_ended());
     let log = fs::read(world.dir.root().join("out/log")).unwrap();
     search("the log", &log, &mut finds);
     search("stderr", pi.agent.stderr().as_bytes(), &mut finds);

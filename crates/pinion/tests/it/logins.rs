@@ -409,8 +409,6 @@ fn waiting_login_can_be_interrupted() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // `wait` would close it first.
-    let input = child.stdin.take();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let page = lines
         .find_map(|line| {
@@ -425,8 +423,12 @@ fn waiting_login_can_be_interrupted() {
     let _ended = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    drop(input);
+    let mut ended = None;
+    until("its end", || {
+        ended = child.try_wait().unwrap();
+        ended.is_some()
+    });
+    assert_eq!(ended.unwrap().code(), Some(130));
     assert!(!world.dir.agent_dir().join("auth.json").exists());
 }
 

@@ -44,9 +44,8 @@ fn pinion(world: &World, dir: &Path, args: &[&str]) -> (Option<i32>, String, Str
     let mut command = Command::new(PROGRAM);
     command.args(args).env_clear().envs(world.dir.env());
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-    let output = command.current_dir(dir).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
+    let done = world.run_command(command.current_dir(dir), "");
+    (done.code, done.out, done.err)
 }
 
 fn trust(world: &World, args: &[&str]) -> Value {

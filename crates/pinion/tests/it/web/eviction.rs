@@ -124,10 +124,14 @@ fn keep_busy(tab: &mut Tab, handle: &str) {
     tab.wait(|line| line["assistantMessageEvent"]["type"] == "text_delta" && line["session"] == *handle);
 }
 
-fn response(tab: &mut Tab, id: &str) -> Value {
-    let is_it = |line: &Value| line["type"] == "response" && line["id"] == *id;
+/// The first such line of all. Each session has a queue of its own, so a line of one may come before an earlier line of another.
+fn find(tab: &mut Tab, is_it: impl Fn(&Value) -> bool) -> Value {
     let seen = tab.seen.borrow().iter().find(|line| is_it(line)).cloned();
     seen.unwrap_or_else(|| tab.wait(is_it))
+}
+
+fn response(tab: &mut Tab, id: &str) -> Value {
+    find(tab, |line| line["type"] == "response" && line["id"] == *id)
 }
 
 #[test]
@@ -168,7 +172,9 @@ fn open_waits_for_busy_session() {
     world.server.release("go");
     assert_eq!(response(&mut tab, &opened)["success"], true);
     assert_eq!(response(&mut tab, &prompted)["success"], true);
-    tab.wait(|line| line["type"] == "agent_settled" && line["session"] == "more");
+    find(&mut tab, |line| {
+        line["type"] == "agent_settled" && line["session"] == "more"
+    });
     assert_eq!(evicted(&mut tab), ["busy"]);
     web.finish();
 }
@@ -524,13 +530,11 @@ fn delete_session_refuses_files_of_others() {
     web.finish();
 }
 
-/// Waits for the status that a session's extension shows at its start, which may come before the response to `open_session`.
+/// Waits for the status that a session's extension shows at its start.
 fn wait_for_status(tab: &mut Tab, handle: &str) {
-    let is_it = |line: &Value| line["method"] == "setStatus" && line["session"] == *handle;
-    let is_there = tab.seen.borrow().iter().any(is_it);
-    if !is_there {
-        tab.wait(is_it);
-    }
+    find(tab, |line| {
+        line["method"] == "setStatus" && line["session"] == *handle
+    });
 }
 
 #[test]
