@@ -85,7 +85,8 @@ replies(bash("echo side > never"), text("It did not."))
 said = run("--deny-all", "prompt", "Three")
 check("a refused call does not run", "It did not." in said and not (cwd / "never").exists(), said)
 
-replies([{"text": ["Begun"]}, {"delay": 60}])
+# acpx prints a line when it is whole.
+replies([{"text": ["Begun\n"]}, {"delay": 60}])
 hanging = start("prompt", "Four")
 heard: list[str] = []
 reader = threading.Thread(target=lambda: heard.extend(iter(hanging.stdout.readline, "")), daemon=True)
