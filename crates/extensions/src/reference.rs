@@ -329,7 +329,7 @@ pub const EVENTS: &[Event] = &[
         "session_before_compact",
         "reason, willRetry, preparation, branchEntries, customInstructions?",
         "{cancel: true, reason?} | {compaction: {summary, firstKeptEntryId, tokensBefore, details?, usage?}}",
-        "Before a compaction. If an extension refuses an automatic one, the run goes on as after one that failed.",
+        "Before a compaction. If an extension refuses an automatic one, the run goes on as after a failed compaction.",
     ),
     event(
         "session_compact",
